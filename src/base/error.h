@@ -1,0 +1,21 @@
+// The two ways to stop: fail() for bad input, KNAP_ASSERT for a bug of ours.
+#pragma once
+
+#include "base/text.h"
+#include "knap/types.h"
+
+namespace knap {
+
+// Throws knap::Error with the parts joined: fail("-c: expected at least 8, found ", n).
+template <typename... Parts>
+[[noreturn]] void fail(const Parts&... parts) {
+    throw Error(concat(parts...));
+}
+
+[[noreturn]] void assertion_failed(const char* condition, const char* why, const char* file, int line);
+
+} // namespace knap
+
+// A broken invariant is a bug; user input must not be able to reach one. Kept in release builds.
+#define KNAP_ASSERT(condition, why) \
+    ((condition) ? void(0) : ::knap::assertion_failed(#condition, why, __FILE__, __LINE__))

@@ -1,0 +1,36 @@
+// Hashing: FNV-1a over bytes for fingerprints and checksums of our own files, SplitMix64 for numbers that must look
+// random. Neither keeps secrets.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace knap {
+
+// Takes `word` into `state`: word i of SplitMix64's stream that starts at `state` (Steele, Lea and Flood 2014; constants
+// by Stafford). Every bit of either moves every bit of the result. Chained calls hash several words.
+inline std::uint64_t mix_in(std::uint64_t state, std::uint64_t word) {
+    std::uint64_t bits = state + (word + 1) * 0x9e3779b97f4a7c15ULL;
+    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebULL;
+    return bits ^ (bits >> 31);
+}
+
+class Fnv1a {
+  public:
+    void add(std::span<const std::byte> bytes) {
+        for (const std::byte b : bytes) {
+            state_ = (state_ ^ static_cast<std::uint64_t>(b)) * 0x100000001b3ULL;
+        }
+    }
+    void add(std::string_view text) { add(std::as_bytes(std::span(text))); }
+    void add(std::uint64_t value) { add(std::as_bytes(std::span(&value, 1))); }
+    std::uint64_t value() const { return state_; }
+
+  private:
+    std::uint64_t state_ = 0xcbf29ce484222325ULL;
+};
+
+} // namespace knap

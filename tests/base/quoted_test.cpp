@@ -1,0 +1,22 @@
+#include "base/quoted.h"
+
+#include <gtest/gtest.h>
+
+namespace knap {
+namespace {
+
+TEST(Quoted, KeepsPrintableText) {
+    EXPECT_EQ(printable("blk.0.attn_q.weight ~"), "blk.0.attn_q.weight ~");
+    EXPECT_EQ(in_quotes("llama"), "'llama'");
+}
+
+TEST(Quoted, LeavesNothingThatATerminalActsOn) {
+    EXPECT_EQ(printable(std::string_view("a\nb\x1b[2J\0c\x7f\xc3\xa9", 12)), "a?b?[2J?c???");
+}
+
+TEST(Quoted, CutsWhatIsLong) {
+    EXPECT_EQ(printable("abcdef", 3), "abc...");
+}
+
+}  // namespace
+}  // namespace knap
