@@ -1,0 +1,31 @@
+// Device memory that starts as zeros. On a host device the pages come from the system already zero and are only
+// taken when first written, so a long context that is never filled costs nothing.
+#pragma once
+
+#include <cstddef>
+
+#include "ggml-cpp.h"
+
+namespace knap {
+
+class Backend;
+
+class ZeroedBuffer {
+  public:
+    // Allocates every tensor of `tensors` in one buffer; the buffer must outlive their use.
+    ZeroedBuffer(const Backend& backend, ggml_context* tensors);
+    ~ZeroedBuffer();
+    ZeroedBuffer(const ZeroedBuffer&) = delete;
+    ZeroedBuffer& operator=(const ZeroedBuffer&) = delete;
+
+    std::size_t size() const { return size_; }
+
+  private:
+    void place_on_host(const Backend& backend, ggml_context* tensors);
+
+    ggml_backend_buffer_ptr buffer_;
+    void* mapping_ = nullptr; // null when the device owns the memory
+    std::size_t size_ = 0;
+};
+
+} // namespace knap

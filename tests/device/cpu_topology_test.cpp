@@ -1,0 +1,69 @@
+#include "device/cpu_topology.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <fstream>
+
+namespace knap {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CpuTopology : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        std::string pattern = (fs::temp_directory_path() / "knap-topology-XXXXXX").string();
+        root_ = mkdtemp(pattern.data());
+    }
+    void TearDown() override { fs::remove_all(root_); }
+
+    void write(const fs::path& path, const std::string& text) {
+        fs::create_directories((root_ / path).parent_path());
+        std::ofstream(root_ / path) << text << '\n';
+    }
+
+    fs::path root_;
+};
+
+TEST_F(CpuTopology, SiblingsCountOnce) {
+    for (const auto& [cpu, siblings] :
+         {std::pair{0, "0,2"}, std::pair{1, "1,3"}, std::pair{2, "0,2"}, std::pair{3, "1,3"}}) {
+        write("cpu" + std::to_string(cpu) + "/topology/thread_siblings_list", siblings);
+    }
+    EXPECT_EQ(count_physical_cores({0, 1, 2, 3}, root_), 2);
+    EXPECT_EQ(count_physical_cores({0, 2}, root_), 1);
+    EXPECT_EQ(count_physical_cores({0, 1}, root_), 2);
+}
+
+TEST_F(CpuTopology, CpusWithoutTopologyCountAsCores) {
+    EXPECT_EQ(count_physical_cores({4, 5, 6}, root_), 3);
+    EXPECT_EQ(count_physical_cores({}, root_), 0);
+}
+
+TEST_F(CpuTopology, TightestCgroupOnThePathHolds) {
+    write("self", "0::/user/job");
+    write("mount/cpu.max", "max 100000");
+    write("mount/user/cpu.max", "250000 100000");
+    write("mount/user/job/cpu.max", "800000 100000");
+    EXPECT_EQ(cgroup_cpu_limit(root_ / "self", root_ / "mount"), 3) << "2.5 CPUs round up";
+}
+
+TEST_F(CpuTopology, VersionOneQuotaIsRead) {
+    write("self", "5:cpuset:/x\n4:cpu,cpuacct:/box");
+    write("mount/cpu/box/cpu.cfs_quota_us", "100000");
+    write("mount/cpu/box/cpu.cfs_period_us", "100000");
+    EXPECT_EQ(cgroup_cpu_limit(root_ / "self", root_ / "mount"), 1);
+}
+
+TEST_F(CpuTopology, NoQuotaIsNoLimit) {
+    write("self", "0::/");
+    write("mount/cpu.max", "max 100000");
+    EXPECT_EQ(cgroup_cpu_limit(root_ / "self", root_ / "mount"), 0);
+    EXPECT_EQ(cgroup_cpu_limit(root_ / "missing", root_ / "mount"), 0);
+}
+
+TEST(DefaultThreadCount, IsAtLeastOne) { EXPECT_GE(default_thread_count(), 1); }
+
+} // namespace
+} // namespace knap
