@@ -1,0 +1,162 @@
+#include "model/config.h"
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "base/quoted.h"
+#include "model/architecture.h"
+#include "model/config_reader.h"
+#include "model/gguf_file.h"
+#include "model/name_list.h"
+#include "model/rope_config.h"
+
+namespace knap {
+namespace {
+
+// Beyond any model that is known, and low enough that no product of two of them overflows.
+constexpr int kMaxLayers = 1024;
+constexpr int kMaxEmbedding = 1 << 18;
+constexpr int kMaxFeedForward = 1 << 20;
+constexpr int kMaxHeads = 1 << 12;
+constexpr int kMaxHeadDim = 1 << 12;
+constexpr int kMaxVocabulary = 1 << 22;
+constexpr int kMaxContext = std::numeric_limits<int>::max();
+
+// Fields that change what a model computes, in ways that are not computed here. Converters write
+// some of them into every file with a value that changes nothing.
+struct UnsupportedField {
+    const char* field;
+    const char* meaning;
+    double neutral;  // beside 0, which always means "not used"
+};
+constexpr UnsupportedField kUnsupportedFields[] = {
+    {"expert_count", "a mixture of experts", 0},
+    {"nextn_predict_layers", "layers that predict several tokens", 0},
+    {"attention.scale", "a scale of its own for attention", 0},
+    {"attention.clamp_kqv", "clamped queries, keys and values", 0},
+    {"attention.max_alibi_bias", "ALiBi positions", 0},
+    {"residual_scale", "scaled residuals", 1},
+    {"embedding_scale", "scaled embeddings", 1},
+    {"logit_scale", "scaled logits", 1},
+};
+
+void reject_unsupported(const ConfigReader& reader) {
+    for (const UnsupportedField& unsupported : kUnsupportedFields) {
+        const double value = reader.number(unsupported.field).value_or(0.0f);
+        if (value != 0 && value != unsupported.neutral) {
+            reader.fail_field(unsupported.field, "none",
+                              concat(value, " (", unsupported.meaning, ", not supported)"));
+        }
+    }
+    if (!reader.file().boolean(reader.key("attention.causal")).value_or(true)) {
+        reader.fail_field("attention.causal", "true", "false (an encoder, not supported)");
+    }
+}
+
+// A window at least as long as the context leaves nothing out.
+void reject_sliding_window(const ConfigReader& reader, int n_ctx_train) {
+    constexpr char kField[] = "attention.sliding_window";
+    const std::uint64_t window = reader.file().integer(reader.key(kField)).value_or(0);
+    if (window != 0 && std::cmp_less(window, n_ctx_train)) {
+        reader.fail_field(kField, "none", concat(window, " (not supported)"));
+    }
+}
+
+const Architecture& read_architecture(const GgufFile& file) {
+    const std::optional<std::string> name = file.string("general.architecture");
+    const Architecture* architecture = name ? find_architecture(*name) : nullptr;
+    if (architecture == nullptr) {
+        fail(file.path().string(), ": key general.architecture: expected one of ",
+             list_names(architectures()), ", found ", name ? in_quotes(*name) : "no such key");
+    }
+    return *architecture;
+}
+
+void read_heads(const ConfigReader& reader, ModelConfig& config) {
+    const int n_layers = config.n_layers;
+    const auto n_heads = reader.uniform_count("attention.head_count", n_layers, kMaxHeads);
+    if (!n_heads) {
+        reader.fail_field("attention.head_count", concat("1 to ", kMaxHeads), "no such key");
+    }
+    config.n_heads = *n_heads;
+    config.n_kv_heads =
+        reader.uniform_count("attention.head_count_kv", n_layers, kMaxHeads).value_or(*n_heads);
+    if (config.n_heads % config.n_kv_heads != 0) {
+        reader.fail_field("attention.head_count_kv",
+                          concat("a divisor of the ", config.n_heads, " heads"), config.n_kv_heads);
+    }
+}
+
+void read_head_dim(const ConfigReader& reader, ModelConfig& config) {
+    const int default_dim = config.n_embd / config.n_heads;
+    config.head_dim = reader.count_or("attention.key_length", default_dim, kMaxHeadDim);
+    const int value_dim = reader.count_or("attention.value_length", default_dim, kMaxHeadDim);
+    if (value_dim != config.head_dim) {
+        reader.fail_field("attention.value_length", concat("the size of keys, ", config.head_dim),
+                          value_dim);
+    }
+    if (config.head_dim < 2 || config.head_dim % 2 != 0 || config.head_dim > kMaxHeadDim) {
+        reader.fail_field("attention.key_length", concat("an even number up to ", kMaxHeadDim),
+                          config.head_dim);
+    }
+}
+
+float read_rms_eps(const ConfigReader& reader) {
+    constexpr char kField[] = "attention.layer_norm_rms_epsilon";
+    const std::optional<float> eps = reader.number(kField);
+    if (!eps) {
+        reader.fail_field(kField, "a number", "no such key");
+    }
+    if (*eps < 0.0f) {
+        reader.fail_field(kField, "0 or more", *eps);
+    }
+    return *eps;
+}
+
+int read_vocabulary_size(const ConfigReader& reader) {
+    constexpr char kTokens[] = "tokenizer.ggml.tokens";
+    const std::optional<std::size_t> n_tokens = reader.file().array_size(kTokens);
+    if (!n_tokens) {
+        return reader.count("vocab_size", kMaxVocabulary);
+    }
+    if (*n_tokens < 1 || *n_tokens > kMaxVocabulary) {
+        fail(reader.file().path().string(), ": key ", kTokens, ": expected 1 to ", kMaxVocabulary,
+             " tokens, found ", *n_tokens);
+    }
+    return static_cast<int>(*n_tokens);
+}
+
+}  // namespace
+
+ModelConfig read_config(const GgufFile& file) {
+    const Architecture& architecture = read_architecture(file);
+    const ConfigReader reader(file, architecture.name);
+    reject_unsupported(reader);
+
+    ModelConfig config;
+    config.architecture = architecture.name;
+    config.name = file.string("general.name").value_or("");
+    config.n_layers = reader.count("block_count", kMaxLayers);
+    config.n_embd = reader.count("embedding_length", kMaxEmbedding);
+    config.n_ctx_train = reader.count("context_length", kMaxContext);
+    const auto n_ff = reader.uniform_count("feed_forward_length", config.n_layers, kMaxFeedForward);
+    if (!n_ff) {
+        reader.fail_field("feed_forward_length", concat("1 to ", kMaxFeedForward), "no such key");
+    }
+    config.n_ff = *n_ff;
+    config.n_vocab = read_vocabulary_size(reader);
+    config.rms_eps = read_rms_eps(reader);
+    read_heads(reader, config);
+    read_head_dim(reader, config);
+    reject_sliding_window(reader, config.n_ctx_train);
+    config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
+    config.rope =
+        read_rope_config(reader, architecture.rope_pairing, config.head_dim, config.n_ctx_train);
+    return config;
+}
+
+}  // namespace knap

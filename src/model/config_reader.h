@@ -1,0 +1,48 @@
+// The fields <architecture>.<field> of a model file, each checked against its range as it is read.
+// Every message names the file and the key, what was expected and what was found.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "model/gguf_file.h"
+
+namespace knap {
+
+class ConfigReader {
+  public:
+    ConfigReader(const GgufFile& file, std::string_view architecture)
+        : file_(file), prefix_(std::string(architecture) + ".") {}
+
+    const GgufFile& file() const { return file_; }
+    std::string key(std::string_view field) const { return prefix_ + std::string(field); }
+
+    // Counts from 1 to `limit`.
+    int count(std::string_view field, int limit) const;  // throws when absent
+    int count_or(std::string_view field, int fallback, int limit) const;
+    // A count that a file may also give layer by layer, if it is the same in all. Nothing when
+    // absent.
+    std::optional<int> uniform_count(std::string_view field, int n_layers, int limit) const;
+
+    // A finite number; nothing when absent.
+    std::optional<float> number(std::string_view field) const;
+
+    template <typename Expected, typename Found>
+    [[noreturn]] void fail_field(std::string_view field,
+                                 const Expected& expected,
+                                 const Found& found) const {
+        fail(file_.path().string(), ": key ", key(field), ": expected ", expected, ", found ",
+             found);
+    }
+
+  private:
+    int checked_count(std::string_view field, std::uint64_t value, int limit) const;
+
+    const GgufFile& file_;
+    std::string prefix_;
+};
+
+}  // namespace knap

@@ -1,0 +1,66 @@
+// A GGUF model on disk, one file or several (-00001-of-0000N.gguf), mapped read-only. Parsing is
+// ggml's; what it accepts is checked again here, so that everything a GgufFile hands out lies
+// inside the file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ggml.h"
+
+struct gguf_context;
+
+namespace knap {
+
+struct TensorInfo {
+    std::string name;
+    ggml_type type;
+    std::int64_t ne[4];  // ggml order, 1 beyond the last dimension
+    std::size_t n_bytes;
+    std::size_t part;       // index into GgufFile::mappings()
+    std::size_t offset;     // from the beginning of that part
+    const std::byte* data;  // into the mapping
+};
+
+class GgufFile {
+  public:
+    // Throws knap::Error when `path` cannot be read as a GGUF model: missing, not a file,
+    // truncated, corrupt.
+    static GgufFile open(const std::filesystem::path& path);
+    ~GgufFile();
+    GgufFile(GgufFile&&) noexcept;
+
+    const std::filesystem::path& path() const;
+    std::size_t total_bytes() const;
+
+    // Metadata of the first part. An absent key is nullopt; a key of another type throws, naming
+    // file and key. An integer may have any integer type and must not be negative; a number may
+    // have any type of float or integer.
+    std::optional<std::string> string(std::string_view key) const;
+    std::optional<std::uint64_t> integer(std::string_view key) const;
+    std::optional<double> number(std::string_view key) const;
+    std::optional<bool> boolean(std::string_view key) const;
+    bool is_array(std::string_view key) const;  // false when absent
+    std::optional<std::size_t> array_size(std::string_view key) const;
+    std::optional<std::vector<std::uint64_t>> integers(std::string_view key) const;  // an array
+
+    const gguf_context* metadata() const;  // for a check that needs the exact types
+
+    const std::vector<TensorInfo>& tensors() const;                // of all parts
+    const TensorInfo* find(std::string_view name) const;           // null when absent
+    std::span<const std::span<const std::byte>> mappings() const;  // one per part
+
+  private:
+    struct Impl;
+    explicit GgufFile(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace knap

@@ -1,0 +1,87 @@
+#include "model/repack.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include "ggml-backend.h"
+
+#include "device/backend.h"
+#include "model/gguf_file.h"
+
+namespace knap {
+namespace {
+
+// Repacked layouts that give a row the same bits however many rows are computed with it, found by
+// comparing many rows with one (bench/matmul_rows_bench). Q2_K and Q4_K fail that: from 4
+// rows on another kernel takes over.
+struct InvariantLayout {
+    std::string_view buffer_type;
+    ggml_type type;
+};
+constexpr InvariantLayout kInvariantLayouts[] = {
+    {"CPU_REPACK", GGML_TYPE_Q4_0},
+    {"CPU_REPACK", GGML_TYPE_IQ4_NL},
+    {"CPU_REPACK", GGML_TYPE_MXFP4},
+};
+
+bool is_invariant(ggml_backend_buffer_type_t buffer_type, ggml_type type) {
+    const std::string_view name = ggml_backend_buft_name(buffer_type);
+    return std::any_of(std::begin(kInvariantLayouts), std::end(kInvariantLayouts),
+                       [&](const InvariantLayout& layout) {
+                           return layout.buffer_type == name && layout.type == type;
+                       });
+}
+
+// Room for the tensors of one question to the device; none of them has memory.
+ggml_context_ptr question() {
+    return ggml_context_ptr(ggml_init({4 * ggml_tensor_overhead(), nullptr, true}));
+}
+
+ggml_tensor* stand_in(ggml_context* context, const TensorInfo& matrix) {
+    return ggml_new_tensor_2d(context, matrix.type, matrix.ne[0], matrix.ne[1]);
+}
+
+bool can_multiply_in(const Backend& backend,
+                     const TensorInfo& matrix,
+                     ggml_backend_buffer_t buffer) {
+    const ggml_context_ptr context = question();
+    ggml_tensor* weight = stand_in(context.get(), matrix);
+    weight->buffer = buffer;
+    ggml_tensor* input = ggml_new_tensor_1d(context.get(), GGML_TYPE_F32, matrix.ne[0]);
+    return backend.supports(ggml_mul_mat(context.get(), weight, input));
+}
+
+}  // namespace
+
+RepackChooser::RepackChooser(const Backend& backend, Repack mode) : backend_(backend), mode_(mode) {
+    if (mode == Repack::off) {
+        return;
+    }
+    for (ggml_backend_buffer_type_t type : backend.extra_buffer_types()) {
+        layouts_.push_back(
+            {type, ggml_backend_buffer_ptr(ggml_backend_buft_alloc_buffer(type, 0))});
+    }
+}
+
+ggml_backend_buffer_type_t RepackChooser::choose(const TensorInfo& matrix) const {
+    for (const Layout& layout : layouts_) {
+        const bool is_wanted = mode_ == Repack::on || is_invariant(layout.type, matrix.type);
+        if (is_wanted && can_multiply_in(backend_, matrix, layout.empty.get())) {
+            return layout.type;
+        }
+    }
+    return nullptr;
+}
+
+bool can_multiply(const Backend& backend, const TensorInfo& matrix) {
+    return can_multiply_in(backend, matrix, nullptr);
+}
+
+bool can_look_up_rows(const Backend& backend, const TensorInfo& matrix) {
+    const ggml_context_ptr context = question();
+    ggml_tensor* row = ggml_new_tensor_1d(context.get(), GGML_TYPE_I32, 1);
+    return backend.supports(ggml_get_rows(context.get(), stand_in(context.get(), matrix), row));
+}
+
+}  // namespace knap

@@ -1,0 +1,55 @@
+// The model shapes that knap can write with random weights: small ones for tests, and the sizes of
+// known checkpoints for measuring costs without their weights. A shape says everything but the
+// weight types.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace knap {
+
+// How Llama 3.1 and later stretch RoPE to longer contexts: slow channels turn `factor` times
+// slower, fast ones stay, and those between are interpolated. Stored in a file as one divisor per
+// channel pair.
+struct Llama3RopeScaling {
+    float factor = 8.0f;
+    float low_freq_factor = 1.0f;
+    float high_freq_factor = 4.0f;
+    int n_ctx_orig = 8192;
+};
+
+struct ModelShape {
+    std::string_view name;
+    std::string_view architecture;  // "llama", "qwen2" or "qwen3"
+    int n_layers;
+    int n_embd;
+    int n_heads;
+    int n_kv_heads;
+    int head_dim;
+    int n_ff;
+    int n_vocab;
+    int n_ctx_train;
+    bool has_tied_head;
+    float rms_eps;
+    float rope_freq_base;
+    std::optional<Llama3RopeScaling> rope_scaling = std::nullopt;
+
+    int n_embd_q() const { return n_heads * head_dim; }
+    int n_embd_kv() const { return n_kv_heads * head_dim; }
+};
+
+std::span<const ModelShape> known_shapes();
+std::string shape_names();  // "tiny-llama, tiny-qwen2, ...", for messages and help
+
+// The shape called `name`; "tiny" is short for "tiny-llama". Throws knap::Error listing the names
+// otherwise.
+const ModelShape& find_shape(std::string_view name);
+
+// The tensor rope_freqs.weight: {head_dim / 2}, what each pair's frequency is divided by. Empty
+// without scaling.
+std::vector<float> rope_frequency_divisors(const ModelShape& shape);
+
+}  // namespace knap

@@ -1,0 +1,125 @@
+#include "model/weights.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "ggml-backend.h"
+
+#include "base/error.h"
+#include "device/backend.h"
+#include "model/architecture.h"
+#include "model/gguf_file.h"
+#include "model/repack.h"
+#include "model/tensor_table.h"
+#include "model/weight_placement.h"
+#include "model/weight_type.h"
+
+namespace knap {
+namespace {
+
+void check_device_takes(const GgufFile& file,
+                        const Backend& backend,
+                        const TensorBinding& binding,
+                        bool is_embedding) {
+    const TensorInfo& info = *binding.info;
+    if (!binding.is_matrix ||
+        (can_multiply(backend, info) && (!is_embedding || can_look_up_rows(backend, info)))) {
+        return;
+    }
+    fail(file.path().string(), ": tensor ", info.name, ": expected a type that the device ",
+         ggml_backend_dev_name(backend.device()), " computes with, found ", type_label(info.type));
+}
+
+std::vector<std::pair<std::string, int>> count_types(const std::vector<TensorBinding>& bindings) {
+    std::map<std::string, int> counts;
+    for (const TensorBinding& binding : bindings) {
+        ++counts[type_label(binding.info->type)];
+    }
+    std::vector<std::pair<std::string, int>> types(counts.begin(), counts.end());
+    std::stable_sort(types.begin(), types.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    return types;
+}
+
+void count_stored(const std::vector<TensorBinding>& bindings,
+                  const ModelTensors& tensors,
+                  WeightStatistics& statistics) {
+    for (const TensorBinding& binding : bindings) {
+        const TensorInfo& info = *binding.info;
+        const auto n_bytes = static_cast<std::int64_t>(info.n_bytes);
+        statistics.total_bytes += n_bytes;
+        statistics.n_parameters += info.ne[0] * info.ne[1] * info.ne[2] * info.ne[3];
+        if (binding.place == &tensors.token_embd) {
+            statistics.per_token_bytes +=
+                static_cast<std::int64_t>(ggml_row_size(info.type, info.ne[0]));
+            statistics.per_token_bytes += statistics.has_tied_head ? n_bytes : 0;
+        } else {
+            statistics.per_token_bytes += n_bytes;
+        }
+    }
+    statistics.types = count_types(bindings);
+}
+
+void count_repacked(const std::vector<Placement>& placements, WeightStatistics& statistics) {
+    std::set<std::string> types;
+    for (const Placement& placement : placements) {
+        if (placement.is_repacked) {
+            types.insert(type_label(placement.info->type));
+            statistics.repacked_bytes += static_cast<std::int64_t>(placement.info->n_bytes);
+        }
+    }
+    for (const std::string& type : types) {
+        statistics.repacked_types += (statistics.repacked_types.empty() ? "" : ",") + type;
+    }
+    if (types.empty()) {
+        statistics.repacked_types = "off";
+    }
+}
+
+}  // namespace
+
+struct Weights::Impl {
+    ModelTensors tensors;
+    WeightStatistics statistics;
+    PlacedTensors placed;
+};
+
+Weights::Weights() : impl_(std::make_unique<Impl>()) {}
+Weights::~Weights() = default;
+
+std::unique_ptr<Weights> Weights::load(const GgufFile& file,
+                                       const ModelConfig& config,
+                                       const Backend& backend,
+                                       Repack repack,
+                                       const std::function<void(double)>& on_progress) {
+    const Architecture* architecture = find_architecture(config.architecture);
+    KNAP_ASSERT(architecture != nullptr, "a configuration is read for a known architecture");
+    std::unique_ptr<Weights> weights(new Weights);
+    auto& [tensors, statistics, placed] = *weights->impl_;
+
+    const std::vector<TensorBinding> bindings =
+        bind_tensors(file, config, architecture->tensors, tensors);
+    for (const TensorBinding& binding : bindings) {
+        check_device_takes(file, backend, binding, binding.place == &tensors.token_embd);
+    }
+    const std::vector<Placement> placements = plan_placements(bindings, tensors, backend, repack);
+    placed.place(file, backend, placements, on_progress);
+    statistics.has_tied_head = file.find("output.weight") == nullptr;
+    if (tensors.output == nullptr) {
+        tensors.output = tensors.token_embd;
+    }
+    count_stored(bindings, tensors, statistics);
+    count_repacked(placements, statistics);
+    return weights;
+}
+
+const ModelTensors& Weights::tensors() const {
+    return impl_->tensors;
+}
+
+const WeightStatistics& Weights::statistics() const {
+    return impl_->statistics;
+}
+
+}  // namespace knap

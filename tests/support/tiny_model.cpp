@@ -1,0 +1,58 @@
+#include "support/tiny_model.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "model/random_model.h"
+
+namespace knap {
+
+namespace {
+
+class TemporaryFolder {
+  public:
+    TemporaryFolder() {
+        std::string pattern =
+            (std::filesystem::temp_directory_path() / "knap-test-XXXXXX").string();
+        if (::mkdtemp(pattern.data()) == nullptr) {
+            fail(pattern, ": cannot create a temporary folder");
+        }
+        path_ = pattern;
+    }
+    ~TemporaryFolder() {
+        std::error_code ignored;  // nothing left to tell it to
+        std::filesystem::remove_all(path_, ignored);
+    }
+    TemporaryFolder(const TemporaryFolder&) = delete;
+    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+    const std::filesystem::path& path() const { return path_; }
+
+  private:
+    std::filesystem::path path_;
+};
+
+}  // namespace
+
+const std::filesystem::path& temporary_folder() {
+    static const TemporaryFolder folder;
+    return folder.path();
+}
+
+std::filesystem::path tiny_model(std::string_view shape,
+                                 std::string_view type,
+                                 std::uint64_t seed) {
+    const auto path = temporary_folder() / concat(shape, "-", type, "-", seed, ".gguf");
+    if (!std::filesystem::exists(path)) {
+        RandomModelOptions options;
+        options.shape = shape;
+        options.type = type;
+        options.seed = seed;
+        write_random_model(options, path);
+    }
+    return path;
+}
+
+}  // namespace knap

@@ -1,0 +1,19 @@
+// Small random models for tests, written when first asked for and removed when the test process
+// ends.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+namespace knap {
+
+// The folder of this test process for whatever a test writes; removed at exit.
+const std::filesystem::path& temporary_folder();
+
+// A model of a shape and type that `knap make-model` knows, written once per (shape, type, seed).
+std::filesystem::path tiny_model(std::string_view shape = "tiny-llama",
+                                 std::string_view type = "F32",
+                                 std::uint64_t seed = 0);
+
+}  // namespace knap
