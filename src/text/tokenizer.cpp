@@ -1,0 +1,295 @@
+#include "text/tokenizer.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include "llama.h"
+
+#include "base/error.h"
+#include "device/ggml_log.h"
+#include "text/utf8.h"
+
+namespace knap {
+
+namespace {
+
+struct ModelDeleter {
+    void operator()(llama_model* model) const { llama_model_free(model); }
+};
+using ModelHandle = std::unique_ptr<llama_model, ModelDeleter>;
+
+ModelHandle load_vocabulary(const std::filesystem::path& gguf) {
+    install_ggml_log();
+    const GgmlErrorCapture errors;
+    llama_model_params params = llama_model_default_params();
+    params.vocab_only = true;
+    ModelHandle model(llama_model_load_from_file(gguf.string().c_str(), params));
+    if (!model) {
+        fail(gguf.string(), ": libllama cannot read the vocabulary: ", errors.reason());
+    }
+    return model;
+}
+
+[[noreturn]] void fail_too_long(std::string_view text) {
+    fail("a text of ", text.size(), " bytes is too long to be tokenized");
+}
+
+[[noreturn]] void fail_without_token() {
+    fail("the model's vocabulary has no token for some byte of the text");
+}
+
+std::optional<Token> present(llama_token token) {
+    return token == LLAMA_TOKEN_NULL ? std::nullopt : std::optional<Token>(token);
+}
+
+std::vector<Token> find_end_of_generation(const llama_vocab* vocab) {
+    std::vector<Token> tokens;
+    for (Token token = 0; token < llama_vocab_n_tokens(vocab); ++token) {
+        if (llama_vocab_is_eog(vocab, token)) {
+            tokens.push_back(token);
+        }
+    }
+    return tokens;
+}
+
+// The bytes of every token, end to end: one block of memory however large the vocabulary.
+class PieceTable {
+  public:
+    explicit PieceTable(const llama_vocab* vocab) {
+        const int n_tokens = llama_vocab_n_tokens(vocab);
+        ends_.reserve(n_tokens);
+        for (Token token = 0; token < n_tokens; ++token) {
+            append(vocab, token);
+        }
+        bytes_.shrink_to_fit();
+    }
+
+    int size() const { return static_cast<int>(ends_.size()); }
+
+    std::string_view operator[](Token token) const {
+        const std::size_t begin = token == 0 ? 0 : ends_[token - 1];
+        return std::string_view(bytes_).substr(begin, ends_[token] - begin);
+    }
+
+  private:
+    void append(const llama_vocab* vocab, Token token) {
+        std::array<char, 64> small;
+        const auto write = [&](char* to, std::size_t space) {
+            return llama_token_to_piece(vocab, token, to, static_cast<int>(space), 0, true);
+        };
+        const int n_bytes = write(small.data(), small.size());
+        if (n_bytes >= 0) {
+            bytes_.append(small.data(), n_bytes);
+        } else {
+            const std::size_t begin = bytes_.size();
+            bytes_.resize(begin + static_cast<std::size_t>(-n_bytes));
+            write(bytes_.data() + begin, bytes_.size() - begin);
+        }
+        ends_.push_back(bytes_.size());
+    }
+
+    std::string bytes_;
+    std::vector<std::size_t> ends_;
+};
+
+// The token that stands for each single byte, where the vocabulary has one.
+using ByteTokens = std::array<std::optional<Token>, 256>;
+
+ByteTokens find_byte_tokens(const PieceTable& pieces, const llama_vocab* vocab) {
+    ByteTokens tokens;
+    for (Token token = 0; token < pieces.size(); ++token) {
+        const std::string_view bytes = pieces[token];
+        if (bytes.size() != 1 || llama_vocab_is_control(vocab, token)) {
+            continue;
+        }
+        std::optional<Token>& slot = tokens[static_cast<unsigned char>(bytes[0])];
+        slot = slot.value_or(token);
+    }
+    return tokens;
+}
+
+}  // namespace
+
+struct Tokenizer::Impl {
+    explicit Impl(ModelHandle handle);
+
+    using Tokens = std::vector<Token>;
+    void append_text(std::string_view text, bool parse_special, Tokens& tokens) const;
+    void append_stretch(std::string_view stretch, bool parse_special, Tokens& tokens) const;
+    void append_inner_stretch(std::string_view stretch, bool parse_special, Tokens& tokens) const;
+    void append_broken(std::string_view bytes, Tokens& tokens) const;
+
+    ModelHandle model;
+    const llama_vocab* vocab;  // belongs to `model`
+    bool is_bpe;               // else SPM
+    PieceTable pieces;
+    ByteTokens byte_tokens;
+    std::vector<Token> end_of_generation;
+    std::optional<Token> bos;    // the model's
+    std::optional<Token> first;  // added before a text
+    std::optional<Token> last;   // added after a text
+    std::string chat_template;
+};
+
+Tokenizer::Impl::Impl(ModelHandle handle)
+    : model(std::move(handle)),
+      vocab(llama_model_get_vocab(model.get())),
+      is_bpe(llama_vocab_type(vocab) == LLAMA_VOCAB_TYPE_BPE),
+      pieces(vocab),
+      byte_tokens(find_byte_tokens(pieces, vocab)),
+      end_of_generation(find_end_of_generation(vocab)),
+      bos(present(llama_vocab_bos(vocab))),
+      first(llama_vocab_get_add_bos(vocab) ? bos : std::nullopt),
+      last(llama_vocab_get_add_eos(vocab) ? present(llama_vocab_eos(vocab)) : std::nullopt) {
+    const char* text = llama_model_chat_template(model.get(), nullptr);
+    chat_template = text == nullptr ? "" : text;
+}
+
+// libllama gets the well-formed stretches of a text only. From other bytes its BPE makes U+FFFD, or
+// throws for what looks like a code point above U+10FFFF; its SPM takes the bytes after a broken
+// one, spaces included, for a part of the same character.
+void Tokenizer::Impl::append_text(std::string_view text, bool parse_special, Tokens& tokens) const {
+    const std::size_t n_leading = whole_utf8_length(text);
+    append_stretch(text.substr(0, n_leading), parse_special, tokens);
+    text.remove_prefix(n_leading);
+    while (!text.empty()) {
+        const std::size_t n_broken = first_utf8_sequence(text).n_bytes;
+        append_broken(text.substr(0, n_broken), tokens);
+        text.remove_prefix(n_broken);
+        const std::size_t n_whole = whole_utf8_length(text);
+        append_inner_stretch(text.substr(0, n_whole), parse_special, tokens);
+        text.remove_prefix(n_whole);
+    }
+}
+
+// The tokens around a text are left to encode(): they belong to the text, not to each stretch.
+void Tokenizer::Impl::append_stretch(std::string_view stretch,
+                                     bool parse_special,
+                                     Tokens& tokens) const {
+    const std::size_t begin = tokens.size();
+    const auto write = [&](std::size_t space) {
+        tokens.resize(begin + space);
+        return llama_tokenize(vocab, stretch.data(), static_cast<int>(stretch.size()),
+                              tokens.data() + begin, static_cast<int>(space), false, parse_special);
+    };
+    try {
+        int n_tokens = write(stretch.size());
+        if (n_tokens < 0 && n_tokens != std::numeric_limits<int>::min()) {
+            // More tokens than bytes: SPM may put a space in front, or spell spaces as three bytes.
+            n_tokens = write(static_cast<std::size_t>(-n_tokens));
+        }
+        if (n_tokens < 0) {
+            fail_too_long(stretch);
+        }
+        tokens.resize(begin + n_tokens);
+    } catch (const std::out_of_range&) {
+        fail_without_token();
+    }
+}
+
+// SPM puts a space in front of whatever it gets, which is right only where a text begins. A byte
+// that merges with nothing goes ahead of the stretch, takes the space upon itself, and is dropped
+// with it.
+void Tokenizer::Impl::append_inner_stretch(std::string_view stretch,
+                                           bool parse_special,
+                                           Tokens& tokens) const {
+    if (is_bpe || stretch.empty()) {
+        append_stretch(stretch, parse_special, tokens);
+        return;
+    }
+    constexpr char kGuard = '\x80';
+    Tokens guarded;
+    append_stretch(kGuard + std::string(stretch), parse_special, guarded);
+    const auto guard = std::find(guarded.begin(), guarded.end(), byte_tokens[0x80]);
+    if (guard == guarded.end()) {
+        fail_without_token();
+    }
+    tokens.insert(tokens.end(), guard + 1, guarded.end());
+}
+
+void Tokenizer::Impl::append_broken(std::string_view bytes, Tokens& tokens) const {
+    const auto token_of = [&](char byte) { return byte_tokens[static_cast<unsigned char>(byte)]; };
+    if (!std::all_of(bytes.begin(), bytes.end(), token_of)) {
+        append_inner_stretch(kReplacementCharacter, false, tokens);
+        return;
+    }
+    for (char byte : bytes) {
+        tokens.push_back(*token_of(byte));
+    }
+}
+
+Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Tokenizer::~Tokenizer() = default;
+
+std::unique_ptr<Tokenizer> Tokenizer::load(const std::filesystem::path& gguf) {
+    ModelHandle model = load_vocabulary(gguf);
+    const auto type = llama_vocab_type(llama_model_get_vocab(model.get()));
+    if (type != LLAMA_VOCAB_TYPE_SPM && type != LLAMA_VOCAB_TYPE_BPE) {
+        fail(gguf.string(), ": expected a vocabulary of kind SPM or BPE, found ",
+             type == LLAMA_VOCAB_TYPE_NONE ? "none" : "another kind");
+    }
+    return std::unique_ptr<Tokenizer>(new Tokenizer(std::make_unique<Impl>(std::move(model))));
+}
+
+std::vector<Token> Tokenizer::encode(std::string_view text,
+                                     bool add_special,
+                                     bool parse_special) const {
+    if (text.size() >= std::numeric_limits<std::int32_t>::max()) {
+        fail_too_long(text);
+    }
+    std::vector<Token> tokens;
+    if (add_special && impl_->first) {
+        tokens.push_back(*impl_->first);
+    }
+    impl_->append_text(text, parse_special, tokens);
+    if (add_special && impl_->last) {
+        tokens.push_back(*impl_->last);
+    }
+    return tokens;
+}
+
+std::string_view Tokenizer::piece(Token token) const {
+    if (token < 0 || token >= n_vocab()) {
+        fail("expected a token of 0..", n_vocab() - 1, ", found ", token);
+    }
+    return impl_->pieces[token];
+}
+
+std::string Tokenizer::decode(std::span<const Token> tokens) const {
+    std::string text;
+    for (Token token : tokens) {
+        text += piece(token);
+    }
+    return text;
+}
+
+bool Tokenizer::is_end_of_generation(Token token) const {
+    return std::binary_search(impl_->end_of_generation.begin(), impl_->end_of_generation.end(),
+                              token);
+}
+
+const std::vector<Token>& Tokenizer::end_of_generation() const {
+    return impl_->end_of_generation;
+}
+
+int Tokenizer::n_vocab() const {
+    return impl_->pieces.size();
+}
+
+bool Tokenizer::adds_bos() const {
+    return impl_->first.has_value();
+}
+
+std::optional<Token> Tokenizer::bos() const {
+    return impl_->bos;
+}
+
+const std::string& Tokenizer::chat_template() const {
+    return impl_->chat_template;
+}
+
+}  // namespace knap

@@ -1,0 +1,73 @@
+#include "text/utf8.h"
+
+namespace knap {
+
+namespace {
+
+// What a lead byte asks for: how many bytes in all, and the range of the second. The ranges of the
+// second byte are what keeps out overlong forms, surrogates and code points above U+10FFFF; later
+// bytes are always 80..BF.
+struct LeadByte {
+    std::size_t n_bytes;  // 0: no character begins with this byte
+    unsigned char second_low = 0x80;
+    unsigned char second_high = 0xBF;
+};
+
+LeadByte classify(unsigned char lead) {
+    if (lead < 0x80) {
+        return {1};
+    }
+    if (lead < 0xC2 || lead > 0xF4) {
+        return {0};
+    }
+    if (lead < 0xE0) {
+        return {2};
+    }
+    switch (lead) {
+        case 0xE0:
+            return {3, 0xA0, 0xBF};
+        case 0xED:
+            return {3, 0x80, 0x9F};
+        case 0xF0:
+            return {4, 0x90, 0xBF};
+        case 0xF4:
+            return {4, 0x80, 0x8F};
+        default:
+            return {lead < 0xF0 ? std::size_t{3} : std::size_t{4}};
+    }
+}
+
+}  // namespace
+
+Utf8Sequence first_utf8_sequence(std::string_view bytes) {
+    const LeadByte lead = classify(static_cast<unsigned char>(bytes[0]));
+    if (lead.n_bytes == 0) {
+        return {Utf8Kind::invalid, 1};
+    }
+    for (std::size_t i = 1; i < lead.n_bytes; ++i) {
+        if (i == bytes.size()) {
+            return {Utf8Kind::cut, i};
+        }
+        const auto byte = static_cast<unsigned char>(bytes[i]);
+        const unsigned char low = i == 1 ? lead.second_low : 0x80;
+        const unsigned char high = i == 1 ? lead.second_high : 0xBF;
+        if (byte < low || byte > high) {
+            return {Utf8Kind::invalid, i};
+        }
+    }
+    return {Utf8Kind::whole, lead.n_bytes};
+}
+
+std::size_t whole_utf8_length(std::string_view bytes) {
+    std::size_t length = 0;
+    while (length < bytes.size()) {
+        const Utf8Sequence sequence = first_utf8_sequence(bytes.substr(length));
+        if (sequence.kind != Utf8Kind::whole) {
+            break;
+        }
+        length += sequence.n_bytes;
+    }
+    return length;
+}
+
+}  // namespace knap

@@ -1,0 +1,28 @@
+// Finding the characters in bytes that may or may not be UTF-8.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace knap {
+
+inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+FFFD
+
+enum class Utf8Kind {
+    whole,    // one well-formed character (Unicode 15, table 3-7: no overlong forms, no surrogates)
+    invalid,  // a maximal subpart of an ill-formed sequence: one U+FFFD stands for it
+    cut,      // the text ends inside what may become a character
+};
+
+struct Utf8Sequence {
+    Utf8Kind kind;
+    std::size_t n_bytes;
+};
+
+// The sequence at the beginning of `bytes`, which must not be empty. Its length is at least 1.
+Utf8Sequence first_utf8_sequence(std::string_view bytes);
+
+// How many bytes at the beginning of `bytes` form whole characters.
+std::size_t whole_utf8_length(std::string_view bytes);
+
+}  // namespace knap
