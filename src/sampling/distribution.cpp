@@ -1,0 +1,93 @@
+#include "sampling/distribution.h"
+
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "sampling/row_maximum.h"
+
+namespace knap {
+
+SamplingTransform::SamplingTransform(const SamplingOptions& options)
+    : temperature_(options.temperature),
+      top_k_(static_cast<std::size_t>(options.top_k)),
+      top_p_(options.top_p),
+      min_p_(options.min_p) {
+    KNAP_ASSERT(temperature_ > 0.0f, "at temperature 0 the choice is greedy, not drawn");
+}
+
+void SamplingTransform::apply(std::span<const float> logits, Distribution& out) {
+    const float maximum = find_maximum(logits).logit;
+    if (top_k_ > 0 && top_k_ < logits.size()) {
+        ranking_.take_largest(logits, top_k_);
+    } else {
+        ranking_.take_all(logits);
+    }
+    // Both top-p and min-p keep a beginning of the ranking, so min-p may go first and leave less to
+    // sort. What top-p measures is the mass of all that top-k left.
+    const double total = drop_improbable(maximum);
+    ranking_.sort();
+
+    const double mass_limit =
+        top_p_ < 1.0f ? top_p_ * total : std::numeric_limits<double>::infinity();
+    double mass = 0.0;
+    out.tokens.clear();
+    out.probabilities.clear();
+    for (RankKey key : ranking_.keys()) {
+        if (mass >= mass_limit) {
+            break;
+        }
+        out.tokens.push_back(token_of(key));
+        out.probabilities.push_back(weight(logit_of(key), maximum));
+        mass += out.probabilities.back();
+    }
+    for (float& probability : out.probabilities) {
+        probability = static_cast<float>(probability / mass);
+    }
+}
+
+// Applies min-p, and drops what the softmax rounds to 0. Returns the weight of all tokens, dropped
+// ones included.
+double SamplingTransform::drop_improbable(float maximum) {
+    double total = 0.0;
+    std::vector<RankKey>& keys = ranking_.keys();
+    std::size_t n_kept = 0;
+    for (RankKey key : keys) {
+        const float token_weight = weight(logit_of(key), maximum);
+        total += token_weight;
+        if (token_weight > 0.0f && token_weight >= min_p_) {
+            keys[n_kept++] = key;
+        }
+    }
+    keys.resize(n_kept);
+    return total;
+}
+
+// Proportional to the token's probability; 1 for the most probable.
+float SamplingTransform::weight(float logit, float maximum) const {
+    return std::exp((logit - maximum) / temperature_);
+}
+
+Token draw(const Distribution& distribution, const PositionNoise& noise) {
+    KNAP_ASSERT(!distribution.tokens.empty(), "a distribution has at least one token");
+    // log p + gumbel is the logarithm of p / e with e = -log(uniform), an exponential variate:
+    // comparing the ratios gives the same choice. Since e >= 1 - uniform, most tokens are out
+    // without a logarithm.
+    Token chosen = distribution.tokens.front();
+    double best_ratio = 0.0;
+    for (std::size_t i = 0; i < distribution.tokens.size(); ++i) {
+        const double probability = distribution.probabilities[i];
+        const double uniform = noise.uniform(distribution.tokens[i]);
+        if (probability <= best_ratio * (1.0 - uniform)) {
+            continue;
+        }
+        const double ratio = probability / -std::log(uniform);
+        if (ratio > best_ratio) {
+            best_ratio = ratio;
+            chosen = distribution.tokens[i];
+        }
+    }
+    return chosen;
+}
+
+}  // namespace knap

@@ -1,0 +1,128 @@
+#include "sampling/ranking.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+#include <utility>
+
+namespace knap {
+
+namespace {
+
+constexpr float kLowest = std::numeric_limits<float>::lowest();  // only -infinity is below
+constexpr std::uint32_t kSignBit = 0x80000000u;
+
+// A fixed count, so that the compiler turns it into vector comparisons.
+constexpr std::size_t kBlock = 64;
+
+bool has_any_from(const float* block, float threshold) {
+    int n_found = 0;
+    for (std::size_t i = 0; i < kBlock; ++i) {
+        n_found += block[i] >= threshold ? 1 : 0;
+    }
+    return n_found > 0;
+}
+
+// Three passes over the logits' bits, from the lowest. Each pass keeps the order of equals, so keys
+// in the order of their tokens need none for those. Several times faster than comparisons for a
+// whole vocabulary.
+void radix_sort_by_logit(std::vector<RankKey>& keys, std::vector<RankKey>& scratch) {
+    constexpr int kDigitBits = 11;
+    constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
+    scratch.resize(keys.size());
+    for (int shift = 32; shift < 64; shift += kDigitBits) {
+        const auto digit = [shift](RankKey key) { return (key >> shift) % kDigits; };
+        std::array<std::uint32_t, kDigits> places{};
+        for (RankKey key : keys) {
+            ++places[digit(key)];
+        }
+        std::uint32_t n_before = 0;
+        for (std::uint32_t& place : places) {
+            n_before += std::exchange(place, n_before);
+        }
+        for (RankKey key : keys) {
+            scratch[places[digit(key)]++] = key;
+        }
+        keys.swap(scratch);
+    }
+}
+
+}  // namespace
+
+RankKey rank_key(float logit, Token token) {
+    const auto bits = std::bit_cast<std::uint32_t>(logit + 0.0f);  // -0 becomes 0
+    // Flipping the sign bit orders positive floats above negative ones; negative ones need all bits
+    // flipped.
+    const std::uint32_t ascending = bits & kSignBit ? ~bits : bits | kSignBit;
+    return RankKey{~ascending} << 32 | static_cast<std::uint32_t>(token);
+}
+
+float logit_of(RankKey key) {
+    const auto ascending = ~static_cast<std::uint32_t>(key >> 32);
+    return std::bit_cast<float>(ascending & kSignBit ? ascending & ~kSignBit : ~ascending);
+}
+
+Token token_of(RankKey key) {
+    return static_cast<Token>(static_cast<std::uint32_t>(key));
+}
+
+void Ranking::take_all(std::span<const float> logits) {
+    is_in_token_order_ = true;
+    keys_.clear();
+    keys_.reserve(logits.size());
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+        if (logits[i] >= kLowest) {
+            keys_.push_back(rank_key(logits[i], static_cast<Token>(i)));
+        }
+    }
+}
+
+// One sweep with a rising threshold: once a few blocks are seen, nearly every further block is
+// dismissed whole.
+void Ranking::take_largest(std::span<const float> logits, std::size_t n) {
+    is_in_token_order_ = false;
+    keys_.clear();
+    float threshold = kLowest;
+    std::size_t n_tolerated = 2 * n + kBlock;
+    for (std::size_t begin = 0; begin < logits.size(); begin += kBlock) {
+        const std::size_t end = std::min(begin + kBlock, logits.size());
+        if (end - begin == kBlock && !has_any_from(&logits[begin], threshold)) {
+            continue;
+        }
+        for (std::size_t i = begin; i < end; ++i) {
+            if (logits[i] >= threshold) {
+                keys_.push_back(rank_key(logits[i], static_cast<Token>(i)));
+            }
+        }
+        if (keys_.size() > n_tolerated) {
+            threshold = keep_largest(n);
+            n_tolerated = std::max(n_tolerated, 2 * keys_.size());  // ties may leave many
+        }
+    }
+    keep_largest(n);
+}
+
+// Returns the n-th largest logit, below which nothing is left.
+float Ranking::keep_largest(std::size_t n) {
+    if (keys_.size() <= n) {
+        return kLowest;
+    }
+    const auto nth = keys_.begin() + static_cast<std::ptrdiff_t>(n - 1);
+    std::nth_element(keys_.begin(), nth, keys_.end());
+    const float smallest = logit_of(*nth);
+    std::erase_if(keys_, [smallest](RankKey key) { return logit_of(key) < smallest; });
+    return smallest;
+}
+
+void Ranking::sort() {
+    constexpr std::size_t kWorthCounting = 2048;  // with fewer keys, comparisons are faster
+    if (is_in_token_order_ && keys_.size() >= kWorthCounting) {
+        radix_sort_by_logit(keys_, scratch_);
+    } else {
+        std::sort(keys_.begin(), keys_.end());
+    }
+    is_in_token_order_ = false;
+}
+
+}  // namespace knap

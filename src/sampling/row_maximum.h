@@ -1,0 +1,18 @@
+// The largest logit of a row, which is also where rows that cannot be sampled from are noticed.
+#pragma once
+
+#include <span>
+
+#include "knap/types.h"
+
+namespace knap {
+
+struct RowMaximum {
+    Token token;  // the lowest id among equals
+    float logit;
+};
+
+// Throws when a logit is NaN or +infinity, or when all are -infinity. The row must not be empty.
+RowMaximum find_maximum(std::span<const float> logits);
+
+}  // namespace knap
