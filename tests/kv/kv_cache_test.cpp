@@ -1,0 +1,86 @@
+#include "kv/kv_cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/loaded_model.h"
+#include "support/tiny_model.h"
+
+namespace knap::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string error_of(const KvCacheOptions& options, const char* shape) {
+    LoadedModel model(tiny_model(shape, "F32"));
+    try {
+        KvCache cache(model.config, model.backend, options);
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "";
+}
+
+TEST(KvCache, CommitAndTruncateMoveTheLine) {
+    LoadedModel model(tiny_model());
+    KvCache cache(model.config, model.backend, {.capacity = 64});
+    EXPECT_EQ(cache.committed(), 0);
+    cache.commit(10);
+    cache.commit(64);
+    EXPECT_EQ(cache.committed(), 64);
+    cache.truncate(3);
+    EXPECT_EQ(cache.committed(), 3);
+}
+
+TEST(KvCacheDeathTest, MovingTheLineTheWrongWayIsABug) {
+    LoadedModel model(tiny_model());
+    KvCache cache(model.config, model.backend, {.capacity = 64});
+    cache.commit(10);
+    EXPECT_DEATH(cache.commit(9), "moves forward");
+    EXPECT_DEATH(cache.commit(65), "within the cache");
+    EXPECT_DEATH(cache.truncate(11), "moves backward");
+}
+
+TEST(KvCache, QuantisedValuesNeedFlashAttention) {
+    const std::string message = error_of({.capacity = 64, .type_v = CacheType::q8_0}, "small-llama");
+    EXPECT_THAT(message, HasSubstr("-ctv q8_0"));
+    EXPECT_THAT(message, HasSubstr("-fa on"));
+    EXPECT_EQ(error_of({.capacity = 64, .type_v = CacheType::q8_0, .transposed_values = false}, "small-llama"), "");
+}
+
+TEST(KvCache, QuantisedRowsNeedAFittingHeadSize) {
+    EXPECT_THAT(error_of({.capacity = 64, .type_k = CacheType::q8_0}, "tiny-llama"),
+                HasSubstr("multiple of 32, found 16"));
+}
+
+TEST(KvCache, BytesFollowFromTheShape) {
+    LoadedModel model(tiny_model());
+    const auto n_values = static_cast<std::size_t>(model.config.n_layers * model.config.n_embd_kv());
+    KvCache f16(model.config, model.backend, {.capacity = 64});
+    EXPECT_EQ(f16.bytes_per_row(), n_values * 2 * 2);
+    EXPECT_GE(f16.bytes(), f16.bytes_per_row() * 64);
+    KvCache f32(model.config, model.backend,
+                {.capacity = 64, .type_k = CacheType::f32, .type_v = CacheType::f32});
+    EXPECT_EQ(f32.bytes_per_row(), n_values * 2 * 4);
+}
+
+TEST(KvCache, SavedRowsGoOnWhereTheyWereLeft) {
+    LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
+    for (const bool flash : {false, true}) {
+        const ForwardOptions options{.capacity = 256, .flash_attention = flash};
+        ForwardRig original(model, options);
+        original.feed(random_tokens(33, model.config.n_vocab, 1));
+        ForwardRig restored(model, options);
+        std::vector<std::byte> rows(original.cache.saved_row_bytes() * 33);
+        for (int layer = 0; layer < model.config.n_layers; ++layer) {
+            original.cache.read_rows(layer, 33, rows.data());
+            restored.cache.write_rows(layer, 33, rows.data());
+        }
+        restored.cache.commit(33);
+        const auto next = random_tokens(5, model.config.n_vocab, 2);
+        EXPECT_EQ(restored.feed(next), original.feed(next)) << (flash ? "flash" : "folded");
+    }
+}
+
+} // namespace
+} // namespace knap::test

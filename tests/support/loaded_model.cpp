@@ -1,0 +1,73 @@
+#include "support/loaded_model.h"
+
+#include <numeric>
+#include <random>
+
+namespace knap::test {
+namespace {
+
+KvCacheOptions cache_options(const ForwardOptions& options) {
+    return {.capacity = options.capacity,
+            .type_k = options.type_k,
+            .type_v = options.type_v,
+            .transposed_values = !options.flash_attention};
+}
+
+} // namespace
+
+LoadedModel::LoadedModel(const std::filesystem::path& path, Repack repack, int n_threads)
+    : file(GgufFile::open(path)),
+      config(read_config(file)),
+      backend(n_threads),
+      weights(Weights::load(file, config, backend, repack, {})) {}
+
+ForwardRig::ForwardRig(LoadedModel& loaded, const ForwardOptions& options)
+    : model(loaded),
+      cache(loaded.config, loaded.backend, cache_options(options)),
+      forward(loaded.config, *loaded.weights, loaded.backend, cache, options.n_ubatch) {}
+
+std::vector<std::vector<float>> ForwardRig::feed(std::span<const Token> tokens, std::span<const int> passes) {
+    const auto n_vocab = static_cast<std::size_t>(model.config.n_vocab);
+    std::vector<std::vector<float>> rows;
+    for (const int n_rows : passes) {
+        std::vector<int> logit_rows(static_cast<std::size_t>(n_rows));
+        std::iota(logit_rows.begin(), logit_rows.end(), 0);
+        const ForwardResult result = forward.run({
+            .tokens = tokens.first(static_cast<std::size_t>(n_rows)),
+            .first_row = cache.committed(),
+            .logit_rows = logit_rows,
+        });
+        for (std::size_t i = 0; i < logit_rows.size(); ++i) {
+            const auto row = result.logits.subspan(i * n_vocab, n_vocab);
+            rows.emplace_back(row.begin(), row.end());
+        }
+        cache.commit(cache.committed() + n_rows);
+        tokens = tokens.subspan(static_cast<std::size_t>(n_rows));
+    }
+    return rows;
+}
+
+std::vector<std::vector<float>> ForwardRig::feed(std::span<const Token> tokens) {
+    const int n_rows = static_cast<int>(tokens.size());
+    return feed(tokens, std::span(&n_rows, 1));
+}
+
+std::vector<std::byte> ForwardRig::cache_bytes() const {
+    const std::size_t layer_bytes = cache.saved_row_bytes() * static_cast<std::size_t>(cache.committed());
+    std::vector<std::byte> bytes(layer_bytes * static_cast<std::size_t>(model.config.n_layers));
+    for (int layer = 0; layer < model.config.n_layers; ++layer) {
+        cache.read_rows(layer, cache.committed(), bytes.data() + layer_bytes * static_cast<std::size_t>(layer));
+    }
+    return bytes;
+}
+
+std::vector<Token> random_tokens(int n, int n_vocab, unsigned seed) {
+    std::mt19937 engine(seed);
+    std::vector<Token> tokens;
+    for (int i = 0; i < n; ++i) {
+        tokens.push_back(static_cast<Token>(engine() % static_cast<unsigned>(n_vocab)));
+    }
+    return tokens;
+}
+
+} // namespace knap::test
