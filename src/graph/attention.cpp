@@ -1,0 +1,91 @@
+#include "graph/attention.h"
+
+#include "base/error.h"
+
+namespace knap {
+namespace {
+
+// Rows [block.first, block.first + block.n_rows) of [head_dim, n_heads, n_rows].
+ggml_tensor* block_rows(ggml_context* ctx, ggml_tensor* queries, const AttentionBlock& block) {
+    if (block.n_rows == queries->ne[2]) {
+        return queries;
+    }
+    return ggml_view_3d(ctx, queries, queries->ne[0], queries->ne[1], block.n_rows, queries->nb[1],
+                        queries->nb[2], queries->nb[2] * static_cast<std::size_t>(block.first));
+}
+
+// [head_dim, n_heads, n_rows] -> [head_dim, n_rows * heads_per_kv, n_kv_heads]: the columns of one
+// KV head are its query heads, each with all rows.
+ggml_tensor* fold_queries(ggml_context* ctx, const ModelConfig& config, ggml_tensor* q) {
+    const std::int64_t n_columns = q->ne[2] * config.heads_per_kv();
+    if (q->ne[2] > 1) {
+        q = ggml_cont(ctx, ggml_permute(ctx, q, 0, 2, 1, 3));
+    }
+    q = ggml_reshape_3d(ctx, q, config.head_dim, n_columns, config.n_kv_heads);
+    return n_columns == 1 ? ggml_pad(ctx, q, 0, 1, 0, 0) : q;
+}
+
+ggml_tensor* folded_block(ggml_context* ctx, const ModelConfig& config, const KvCache& cache, int layer,
+                          ggml_tensor* q, const AttentionBlock& block, ggml_tensor* mask) {
+    const std::int64_t n_columns = std::int64_t{block.n_rows} * config.heads_per_kv();
+    const bool is_padded = n_columns == 1;
+    const std::int64_t n_stored = is_padded ? 2 : n_columns;
+    ggml_tensor* columns = fold_queries(ctx, config, q);
+
+    ggml_tensor* scores = ggml_mul_mat(ctx, cache.keys(ctx, layer, block.n_kv), columns);
+    // One mask row serves every head; the padding column is a head more that nobody reads.
+    scores = ggml_reshape_3d(ctx, scores, block.n_kv, block.n_rows, n_stored * config.n_kv_heads / block.n_rows);
+    scores = ggml_soft_max_ext_inplace(ctx, scores, mask, config.attention_scale, 0.0f);
+    scores = ggml_reshape_3d(ctx, scores, block.n_kv, n_stored, config.n_kv_heads);
+
+    ggml_tensor* out = ggml_mul_mat(ctx, cache.values(ctx, layer, block.n_kv), scores);
+    if (is_padded) {
+        out = ggml_cont(ctx, ggml_view_3d(ctx, out, out->ne[0], 1, out->ne[2], out->nb[1], out->nb[2], 0));
+    }
+    if (block.n_rows == 1) {
+        return ggml_reshape_2d(ctx, out, config.n_embd_q(), 1);
+    }
+    out = ggml_reshape_3d(ctx, out, config.head_dim, block.n_rows, config.n_heads);
+    return ggml_cont_2d(ctx, ggml_permute(ctx, out, 0, 2, 1, 3), config.n_embd_q(), block.n_rows);
+}
+
+ggml_tensor* flash_block(ggml_context* ctx, const ModelConfig& config, const KvCache& cache, int layer,
+                         ggml_tensor* q, const AttentionBlock& block, ggml_tensor* mask) {
+    ggml_tensor* out = ggml_flash_attn_ext(ctx, ggml_permute(ctx, q, 0, 2, 1, 3),
+                                           cache.keys(ctx, layer, block.n_kv),
+                                           cache.values(ctx, layer, block.n_kv), mask,
+                                           config.attention_scale, 0.0f, 0.0f);
+    ggml_prec_set_acc(out, GGML_PREC_F32);
+    return ggml_reshape_2d(ctx, out, config.n_embd_q(), block.n_rows);
+}
+
+// Joins blocks pairwise, so that each row is copied a logarithmic number of times.
+template <typename BuildBlock>
+ggml_tensor* join_blocks(ggml_context* ctx, std::size_t first, std::size_t count, BuildBlock build) {
+    if (count == 1) {
+        return build(first);
+    }
+    const std::size_t half = count / 2;
+    ggml_tensor* left = join_blocks(ctx, first, half, build);
+    ggml_tensor* right = join_blocks(ctx, first + half, count - half, build);
+    return ggml_concat(ctx, left, right, 1);
+}
+
+} // namespace
+
+ggml_tensor* build_attention(ggml_context* ctx,
+                             const ModelConfig& config,
+                             const KvCache& cache,
+                             int layer,
+                             ggml_tensor* queries,
+                             std::span<const AttentionBlock> blocks,
+                             std::span<ggml_tensor* const> masks) {
+    KNAP_ASSERT(blocks.size() == masks.size() && !blocks.empty(), "one mask a block");
+    const auto build_block = cache.options().transposed_values ? folded_block : flash_block;
+    return join_blocks(ctx, 0, blocks.size(), [&](std::size_t i) {
+        ggml_tensor* q = block_rows(ctx, queries, blocks[i]);
+        return build_block(ctx, config, cache, layer, q, blocks[i], masks[i]);
+    });
+}
+
+} // namespace knap

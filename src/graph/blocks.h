@@ -1,0 +1,39 @@
+// The modules of a layer as graph-building functions. Each takes the residual stream [n_embd, n_rows] and gives back
+// what the module adds to it; the caller adds, so a skipped module is one that is not built.
+#pragma once
+
+#include <span>
+
+#include "ggml.h"
+
+#include "graph/attention_layout.h"
+#include "kv/kv_cache.h"
+#include "model/config.h"
+#include "model/weights.h"
+
+namespace knap {
+
+// What every module of one graph needs.
+struct BlockContext {
+    ggml_context* ctx;
+    ggml_cgraph* graph;
+    const ModelConfig& config;
+    const ModelTensors& tensors;
+    const KvCache& cache;
+    ggml_tensor* positions; // i32 [n_rows]
+    KvSlots slots;
+    std::span<const AttentionBlock> blocks;
+    std::span<ggml_tensor* const> masks;
+};
+
+ggml_tensor* build_norm(ggml_context* ctx, ggml_tensor* x, ggml_tensor* weight, float eps);
+
+// Writes the layer's keys and values of these rows to the cache, then attends. [n_embd, n_rows]
+ggml_tensor* build_attention_module(const BlockContext& block, int layer, ggml_tensor* stream);
+
+ggml_tensor* build_mlp_module(const BlockContext& block, int layer, ggml_tensor* stream);
+
+// Final norm and head: [n_embd, n_rows] -> logits [n_vocab, n_rows].
+ggml_tensor* build_head(const BlockContext& block, ggml_tensor* stream);
+
+} // namespace knap

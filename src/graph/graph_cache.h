@@ -1,0 +1,76 @@
+// Built graphs, kept for reuse. A graph is named by everything that shapes it; only inputs change between its runs.
+// The number kept is bounded, the least recently used makes room, and all graphs live in memory reserved once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "ggml-cpp.h"
+
+#include "graph/attention_layout.h"
+#include "graph/module_plan.h"
+#include "knap/types.h"
+
+namespace knap {
+
+// Everything that shapes a graph.
+struct GraphKey {
+    explicit GraphKey(int n_layers) : plan(n_layers) {}
+
+    int n_rows = 0;
+    int entry_layer = 0;
+    int exit_layer = 0;
+    int n_logit_rows = 0;
+    bool embeds_tokens = true; // false: resumes from hidden rows
+    AttentionLayout layout = AttentionLayout::causal;
+    std::vector<AttentionBlock> blocks;
+    std::vector<int> captures;
+    ModulePlan plan;
+
+    bool operator==(const GraphKey&) const = default;
+};
+
+struct BuiltGraph {
+    ggml_context_ptr context; // metadata, in the slot's arena
+    ggml_cgraph* graph = nullptr;
+    ggml_tensor* logits = nullptr;        // null when none are asked for
+    std::vector<ggml_tensor*> captures;
+};
+
+class GraphCache {
+  public:
+    // `arena_bytes` is the metadata memory of one graph.
+    GraphCache(std::size_t n_graphs, std::size_t arena_bytes);
+    ~GraphCache();
+
+    // The graph of `key`, now the most recently used; null when it has to be built.
+    BuiltGraph* find(const GraphKey& key);
+    // A place for the graph of `key`, with an empty arena; the least recently used graph gives way when all are taken.
+    BuiltGraph& place(const GraphKey& key);
+    std::span<std::byte> arena(const BuiltGraph& graph) const;
+    void clear(); // after the compute memory moved, no graph is valid
+
+    const GraphStatistics& statistics() const { return statistics_; }
+    void reset_statistics() { statistics_ = {}; }
+    std::size_t reserved_bytes() const { return n_graphs_ * arena_bytes_; }
+
+  private:
+    struct Slot {
+        GraphKey key;
+        BuiltGraph built;
+        std::size_t arena;
+    };
+
+    std::size_t n_graphs_;
+    std::size_t arena_bytes_;
+    std::byte* memory_ = nullptr;
+    std::list<Slot> slots_; // most recently used first
+    std::vector<std::size_t> free_arenas_;
+    GraphStatistics statistics_;
+};
+
+} // namespace knap

@@ -1,0 +1,155 @@
+// A row's result does not depend on the rows that run with it: one row at a time, many rows at once and any split of
+// a prompt give the same cache and the same logits.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <ostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/loaded_model.h"
+#include "support/logits.h"
+#include "support/tiny_model.h"
+
+namespace knap::test {
+namespace {
+
+constexpr int kTokens = 300; // several buckets, more than two attention blocks
+
+struct InvarianceCase {
+    const char* shape;
+    const char* type;
+    Repack repack = Repack::off;
+    CacheType cache = CacheType::f16;
+};
+
+void PrintTo(const InvarianceCase& c, std::ostream* out) {
+    *out << c.shape << '/' << c.type << (c.repack == Repack::off ? "" : "/repacked")
+         << (c.cache == CacheType::f32 ? "/f32 cache" : c.cache == CacheType::q8_0 ? "/q8_0 keys" : "");
+}
+
+std::vector<int> single_rows() { return std::vector<int>(kTokens, 1); }
+
+std::vector<int> random_split(unsigned seed, int max_rows) {
+    std::mt19937 engine(seed);
+    std::vector<int> passes;
+    for (int left = kTokens; left > 0; left -= passes.back()) {
+        passes.push_back(std::min(left, 1 + static_cast<int>(engine() % static_cast<unsigned>(max_rows))));
+    }
+    return passes;
+}
+
+struct Outcome {
+    std::vector<std::vector<float>> logits;
+    std::vector<std::byte> cache;
+};
+
+class RowInvariance : public ::testing::TestWithParam<InvarianceCase> {
+  protected:
+    RowInvariance() : model_(tiny_model(GetParam().shape, GetParam().type), GetParam().repack) {}
+
+    Outcome run(const std::vector<int>& passes) {
+        const CacheType values = GetParam().cache == CacheType::q8_0 ? CacheType::f16 : GetParam().cache;
+        ForwardRig rig(model_, {.capacity = 512, .type_k = GetParam().cache, .type_v = values});
+        const auto tokens = random_tokens(kTokens, model_.config.n_vocab, 11);
+        auto logits = rig.feed(tokens, passes);
+        return {std::move(logits), rig.cache_bytes()};
+    }
+
+    LoadedModel model_;
+
+    void expect_identical(const std::vector<int>& a_passes, const std::vector<int>& b_passes) {
+        const Outcome a = run(a_passes);
+        const Outcome b = run(b_passes);
+        EXPECT_TRUE(a.cache == b.cache);
+        for (std::size_t i = 0; i < a.logits.size(); ++i) {
+            ASSERT_TRUE(a.logits[i] == b.logits[i]) << "row " << i;
+        }
+    }
+};
+
+using ExactRows = RowInvariance;
+using ExactFewRows = RowInvariance;
+using NearlyExactRows = RowInvariance;
+
+TEST_P(ExactRows, AnySplitIsBitIdentical) {
+    const std::vector<int> whole{kTokens};
+    expect_identical(whole, single_rows());
+    for (const unsigned seed : {1u, 2u, 3u}) {
+        expect_identical(whole, random_split(seed, 40));
+    }
+}
+
+// The weight types for which ggml's kernels keep the promise whatever the number of rows.
+INSTANTIATE_TEST_SUITE_P(Types,
+                         ExactRows,
+                         ::testing::Values(InvarianceCase{"tiny-llama", "Q8_0"},
+                                           InvarianceCase{"tiny-llama", "Q4_0"},
+                                           InvarianceCase{"tiny-llama", "Q4_0", Repack::automatic},
+                                           InvarianceCase{"tiny-llama", "Q4_1"},
+                                           InvarianceCase{"tiny-llama", "Q5_0"},
+                                           InvarianceCase{"tiny-llama", "Q5_1"},
+                                           InvarianceCase{"tiny-llama", "MXFP4"},
+                                           InvarianceCase{"tiny-llama", "MXFP4", Repack::automatic},
+                                           InvarianceCase{"tiny-llama", "IQ4_NL", Repack::automatic},
+                                           InvarianceCase{"tiny-mha", "Q4_1"},
+                                           InvarianceCase{"tiny-qwen2", "Q8_0"},
+                                           InvarianceCase{"tiny-qwen3", "Q4_1"},
+                                           InvarianceCase{"small-llama", "Q4_0", Repack::automatic},
+                                           InvarianceCase{"small-llama", "Q4_1", Repack::off, CacheType::f32},
+                                           InvarianceCase{"small-llama", "Q4_1", Repack::off, CacheType::q8_0}));
+
+// From 8 rows on ggml multiplies K-quants with another kernel; below that the promise holds.
+TEST_P(ExactFewRows, SplitsOfFewerThanEightRowsAreBitIdentical) {
+    expect_identical(single_rows(), random_split(1, 7));
+    expect_identical(single_rows(), random_split(2, 7));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types,
+                         ExactFewRows,
+                         ::testing::Values(InvarianceCase{"small-llama", "Q2_K"},
+                                           InvarianceCase{"small-llama", "Q3_K"},
+                                           InvarianceCase{"small-llama", "Q4_K"},
+                                           InvarianceCase{"small-llama", "Q5_K"},
+                                           InvarianceCase{"small-llama", "Q6_K"}));
+
+// Float types and IQ4_NL take other kernels for one row than for several, K-quants from 8 rows on, repacked Q4_K from 4.
+TEST_P(NearlyExactRows, SplitsStayWithinTheBound) {
+    constexpr float kBound = 0.25f; // of logits whose spread is about 1
+    const Outcome whole = run({kTokens});
+    for (const auto& passes : {single_rows(), random_split(1, 40)}) {
+        const Outcome split = run(passes);
+        for (std::size_t i = 0; i < whole.logits.size(); ++i) {
+            ASSERT_LT(max_abs_difference(split.logits[i], whole.logits[i]), kBound) << "row " << i;
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types,
+                         NearlyExactRows,
+                         ::testing::Values(InvarianceCase{"tiny-llama", "F32"},
+                                           InvarianceCase{"tiny-llama", "F16"},
+                                           InvarianceCase{"tiny-llama", "BF16"},
+                                           InvarianceCase{"tiny-llama", "IQ4_NL"},
+                                           InvarianceCase{"tiny-mha", "F16"},
+                                           InvarianceCase{"small-llama", "Q4_K"},
+                                           InvarianceCase{"small-llama", "Q6_K"},
+                                           InvarianceCase{"small-llama", "Q4_K", Repack::on}));
+
+TEST(Threads, DoNotChangeARow) {
+    const auto path = tiny_model("small-llama", "Q4_1");
+    std::vector<std::vector<float>> expected;
+    for (const int n_threads : {1, 2, 3}) {
+        LoadedModel model(path, Repack::off, n_threads);
+        ForwardRig rig(model, {.capacity = 512});
+        const auto rows = rig.feed(random_tokens(20, model.config.n_vocab, 5), std::vector<int>{17, 1, 2});
+        if (expected.empty()) {
+            expected = rows;
+        }
+        EXPECT_TRUE(rows == expected) << n_threads << " threads";
+    }
+}
+
+} // namespace
+} // namespace knap::test
