@@ -1,0 +1,136 @@
+// Our logits against libllama's, over a prompt and 32 decoded tokens, for random models of every architecture.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "peer/llama_peer.h"
+#include "support/loaded_model.h"
+#include "support/logits.h"
+#include "support/reference_forward.h"
+#include "support/tiny_model.h"
+
+namespace knap::test {
+namespace {
+
+constexpr int kPrompt = 40;
+constexpr int kDecoded = 32;
+
+struct OracleCase {
+    const char* shape;
+    const char* type;
+};
+
+void PrintTo(const OracleCase& c, std::ostream* out) { *out << c.shape << '/' << c.type; }
+
+class Oracle : public ::testing::TestWithParam<OracleCase> {
+  protected:
+    Oracle()
+        : path_(tiny_model(GetParam().shape, GetParam().type)),
+          oracle_(path_),
+          model_(path_),
+          prompt_(random_tokens(kPrompt, model_.config.n_vocab, 7)) {}
+
+    // Logits of the prompt's rows and of 32 tokens decoded after it one at a time, each libllama's own choice.
+    void run_oracle() {
+        feed_oracle(prompt_);
+        for (int i = 0; i < kDecoded; ++i) {
+            decoded_.push_back(argmax(expected_.back()));
+            feed_oracle(std::span(&decoded_.back(), 1));
+        }
+    }
+
+    void feed_oracle(std::span<const Token> tokens) {
+        for (const auto row : oracle_.feed(tokens, LlamaPeer::Logits::every_row)) {
+            expected_.emplace_back(row.begin(), row.end());
+        }
+    }
+
+    template <typename Feed>
+    std::vector<std::vector<float>> run(Feed feed) {
+        auto rows = feed(std::span<const Token>(prompt_));
+        for (const Token& token : decoded_) {
+            rows.push_back(feed(std::span(&token, 1)).front());
+        }
+        return rows;
+    }
+
+    std::filesystem::path path_;
+    LlamaPeer oracle_;
+    LoadedModel model_;
+    std::vector<Token> prompt_;
+    std::vector<Token> decoded_;
+    std::vector<std::vector<float>> expected_;
+};
+
+TEST_P(Oracle, ReferenceIsBitIdenticalToLibllama) {
+    run_oracle();
+    ReferenceForward reference(model_, 1024);
+    const auto rows = run([&](std::span<const Token> tokens) { return reference.feed(tokens); });
+    ASSERT_EQ(rows.size(), expected_.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        EXPECT_EQ(rows[i], expected_[i]) << "row " << i;
+    }
+}
+
+// How far logits (spread about 1) may be from libllama's. The folded attention sums in another order; with quantised
+// weights, activations are rounded to 8 bits, and a last-place difference becomes a step of that size.
+float bound(std::string_view type) { return type == "F32" || type == "F16" || type == "BF16" ? 0.05f : 0.25f; }
+
+TEST_P(Oracle, ShippedPathStaysWithinTheBound) {
+    run_oracle();
+    ForwardRig rig(model_);
+    const auto rows = run([&](std::span<const Token> tokens) { return rig.feed(tokens); });
+    ASSERT_EQ(rows.size(), expected_.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        EXPECT_LT(max_abs_difference(rows[i], expected_[i]), bound(GetParam().type)) << "row " << i;
+        if (argmax(rows[i]) != argmax(expected_[i])) {
+            EXPECT_LT(top_two_gap(expected_[i]), 2 * bound(GetParam().type)) << "row " << i << ": not a near-tie";
+        }
+    }
+}
+
+TEST_P(Oracle, FlashAttentionStaysWithinTheBound) {
+    run_oracle();
+    ForwardRig rig(model_, {.flash_attention = true});
+    const auto rows = run([&](std::span<const Token> tokens) { return rig.feed(tokens); });
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        EXPECT_LT(max_abs_difference(rows[i], expected_[i]), bound(GetParam().type)) << "row " << i;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures,
+                         Oracle,
+                         ::testing::Values(OracleCase{"tiny-llama", "F32"},
+                                           OracleCase{"tiny-llama", "F16"},
+                                           OracleCase{"tiny-llama", "BF16"},
+                                           OracleCase{"tiny-llama", "Q8_0"},
+                                           OracleCase{"tiny-llama", "Q4_0"},
+                                           OracleCase{"tiny-llama", "Q4_1"},
+                                           OracleCase{"tiny-llama", "Q5_0"},
+                                           OracleCase{"tiny-llama", "Q5_1"},
+                                           OracleCase{"tiny-llama", "IQ4_NL"},
+                                           OracleCase{"tiny-llama", "MXFP4"},
+                                           OracleCase{"tiny-mha", "F16"},
+                                           OracleCase{"tiny-mha", "Q4_1"},
+                                           OracleCase{"tiny-qwen2", "F32"},
+                                           OracleCase{"tiny-qwen2", "Q8_0"},
+                                           OracleCase{"tiny-qwen3", "F32"},
+                                           OracleCase{"tiny-qwen3", "Q4_1"},
+                                           OracleCase{"small-llama", "Q2_K"},
+                                           OracleCase{"small-llama", "Q3_K"},
+                                           OracleCase{"small-llama", "Q4_K"},
+                                           OracleCase{"small-llama", "Q5_K"},
+                                           OracleCase{"small-llama", "Q6_K"},
+                                           OracleCase{"small-qwen3", "Q4_K"}),
+                         [](const auto& test) {
+                             std::string name = std::string(test.param.shape) + "_" + test.param.type;
+                             for (char& c : name) {
+                                 c = c == '-' ? '_' : c;
+                             }
+                             return name;
+                         });
+
+} // namespace
+} // namespace knap::test

@@ -1,0 +1,11 @@
+// Where the tests with label `model` find the default model.
+#pragma once
+
+#include <filesystem>
+
+namespace knap::test {
+
+// $KNAP_MODEL, else the file that `deps/setup model` fetches. Throws when there is none: such a test must not pass.
+std::filesystem::path default_model();
+
+} // namespace knap::test

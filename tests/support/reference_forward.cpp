@@ -1,0 +1,161 @@
+#include "support/reference_forward.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ggml-alloc.h"
+#include "ggml-backend.h"
+
+namespace knap::test {
+namespace {
+
+constexpr std::size_t kMaxNodes = 16384;
+
+ggml_tensor* norm(ggml_context* ctx, ggml_tensor* x, ggml_tensor* weight, float eps) {
+    return ggml_mul(ctx, ggml_rms_norm(ctx, x, eps), weight);
+}
+
+ggml_tensor* linear(ggml_context* ctx, ggml_tensor* weight, ggml_tensor* bias, ggml_tensor* x) {
+    ggml_tensor* y = ggml_mul_mat(ctx, weight, x);
+    return bias == nullptr ? y : ggml_add(ctx, y, bias);
+}
+
+} // namespace
+
+struct ReferenceForward::Graph {
+    ggml_context_ptr context;
+    ggml_cgraph* graph;
+    int n_rows;
+    int n_kv;
+    ggml_tensor* tokens;
+    ggml_tensor* positions;
+    ggml_tensor* slots;       // i64 [n_rows]
+    ggml_tensor* value_slots; // i64 [n_rows * n_embd_kv]
+    ggml_tensor* mask;        // f32 [n_kv, n_rows]
+};
+
+ReferenceForward::ReferenceForward(LoadedModel& model, int n_ctx) : model_(model), n_ctx_(n_ctx) {
+    const auto n_layers = static_cast<std::size_t>(model.config.n_layers);
+    cache_context_.reset(ggml_init({2 * n_layers * ggml_tensor_overhead(), nullptr, true}));
+    for (std::size_t i = 0; i < n_layers; ++i) {
+        keys_.push_back(ggml_new_tensor_2d(cache_context_.get(), GGML_TYPE_F16, model.config.n_embd_kv(), n_ctx));
+        values_.push_back(ggml_new_tensor_2d(cache_context_.get(), GGML_TYPE_F16, n_ctx, model.config.n_embd_kv()));
+    }
+    cache_buffer_.reset(ggml_backend_alloc_ctx_tensors(cache_context_.get(), model.backend.handle()));
+    ggml_backend_buffer_clear(cache_buffer_.get(), 0);
+}
+
+ggml_tensor* ReferenceForward::attention(Graph& g, int layer, ggml_tensor* x) {
+    const ModelConfig& c = model_.config;
+    const LayerWeights& w = model_.weights->tensors().layers[static_cast<std::size_t>(layer)];
+    ggml_context* ctx = g.context.get();
+    const auto rotate = [&](ggml_tensor* heads, ggml_tensor* head_norm) {
+        if (head_norm != nullptr) {
+            heads = norm(ctx, heads, head_norm, c.rms_eps);
+        }
+        const int mode = c.rope.pairing == RopePairing::halves ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
+        return ggml_rope_ext(ctx, heads, g.positions, model_.weights->tensors().rope_freqs, c.rope.n_rot, mode,
+                             c.rope.n_ctx_orig, c.rope.freq_base, c.rope.freq_scale, c.rope.ext_factor,
+                             c.rope.attn_factor, c.rope.beta_fast, c.rope.beta_slow);
+    };
+    ggml_tensor* q = linear(ctx, w.wq, w.bq, x);
+    ggml_tensor* k = linear(ctx, w.wk, w.bk, x);
+    ggml_tensor* v = linear(ctx, w.wv, w.bv, x);
+    q = rotate(ggml_reshape_3d(ctx, q, c.head_dim, c.n_heads, g.n_rows), w.q_norm);
+    k = rotate(ggml_reshape_3d(ctx, k, c.head_dim, c.n_kv_heads, g.n_rows), w.k_norm);
+
+    ggml_tensor* key_cache = keys_[static_cast<std::size_t>(layer)];
+    ggml_tensor* value_cache = values_[static_cast<std::size_t>(layer)];
+    ggml_build_forward_expand(
+        g.graph, ggml_set_rows(ctx, key_cache, ggml_reshape_2d(ctx, k, c.n_embd_kv(), g.n_rows), g.slots));
+    ggml_build_forward_expand(g.graph,
+                              ggml_set_rows(ctx, ggml_reshape_2d(ctx, value_cache, 1, ggml_nelements(value_cache)),
+                                            ggml_reshape_2d(ctx, v, 1, ggml_nelements(v)), g.value_slots));
+
+    ggml_tensor* cached_k = ggml_view_3d(ctx, key_cache, c.head_dim, g.n_kv, c.n_kv_heads, key_cache->nb[1],
+                                         ggml_row_size(GGML_TYPE_F16, c.head_dim), 0);
+    ggml_tensor* cached_v = ggml_view_3d(ctx, value_cache, g.n_kv, c.head_dim, c.n_kv_heads, value_cache->nb[1],
+                                         value_cache->nb[1] * static_cast<std::size_t>(c.head_dim), 0);
+    ggml_tensor* scores = ggml_mul_mat(ctx, cached_k, ggml_permute(ctx, q, 0, 2, 1, 3)); // [n_kv, n_rows, n_heads]
+    scores = ggml_soft_max_ext(ctx, scores, g.mask, c.attention_scale, 0.0f);
+    ggml_tensor* out = ggml_mul_mat(ctx, cached_v, scores); // [head_dim, n_rows, n_heads]
+    out = ggml_cont_2d(ctx, ggml_permute(ctx, out, 0, 2, 1, 3), c.n_embd_q(), g.n_rows);
+    return linear(ctx, w.wo, w.bo, out);
+}
+
+ggml_tensor* ReferenceForward::mlp(Graph& g, int layer, ggml_tensor* x) {
+    const LayerWeights& w = model_.weights->tensors().layers[static_cast<std::size_t>(layer)];
+    ggml_context* ctx = g.context.get();
+    ggml_tensor* up = linear(ctx, w.ffn_up, w.ffn_up_b, x);
+    ggml_tensor* gate = linear(ctx, w.ffn_gate, w.ffn_gate_b, x);
+    return linear(ctx, w.ffn_down, w.ffn_down_b, ggml_swiglu_split(ctx, gate, up));
+}
+
+void ReferenceForward::set_inputs(Graph& g, std::span<const Token> tokens) {
+    std::vector<std::int32_t> positions;
+    std::vector<std::int64_t> slots;
+    std::vector<std::int64_t> value_slots;
+    std::vector<float> mask;
+    for (int row = 0; row < g.n_rows; ++row) {
+        const int slot = n_past_ + row;
+        positions.push_back(slot);
+        slots.push_back(slot);
+        for (std::int64_t channel = 0; channel < model_.config.n_embd_kv(); ++channel) {
+            value_slots.push_back(channel * n_ctx_ + slot);
+        }
+        for (int j = 0; j < g.n_kv; ++j) {
+            mask.push_back(j <= slot ? 0.0f : -INFINITY);
+        }
+    }
+    ggml_backend_tensor_set(g.tokens, tokens.data(), 0, ggml_nbytes(g.tokens));
+    ggml_backend_tensor_set(g.positions, positions.data(), 0, ggml_nbytes(g.positions));
+    ggml_backend_tensor_set(g.slots, slots.data(), 0, ggml_nbytes(g.slots));
+    ggml_backend_tensor_set(g.value_slots, value_slots.data(), 0, ggml_nbytes(g.value_slots));
+    ggml_backend_tensor_set(g.mask, mask.data(), 0, ggml_nbytes(g.mask));
+}
+
+std::vector<std::vector<float>> ReferenceForward::feed(std::span<const Token> tokens) {
+    const ModelConfig& c = model_.config;
+    const ModelTensors& w = model_.weights->tensors();
+    Graph g;
+    g.n_rows = static_cast<int>(tokens.size());
+    g.n_kv = std::min(n_ctx_, (n_past_ + g.n_rows + 255) / 256 * 256);
+    g.context.reset(ggml_init(
+        {kMaxNodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(kMaxNodes, false), nullptr, true}));
+    ggml_context* ctx = g.context.get();
+    g.graph = ggml_new_graph_custom(ctx, kMaxNodes, false);
+    g.tokens = ggml_new_tensor_1d(ctx, GGML_TYPE_I32, g.n_rows);
+    g.positions = ggml_new_tensor_1d(ctx, GGML_TYPE_I32, g.n_rows);
+    g.slots = ggml_new_tensor_1d(ctx, GGML_TYPE_I64, g.n_rows);
+    g.value_slots = ggml_new_tensor_1d(ctx, GGML_TYPE_I64, std::int64_t{g.n_rows} * c.n_embd_kv());
+    g.mask = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, g.n_kv, g.n_rows);
+    for (ggml_tensor* input : {g.tokens, g.positions, g.slots, g.value_slots, g.mask}) {
+        ggml_set_input(input);
+        ggml_set_output(input); // keeps it whole while the graph runs
+    }
+    ggml_tensor* x = ggml_get_rows(ctx, w.token_embd, g.tokens);
+    for (int layer = 0; layer < c.n_layers; ++layer) {
+        const LayerWeights& lw = w.layers[static_cast<std::size_t>(layer)];
+        x = ggml_add(ctx, attention(g, layer, norm(ctx, x, lw.attn_norm, c.rms_eps)), x);
+        x = ggml_add(ctx, mlp(g, layer, norm(ctx, x, lw.ffn_norm, c.rms_eps)), x);
+    }
+    ggml_tensor* logits = linear(ctx, w.output, w.output_b, norm(ctx, x, w.output_norm, c.rms_eps));
+    ggml_set_output(logits);
+    ggml_build_forward_expand(g.graph, logits);
+
+    ggml_gallocr_ptr allocator(ggml_gallocr_new(model_.backend.buffer_type()));
+    ggml_gallocr_alloc_graph(allocator.get(), g.graph);
+    set_inputs(g, tokens);
+    model_.backend.compute(g.graph);
+    n_past_ += g.n_rows;
+
+    std::vector<std::vector<float>> rows;
+    for (int row = 0; row < g.n_rows; ++row) {
+        std::vector<float> values(static_cast<std::size_t>(c.n_vocab));
+        ggml_backend_tensor_get(logits, values.data(), logits->nb[1] * static_cast<std::size_t>(row), logits->nb[1]);
+        rows.push_back(std::move(values));
+    }
+    return rows;
+}
+
+} // namespace knap::test
