@@ -1,0 +1,34 @@
+// The text of an answer as its tokens come: whole characters, nothing of a stop string.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/stop_strings.h"
+#include "text/utf8_stream.h"
+
+namespace knap {
+
+class AnswerText {
+  public:
+    // `on_text` (may be empty) hears every piece once it is safe to show.
+    AnswerText(std::vector<std::string> stop, std::function<void(std::string_view)> on_text);
+
+    // Takes a token's bytes; true when a stop string is now complete.
+    bool push(std::string_view bytes);
+    void finish(); // shows what was held back
+    const std::string& text() const { return text_; }
+
+  private:
+    void show(std::string_view text);
+
+    Utf8Stream characters_;
+    StopStrings stop_;
+    std::function<void(std::string_view)> on_text_;
+    std::string text_;
+    bool has_stopped_ = false;
+};
+
+} // namespace knap

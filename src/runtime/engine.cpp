@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "model/fingerprint.h"
+#include "model/vocab_check.h"
+#include "runtime/engine_impl.h"
+#include "text/chat_template.h"
+
+namespace knap {
+namespace {
+
+constexpr int kMinContext = 8;
+constexpr int kMaxUbatch = 2048;
+
+RuntimeConfig checked(RuntimeConfig config) {
+    if (config.n_ubatch < 1 || config.n_ubatch > kMaxUbatch) {
+        fail("-ub: expected 1 to ", kMaxUbatch, " rows, found ", config.n_ubatch);
+    }
+    if (config.n_threads < 0) {
+        fail("-t: expected at least 1 thread (0: all cores), found ", config.n_threads);
+    }
+    if (config.n_ctx != 0 && config.n_ctx < kMinContext) {
+        fail("-c: expected a context of at least ", kMinContext, " tokens (0: the model's own), found ", config.n_ctx);
+    }
+    return config;
+}
+
+GgufFile open_checked(const std::filesystem::path& path) {
+    GgufFile file = GgufFile::open(path);
+    check_vocabulary(file);
+    return file;
+}
+
+int choose_context(const RuntimeConfig& config, const ModelConfig& model) {
+    if (config.n_ctx > model.n_ctx_train) {
+        fail("-c: expected at most the model's context of ", model.n_ctx_train, " tokens, found ", config.n_ctx);
+    }
+    return config.n_ctx > 0 ? config.n_ctx : std::min(model.n_ctx_train, kDefaultMaxContext);
+}
+
+std::string describe(const RopeConfig& rope) {
+    const std::string pairing = rope.pairing == RopePairing::halves ? "neox" : "norm";
+    return rope.scaling == "none" ? pairing : concat(pairing, ", ", rope.scaling, " x", 1.0f / rope.freq_scale);
+}
+
+std::int64_t cache_bytes_per_token(const ModelConfig& model, const RuntimeConfig& config) {
+    const auto bits = [](CacheType type) {
+        return type == CacheType::f32 ? 32.0 : type == CacheType::f16 ? 16.0 : 8.5; // q8_0: 34 bytes for 32 values
+    };
+    return static_cast<std::int64_t>((bits(config.cache_type_k) + bits(config.cache_type_v)) / 8 *
+                                     model.n_embd_kv() * model.n_layers);
+}
+
+} // namespace
+
+std::string_view version() { return KNAP_VERSION; }
+
+std::string_view to_string(StopReason reason) {
+    switch (reason) {
+        case StopReason::eos:
+            return "eos";
+        case StopReason::length:
+            return "length";
+        case StopReason::stop:
+            return "stop";
+        case StopReason::context:
+            return "context";
+        case StopReason::cancelled:
+            return "cancelled";
+    }
+    return "";
+}
+
+Engine::Impl::Impl(RuntimeConfig runtime_config)
+    : config(checked(std::move(runtime_config))),
+      file(open_checked(config.model_path)),
+      model(read_config(file)),
+      backend(config.n_threads),
+      weights(Weights::load(file, model, backend, config.repack, config.on_load_progress)),
+      tokenizer(Tokenizer::load(config.model_path)),
+      fingerprint(knap::fingerprint(file)) {
+    config.n_ctx = choose_context(config, model);
+    config.n_threads = backend.n_threads();
+    if (tokenizer->n_vocab() != model.n_vocab) {
+        fail(config.model_path.string(), ": expected a vocabulary of ", model.n_vocab, " tokens, found ",
+             tokenizer->n_vocab());
+    }
+}
+
+Engine::Engine(RuntimeConfig config) {
+    const Stopwatch watch;
+    impl_ = std::make_unique<Impl>(std::move(config));
+    impl_->load_ms = watch.elapsed_ms();
+}
+
+Engine::~Engine() = default;
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+
+const RuntimeConfig& Engine::config() const { return impl_->config; }
+
+ModelInfo Engine::info() const {
+    const ModelConfig& model = impl_->model;
+    const WeightStatistics& weights = impl_->weights->statistics();
+    const std::string& chat = impl_->tokenizer->chat_template();
+    return {
+        .path = impl_->config.model_path.string(),
+        .name = model.name,
+        .architecture = model.architecture,
+        .n_layers = model.n_layers,
+        .n_embd = model.n_embd,
+        .n_heads = model.n_heads,
+        .n_kv_heads = model.n_kv_heads,
+        .head_dim = model.head_dim,
+        .n_ff = model.n_ff,
+        .n_vocab = model.n_vocab,
+        .n_ctx_train = model.n_ctx_train,
+        .has_tied_head = weights.has_tied_head,
+        .n_parameters = weights.n_parameters,
+        .file_bytes = static_cast<std::int64_t>(impl_->file.total_bytes()),
+        .weight_bytes_per_token = weights.per_token_bytes,
+        .cache_bytes_per_token = cache_bytes_per_token(model, impl_->config),
+        .types = weights.types,
+        .chat_template = ChatTemplate::recognises(chat) ? ChatTemplate::choose({}, chat).name() : "",
+        .rope = describe(model.rope),
+    };
+}
+
+std::vector<Token> Engine::tokenize(std::string_view text, bool add_bos, bool parse_special) const {
+    return impl_->tokenizer->encode(text, add_bos, parse_special);
+}
+
+std::string Engine::detokenize(std::span<const Token> tokens) const { return impl_->tokenizer->decode(tokens); }
+
+std::string Engine::apply_chat_template(std::span<const ChatMessage> messages,
+                                        std::string_view name,
+                                        bool open_answer) const {
+    return ChatTemplate::choose(name, impl_->tokenizer->chat_template()).render(messages, open_answer);
+}
+
+bool Engine::has_chat_template() const { return !impl_->tokenizer->chat_template().empty(); }
+
+} // namespace knap

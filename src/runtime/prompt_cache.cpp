@@ -1,0 +1,146 @@
+#include "runtime/prompt_cache.h"
+
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "kv/kv_cache.h"
+#include "base/mapped_file.h"
+#include "base/partial_file.h"
+
+namespace knap {
+namespace {
+
+constexpr std::string_view kMagic = "knapkv01";
+
+struct Header {
+    char magic[8];
+    std::uint64_t model;
+    std::uint64_t layout; // what else decides the meaning of a row's bytes
+    std::uint64_t n_layers;
+    std::uint64_t row_bytes;
+    std::uint64_t n_tokens;
+
+    std::uint64_t token_bytes() const { return n_tokens * sizeof(Token); }
+    std::uint64_t layer_bytes() const { return n_tokens * row_bytes; }
+    std::uint64_t file_bytes() const {
+        return sizeof(Header) + token_bytes() + n_layers * layer_bytes() + sizeof(std::uint64_t);
+    }
+};
+
+std::uint64_t layout_of(const KvCacheOptions& options) {
+    return static_cast<std::uint64_t>(options.type_k) | static_cast<std::uint64_t>(options.type_v) << 8 |
+           static_cast<std::uint64_t>(options.transposed_values) << 16;
+}
+
+Header make_header(std::uint64_t model, int n_layers, std::size_t n_tokens, const KvCache& cache) {
+    Header header{.magic = {},
+                  .model = model,
+                  .layout = layout_of(cache.options()),
+                  .n_layers = static_cast<std::uint64_t>(n_layers),
+                  .row_bytes = cache.saved_row_bytes(),
+                  .n_tokens = n_tokens};
+    std::memcpy(header.magic, kMagic.data(), kMagic.size());
+    return header;
+}
+
+// A file written front to back, with the checksum of all of it at the end.
+class ChecksummedWriter {
+  public:
+    ChecksummedWriter(const std::filesystem::path& path, std::uint64_t n_bytes) : file_(path, n_bytes) {}
+
+    void write(std::span<const std::byte> bytes) {
+        file_.write_at(offset_, bytes);
+        offset_ += bytes.size();
+        hash_.add(bytes);
+    }
+    void finish() {
+        const std::uint64_t checksum = hash_.value();
+        write(std::as_bytes(std::span(&checksum, 1)));
+        file_.publish();
+    }
+
+  private:
+    PartialFile file_;
+    std::uint64_t offset_ = 0;
+    Fnv1a hash_;
+};
+
+// The header of a file whose size and checksum are right.
+Header read_header(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+    Header header;
+    if (bytes.size() < sizeof(Header) + sizeof(std::uint64_t) ||
+        std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
+        fail(path.string(), ": expected a prompt cache of knap, found another kind of file");
+    }
+    std::memcpy(&header, bytes.data(), sizeof header);
+    std::uint64_t checksum;
+    std::memcpy(&checksum, bytes.data() + bytes.size() - sizeof checksum, sizeof checksum);
+    Fnv1a hash;
+    hash.add(bytes.first(bytes.size() - sizeof checksum));
+    if (hash.value() != checksum) {
+        fail(path.string(), ": expected a whole prompt cache, found a damaged or partial one (delete it to make it anew)");
+    }
+    return header;
+}
+
+void check_header(const std::filesystem::path& path, const Header& found, const Header& expected, int n_ctx,
+                  std::size_t n_bytes) {
+    if (found.model != expected.model || found.n_layers != expected.n_layers) {
+        fail(path.string(), ": expected a prompt cache of this model, found one of another model");
+    }
+    if (found.layout != expected.layout || found.row_bytes != expected.row_bytes) {
+        fail(path.string(), ": expected a prompt cache with these -ctk, -ctv and -fa, found one with others");
+    }
+    if (found.n_tokens > static_cast<std::uint64_t>(n_ctx)) {
+        fail(path.string(), ": expected at most ", n_ctx, " tokens (-c), found ", found.n_tokens);
+    }
+    if (found.file_bytes() != n_bytes) {
+        fail(path.string(), ": expected ", found.file_bytes(), " bytes, found ", n_bytes);
+    }
+}
+
+} // namespace
+
+void write_prompt_cache(const std::filesystem::path& path,
+                        std::uint64_t model_fingerprint,
+                        int n_layers,
+                        std::span<const Token> tokens,
+                        const KvCache& cache) {
+    const Header header = make_header(model_fingerprint, n_layers, tokens.size(), cache);
+    ChecksummedWriter file(path, header.file_bytes());
+    file.write(std::as_bytes(std::span(&header, 1)));
+    file.write(std::as_bytes(tokens));
+    std::vector<std::byte> rows(header.layer_bytes());
+    for (int layer = 0; layer < n_layers; ++layer) {
+        cache.read_rows(layer, static_cast<int>(tokens.size()), rows.data());
+        file.write(rows);
+    }
+    file.finish();
+}
+
+std::vector<Token> read_prompt_cache(const std::filesystem::path& path,
+                                     std::uint64_t model_fingerprint,
+                                     int n_layers,
+                                     int n_ctx,
+                                     KvCache& cache) {
+    const MappedFile file(path);
+    const Header header = read_header(path, file.bytes());
+    check_header(path, header, make_header(model_fingerprint, n_layers, 0, cache), n_ctx, file.bytes().size());
+
+    std::vector<Token> tokens(header.n_tokens);
+    const std::byte* next = file.bytes().data() + sizeof(Header);
+    std::memcpy(tokens.data(), next, header.token_bytes());
+    next += header.token_bytes();
+    const int n_rows = static_cast<int>(tokens.size());
+    cache.truncate(0);
+    for (int layer = 0; layer < n_layers; ++layer, next += header.layer_bytes()) {
+        cache.write_rows(layer, n_rows, next);
+    }
+    cache.commit(n_rows);
+    return tokens;
+}
+
+} // namespace knap

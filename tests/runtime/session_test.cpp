@@ -1,0 +1,355 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "knap/knap.h"
+
+#include "support/loaded_model.h"
+#include "support/tiny_model.h"
+
+namespace knap::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+RuntimeConfig config_of(const std::filesystem::path& path, int n_ctx = 256) {
+    return {.model_path = path, .n_ctx = n_ctx, .n_threads = 1};
+}
+
+template <typename Action>
+std::string error_of(Action action) {
+    try {
+        action();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "no error";
+}
+
+class Sessions : public ::testing::Test {
+  protected:
+    Sessions() : engine_(config_of(tiny_model("tiny-llama", "Q8_0"))), session_(engine_) {}
+
+    std::vector<Token> prompt(int n, unsigned seed = 1) const {
+        return random_tokens(n, 256, seed); // bytes: no end-of-generation token among them
+    }
+    static GenerateOptions greedy(int n) { return {.n_predict = n, .ignore_eos = true}; }
+
+    Engine engine_;
+    Session session_;
+};
+
+TEST_F(Sessions, GreedyTextIsReproducible) {
+    const auto first = session_.generate(prompt(20), greedy(30));
+    EXPECT_EQ(first.n_generated, 30);
+    EXPECT_EQ(first.stop, StopReason::length);
+    EXPECT_EQ(first.n_prompt, 20);
+    Session other(engine_);
+    EXPECT_EQ(other.generate(prompt(20), greedy(30)).tokens, first.tokens);
+    EXPECT_EQ(session_.generate(prompt(20), greedy(30)).tokens, first.tokens) << "on a used session";
+}
+
+TEST_F(Sessions, CommonBeginningIsNotComputedAgain) {
+    const auto whole = prompt(60);
+    session_.generate(std::span(whole).first(40), greedy(5));
+    const auto continued = session_.generate(whole, greedy(20));
+    EXPECT_EQ(continued.n_prompt_reused, 40);
+    Session fresh(engine_);
+    const auto expected = fresh.generate(whole, greedy(20));
+    EXPECT_EQ(expected.n_prompt_reused, 0);
+    EXPECT_EQ(continued.tokens, expected.tokens);
+}
+
+TEST_F(Sessions, SamePromptAgainComputesOnlyItsLastToken) {
+    const auto first = session_.generate(prompt(50), greedy(10));
+    const auto again = session_.generate(prompt(50), greedy(10));
+    EXPECT_EQ(again.n_prompt_reused, 49);
+    EXPECT_EQ(again.tokens, first.tokens);
+}
+
+TEST_F(Sessions, HistoryHoldsPromptAndAnswer) {
+    const auto input = prompt(7);
+    const auto result = session_.generate(input, greedy(9));
+    std::vector<Token> expected = input;
+    expected.insert(expected.end(), result.tokens.begin(), result.tokens.end());
+    EXPECT_EQ(std::vector<Token>(session_.history().begin(), session_.history().end()), expected);
+    session_.reset();
+    EXPECT_TRUE(session_.history().empty());
+}
+
+TEST_F(Sessions, PassSizesDoNotChangeTheText) {
+    const auto expected = session_.generate(prompt(100), greedy(40)).tokens;
+    for (const int n_ubatch : {1, 7, 64, 100}) {
+        RuntimeConfig config = config_of(tiny_model("tiny-llama", "Q8_0"));
+        config.n_ubatch = n_ubatch;
+        Engine engine(config);
+        Session session(engine);
+        EXPECT_EQ(session.generate(prompt(100), greedy(40)).tokens, expected) << "-ub " << n_ubatch;
+    }
+}
+
+TEST_F(Sessions, SeedDecidesTheSampledText) {
+    GenerateOptions options = greedy(30);
+    options.sampling.temperature = 1.0f;
+    options.sampling.seed = 42;
+    const auto first = session_.generate(prompt(20), options).tokens;
+    EXPECT_EQ(session_.generate(prompt(20), options).tokens, first);
+    options.sampling.seed = 43;
+    EXPECT_NE(session_.generate(prompt(20), options).tokens, first);
+}
+
+TEST_F(Sessions, SamplingGoesOnFromAnyPrefixOfItsOwnText) {
+    GenerateOptions options = greedy(30);
+    options.sampling.temperature = 1.0f;
+    options.sampling.seed = 7;
+    const auto input = prompt(20);
+    const auto whole = session_.generate(input, options).tokens;
+    std::vector<Token> longer = input;
+    longer.insert(longer.end(), whole.begin(), whole.begin() + 10);
+    Session other(engine_);
+    options.n_predict = 20;
+    EXPECT_EQ(other.generate(longer, options).tokens, std::vector<Token>(whole.begin() + 10, whole.end()));
+}
+
+TEST_F(Sessions, ContextCanBeFilledExactly) {
+    const auto result = session_.generate(prompt(250), greedy(-1));
+    EXPECT_EQ(result.stop, StopReason::context);
+    EXPECT_EQ(result.n_generated, 6);
+    EXPECT_EQ(session_.history().size(), 256u);
+    const auto full = session_.generate(prompt(256), greedy(-1));
+    EXPECT_EQ(full.stop, StopReason::context);
+    EXPECT_EQ(full.n_generated, 0);
+}
+
+TEST_F(Sessions, BadPromptsAreRefusedAndTheSessionLives) {
+    EXPECT_THAT(error_of([&] { session_.generate({}, greedy(1)); }), HasSubstr("at least one token"));
+    EXPECT_THAT(error_of([&] { session_.generate(prompt(257), greedy(1)); }),
+                HasSubstr("at most 256 tokens (the context, -c), found 257"));
+    const std::vector<Token> unknown{1, 2, 1000000};
+    EXPECT_THAT(error_of([&] { session_.generate(unknown, greedy(1)); }), HasSubstr("found 1000000 at position 2"));
+    const std::vector<Token> negative{-1};
+    EXPECT_THAT(error_of([&] { session_.generate(negative, greedy(1)); }), HasSubstr("found -1"));
+    EXPECT_EQ(session_.generate(prompt(1), greedy(3)).n_generated, 3) << "a one-token prompt";
+}
+
+TEST_F(Sessions, BadOptionsAreRefusedBeforeTheHistoryChanges) {
+    session_.generate(prompt(10), greedy(5));
+    const std::size_t before = session_.history().size();
+    GenerateOptions options = greedy(5);
+    options.sampling.top_p = 2.0f;
+    EXPECT_THAT(error_of([&] { session_.generate(prompt(20), options); }), HasSubstr("--top-p"));
+    options = greedy(5);
+    options.stop = {""};
+    EXPECT_NE(error_of([&] { session_.generate(prompt(20), options); }), "no error");
+    EXPECT_EQ(session_.history().size(), before);
+}
+
+TEST_F(Sessions, NothingIsGeneratedWhenNothingIsAskedFor) {
+    const auto result = session_.generate(prompt(10), greedy(0));
+    EXPECT_EQ(result.n_generated, 0);
+    EXPECT_EQ(result.stop, StopReason::length);
+    EXPECT_EQ(result.text, "");
+}
+
+TEST_F(Sessions, StopStringEndsTheTextBeforeItAppears) {
+    const std::string whole = session_.generate(prompt(20), greedy(60)).text;
+    ASSERT_GT(whole.size(), 20u);
+    std::size_t cut = whole.size() / 2;
+    while ((static_cast<unsigned char>(whole[cut]) & 0xc0) == 0x80) {
+        ++cut; // to the beginning of a character
+    }
+    std::size_t end = cut + 6;
+    while (end < whole.size() && (static_cast<unsigned char>(whole[end]) & 0xc0) == 0x80) {
+        ++end;
+    }
+    const std::string stop = whole.substr(cut, end - cut);
+    GenerateOptions options = greedy(60);
+    options.stop = {stop};
+    std::string streamed;
+    const auto result =
+        session_.generate(prompt(20), options, {.on_text = [&](std::string_view text) { streamed += text; }});
+    EXPECT_EQ(result.stop, StopReason::stop);
+    EXPECT_EQ(result.text, whole.substr(0, whole.find(stop)));
+    EXPECT_EQ(streamed, result.text);
+}
+
+TEST_F(Sessions, EndOfGenerationEndsTheTextUnlessIgnored) {
+    const Token eos = engine_.tokenize("<|im_end|>", false, true).front();
+    GenerateOptions options{.n_predict = 10};
+    options.sampling.logit_bias = {{eos, 1000.0f}};
+    const auto ended = session_.generate(prompt(5), options);
+    EXPECT_EQ(ended.stop, StopReason::eos);
+    EXPECT_EQ(ended.n_generated, 0);
+    options.ignore_eos = true;
+    EXPECT_EQ(session_.generate(prompt(5), options).n_generated, 10);
+}
+
+TEST_F(Sessions, CancelledRequestKeepsWhatItHas) {
+    int n_polls = 0;
+    std::string streamed;
+    const Observer observer{.on_text = [&](std::string_view text) { streamed += text; },
+                            .is_cancelled = [&] { return ++n_polls > 4000; }};
+    const auto result = session_.generate(prompt(20), greedy(-1), observer);
+    EXPECT_EQ(result.stop, StopReason::cancelled);
+    EXPECT_EQ(result.text, streamed);
+    EXPECT_EQ(session_.history().size(), 20u + result.tokens.size());
+    Session fresh(engine_);
+    EXPECT_EQ(session_.generate(prompt(20), greedy(30)).tokens, fresh.generate(prompt(20), greedy(30)).tokens);
+}
+
+TEST_F(Sessions, CancelledPrefillLeavesAUsableSession) {
+    int n_polls = 0;
+    const auto result =
+        session_.generate(prompt(200), greedy(5), {.is_cancelled = [&] { return ++n_polls > 10; }});
+    EXPECT_EQ(result.stop, StopReason::cancelled);
+    EXPECT_EQ(result.n_generated, 0);
+    Session fresh(engine_);
+    EXPECT_EQ(session_.generate(prompt(200), greedy(5)).tokens, fresh.generate(prompt(200), greedy(5)).tokens);
+}
+
+TEST_F(Sessions, PrefillProgressReachesTheEnd) {
+    std::vector<std::pair<int, int>> steps;
+    session_.generate(prompt(100), greedy(1), {.on_prefill = [&](int done, int total) { steps.push_back({done, total}); }});
+    ASSERT_FALSE(steps.empty());
+    EXPECT_EQ(steps.back(), (std::pair{100, 100}));
+}
+
+TEST_F(Sessions, StatisticsAddUp) {
+    session_.generate(prompt(20), greedy(10));
+    const auto result = session_.generate(prompt(20, 2), greedy(30));
+    EXPECT_NEAR(result.timings.host_ms + result.timings.compute_ms, result.timings.decode_ms, 1e-6);
+    EXPECT_EQ(result.allocations_after_warmup, 0);
+    EXPECT_GT(result.graphs.reused, 20);
+    EXPECT_GT(result.memory.weights_bytes, 0);
+    EXPECT_GT(result.memory.cache_bytes, 0);
+    EXPECT_GT(result.memory.scratch_bytes, 0);
+    EXPECT_GT(result.memory.peak_rss_bytes, 0);
+    EXPECT_EQ(result.attention_path, "folded");
+    EXPECT_EQ(result.strategy, "autoregressive");
+    EXPECT_EQ(result.repack, "off");
+}
+
+TEST_F(Sessions, TextEndingInHalfACharacterGoesThrough) {
+    const auto tokens = engine_.tokenize("gr\xc3\xbc\xc3", false);
+    const auto result = session_.generate(tokens, greedy(10));
+    EXPECT_EQ(result.n_generated, 10);
+}
+
+class PromptCaches : public Sessions {
+  protected:
+    std::filesystem::path path_ = temporary_folder() / "prompt.cache";
+    void TearDown() override { std::filesystem::remove(path_); }
+
+    void save(int n_tokens) {
+        session_.generate(prompt(n_tokens), greedy(8));
+        session_.save_prompt_cache(path_);
+    }
+    std::string load_error(Engine& engine) {
+        Session session(engine);
+        session.generate(prompt(5), greedy(3));
+        const std::vector<Token> before(session.history().begin(), session.history().end());
+        const std::string message = error_of([&] { session.load_prompt_cache(path_); });
+        EXPECT_EQ(std::vector<Token>(session.history().begin(), session.history().end()), before);
+        return message;
+    }
+};
+
+TEST_F(PromptCaches, RoundTripGivesTheSameTextWithoutPrefill) {
+    save(80);
+    const auto expected = session_.generate(prompt(80), greedy(40)).tokens;
+    Session restored(engine_);
+    restored.load_prompt_cache(path_);
+    EXPECT_EQ(restored.history().size(), 80u) << "the prompt alone";
+    const auto result = restored.generate(prompt(80), greedy(40));
+    EXPECT_EQ(result.n_prompt_reused, 79);
+    EXPECT_EQ(result.tokens, expected);
+}
+
+TEST_F(PromptCaches, AnotherModelIsRefused) {
+    save(20);
+    Engine other(config_of(tiny_model("tiny-llama", "Q8_0", 1)));
+    EXPECT_THAT(load_error(other), HasSubstr("another model"));
+}
+
+TEST_F(PromptCaches, OtherCacheTypesAndPathsAreRefused) {
+    save(20);
+    RuntimeConfig config = config_of(tiny_model("tiny-llama", "Q8_0"));
+    config.cache_type_k = CacheType::f32;
+    Engine f32(config);
+    EXPECT_THAT(load_error(f32), HasSubstr("-ctk"));
+    config = config_of(tiny_model("tiny-llama", "Q8_0"));
+    config.flash_attention = true;
+    Engine flash(config);
+    EXPECT_THAT(load_error(flash), HasSubstr("-fa"));
+}
+
+TEST_F(PromptCaches, LongerThanTheContextIsRefused) {
+    save(200);
+    Engine small(config_of(tiny_model("tiny-llama", "Q8_0"), 64));
+    EXPECT_THAT(load_error(small), HasSubstr("at most 64 tokens (-c), found 200"));
+}
+
+TEST_F(PromptCaches, EveryDamageIsNoticed) {
+    save(20);
+    std::string bytes;
+    {
+        std::ifstream in(path_, std::ios::binary);
+        bytes.assign(std::istreambuf_iterator<char>(in), {});
+    }
+    const auto write = [&](const std::string& content) {
+        std::ofstream(path_, std::ios::binary | std::ios::trunc) << content;
+    };
+    for (const std::size_t at : {0ul, 9ul, 40ul, 47ul, 60ul, bytes.size() / 2, bytes.size() - 1}) {
+        std::string damaged = bytes;
+        damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
+        write(damaged);
+        EXPECT_NE(load_error(engine_), "no error") << "byte " << at;
+    }
+    for (const std::size_t n : {1ul, 7ul, 48ul, 55ul, bytes.size() - 1}) {
+        write(bytes.substr(0, n));
+        EXPECT_NE(load_error(engine_), "no error") << n << " bytes left";
+    }
+    write(bytes);
+    Session restored(engine_);
+    restored.load_prompt_cache(path_);
+    EXPECT_EQ(restored.history().size(), 20u) << "undamaged";
+}
+
+TEST_F(PromptCaches, UnwritablePlaceIsAnErrorAndLosesNothing) {
+    session_.generate(prompt(20), greedy(4));
+    EXPECT_NE(error_of([&] { session_.save_prompt_cache("/nonexistent/folder/x.cache"); }), "no error");
+    EXPECT_EQ(session_.generate(prompt(20), greedy(4)).n_prompt_reused, 19);
+}
+
+TEST(Engines, BadConfigurationsAreRefused) {
+    const auto path = tiny_model();
+    const auto refuse = [&](auto change, const char* expected) {
+        RuntimeConfig config = config_of(path);
+        change(config);
+        EXPECT_THAT(error_of([&] { Engine engine(config); }), HasSubstr(expected));
+    };
+    refuse([](RuntimeConfig& c) { c.n_ctx = 3; }, "-c: expected");
+    refuse([](RuntimeConfig& c) { c.n_ctx = 1 << 20; }, "-c: expected at most the model's context");
+    refuse([](RuntimeConfig& c) { c.n_ubatch = 0; }, "-ub: expected");
+    refuse([](RuntimeConfig& c) { c.n_ubatch = 5000; }, "-ub: expected");
+    refuse([](RuntimeConfig& c) { c.n_threads = -1; }, "-t: expected");
+    refuse([](RuntimeConfig& c) { c.n_threads = 100000; }, "threads");
+    refuse([](RuntimeConfig& c) { c.model_path = "/nonexistent.gguf"; }, "/nonexistent.gguf");
+}
+
+TEST(Engines, FillInWhatWasLeftOpen) {
+    Engine engine({.model_path = tiny_model()});
+    EXPECT_EQ(engine.config().n_ctx, 1024) << "the model's own";
+    EXPECT_GE(engine.config().n_threads, 1);
+    const ModelInfo info = engine.info();
+    EXPECT_EQ(info.architecture, "llama");
+    EXPECT_EQ(info.n_layers, 4);
+    EXPECT_EQ(info.chat_template, "chatml");
+    EXPECT_GT(info.weight_bytes_per_token, 0);
+    EXPECT_EQ(info.cache_bytes_per_token, info.n_layers * info.n_kv_heads * info.head_dim * 2 * 2);
+}
+
+} // namespace
+} // namespace knap::test
