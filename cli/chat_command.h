@@ -1,0 +1,13 @@
+// `knap chat`: a conversation that keeps its cache between turns.
+#pragma once
+
+#include "environment.h"
+#include "flags.h"
+#include <CLI/App.hpp>
+
+namespace knap {
+
+CLI::App* add_chat(CLI::App& root, Settings& settings);
+int run_chat(const Settings& settings, const Environment& environment);  // returns the exit code
+
+}  // namespace knap

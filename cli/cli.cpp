@@ -1,0 +1,112 @@
+#include "cli.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <new>
+
+#include "knap/knap.h"
+
+#include "arguments.h"
+#include "base/log.h"
+#include "chat_command.h"
+#include "exit_code.h"
+#include "flags.h"
+#include "help.h"
+#include "info_command.h"
+#include "interrupt.h"
+#include "make_model.h"
+#include "run_command.h"
+#include <CLI/CLI.hpp>
+
+namespace knap {
+namespace {
+
+// The commands and what their flags fill in.
+struct CommandLine {
+    CommandLine();
+    CLI::App root{"Runs language models in GGUF format.", "knap"};
+    Settings settings;
+    InfoArgs info_args;
+    MakeModelArgs make_model_args;
+    CLI::App* run = nullptr;
+    CLI::App* chat = nullptr;
+    CLI::App* info = nullptr;
+    CLI::App* make_model = nullptr;
+};
+
+CommandLine::CommandLine() {
+    root.formatter(std::make_shared<HelpFormatter>());
+    root.set_help_flag("-h,--help", "print this help");
+    root.set_version_flag("--version", concat("knap ", version()), "print the version");
+    root.require_subcommand(1);
+    run = add_run(root, settings);
+    chat = add_chat(root, settings);
+    info = add_info(root, settings, info_args);
+    make_model = add_make_model(root, make_model_args);
+    for (CLI::App* command : root.get_subcommands({})) {
+        command->group("Commands");
+    }
+    // Set last, because commands inherit what their root has when they are made.
+    root.footer(
+        "`knap COMMAND --help` lists the flags of a command.\n"
+        "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.");
+}
+
+int dispatch(const CommandLine& line, const Environment& environment) {
+    if (*line.make_model) {
+        return run_make_model(line.make_model_args);
+    }
+    check_settings(line.settings);
+    set_log_level(line.settings.is_verbose ? LogLevel::info : LogLevel::warning);
+    if (*line.chat) {
+        return run_chat(line.settings, environment);
+    }
+    return *line.info ? run_info(line.settings, line.info_args, environment)
+                      : run_prompt(line.settings, environment);
+}
+
+int parse_and_dispatch(const std::vector<std::string>& words, const Environment& environment) {
+    CommandLine line;
+    if (words.empty()) {
+        std::cerr << line.root.help();
+        return kExitUsage;
+    }
+    try {
+        auto reversed = spell_out(line.root, words);
+        std::ranges::reverse(reversed);  // CLI11 takes the words last first
+        line.root.parse(std::move(reversed));
+    } catch (const CLI::Success& request) {  // --help and --version
+        return line.root.exit(request);
+    } catch (const CLI::ParseError& error) {
+        throw UsageError(error.what());
+    }
+    return dispatch(line, environment);
+}
+
+// Names and texts from files may hold anything; an error is one line all the same.
+void print_error(std::string text, std::string_view hint = {}) {
+    std::ranges::replace_if(
+        text, [](unsigned char letter) { return letter < ' ' || letter == 0x7f; }, ' ');
+    std::cerr << concat("knap: error: ", text, hint, "\n");
+}
+
+}  // namespace
+
+int run_cli(const std::vector<std::string>& words, const Environment& environment) {
+    install_signal_handlers();
+    try {
+        return parse_and_dispatch(words, environment);
+    } catch (const UsageError& error) {
+        print_error(error.what(), " (see --help)");
+        return kExitUsage;
+    } catch (const std::bad_alloc&) {
+        print_error("out of memory");
+    } catch (const std::exception& error) {
+        print_error(error.what());
+    }
+    return kExitFailed;
+}
+
+}  // namespace knap

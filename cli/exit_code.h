@@ -1,0 +1,26 @@
+// How the program ends, and the error that means "used wrongly".
+#pragma once
+
+#include "knap/types.h"
+
+#include "base/text.h"
+
+namespace knap {
+
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitInterrupted = 130;
+
+// A command line that cannot be carried out as written: exit code 2 and a pointer to --help.
+class UsageError : public Error {
+  public:
+    using Error::Error;
+};
+
+template <typename... Parts>
+[[noreturn]] void fail_usage(const Parts&... parts) {
+    throw UsageError(concat(parts...));
+}
+
+}  // namespace knap

@@ -1,0 +1,92 @@
+// Declares flags of one help group: name, place for the value, help and default in one call each. A
+// value that does not fit throws UsageError with what was expected and what was found.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/text.h"
+#include "exit_code.h"
+#include <CLI/App.hpp>
+
+namespace knap {
+
+struct IntegerRange {
+    int min = std::numeric_limits<int>::min();
+    int max = std::numeric_limits<int>::max();
+};
+
+struct NumberRange {
+    float min = std::numeric_limits<float>::lowest();
+    float max = std::numeric_limits<float>::max();
+    bool excludes_min = false;
+};
+
+class FlagGroup {
+  public:
+    FlagGroup(CLI::App& app, std::string title) : app_(app), title_(std::move(title)) {}
+
+    // Targets must outlive the parsing. What a target holds now is the default that the help shows.
+    void integer(const std::string& names,
+                 int& target,
+                 IntegerRange range,
+                 const std::string& help);
+    void number(const std::string& names,
+                float& target,
+                NumberRange range,
+                const std::string& help);
+    void toggle(const std::string& names, bool& target, const std::string& help);
+
+    // One of a list of words.
+    template <typename T>
+    void choice(const std::string& names,
+                T& target,
+                std::span<const std::pair<std::string_view, T>> choices,
+                const std::string& help);
+
+    // Anything else: `accept` is called with each value given, in order, and throws UsageError on a
+    // bad one.
+    struct Custom {
+        std::string names;
+        std::string value_name;
+        std::string help;
+        std::string default_text;  // empty: the help shows none
+    };
+    void custom(const Custom& flag, const std::function<void(const std::string&)>& accept);
+
+  private:
+    CLI::App& app_;
+    std::string title_;
+};
+
+// How messages name a flag: by its first long name, "--n-predict" of "-n,--n-predict,--predict".
+std::string display_name(const std::string& names);
+
+template <typename T>
+void FlagGroup::choice(const std::string& names,
+                       T& target,
+                       std::span<const std::pair<std::string_view, T>> choices,
+                       const std::string& help) {
+    std::string words;
+    std::string_view default_word;
+    for (const auto& [word, value] : choices) {
+        words += concat(words.empty() ? "" : "|", word);
+        default_word = default_word.empty() && value == target ? word : default_word;
+    }
+    custom({names, words, help, std::string(default_word)},
+           [&target, choices, words, name = display_name(names)](const std::string& found) {
+               for (const auto& [word, value] : choices) {
+                   if (word == found) {
+                       target = value;
+                       return;
+                   }
+               }
+               fail_usage(name, ": expected ", words, ", found '", found, "'");
+           });
+}
+
+}  // namespace knap

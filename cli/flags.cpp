@@ -1,0 +1,197 @@
+#include "flags.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <random>
+#include <utility>
+
+#include "base/log.h"
+#include "flag_group.h"
+
+namespace knap {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr int kMaxThreads = 512;  // of one ggml thread pool
+constexpr int kMaxUbatch = 2048;
+
+constexpr std::array kCacheTypes{std::pair{"f16"sv, CacheType::f16},
+                                 std::pair{"f32"sv, CacheType::f32},
+                                 std::pair{"q8_0"sv, CacheType::q8_0}};
+constexpr std::array kRepackModes{std::pair{"auto"sv, Repack::automatic},
+                                  std::pair{"on"sv, Repack::on}, std::pair{"off"sv, Repack::off}};
+// On the CPU the folded attention path is the faster one, so `auto` means `off`.
+constexpr std::array kFlashModes{std::pair{"off"sv, false}, std::pair{"on"sv, true},
+                                 std::pair{"auto"sv, false}};
+
+template <typename T, std::size_t n>
+std::span<const std::pair<std::string_view, T>> as_choices(
+    const std::array<std::pair<std::string_view, T>, n>& choices) {
+    return choices;
+}
+
+// TOKEN(+/-)BIAS: "15043+1", "15043-0.5", "15043-inf".
+std::pair<Token, float> parse_logit_bias(const std::string& text) {
+    const char* end = text.data() + text.size();
+    Token token = 0;
+    float bias = 0;
+    const auto id = std::from_chars(text.data(), end, token);
+    const bool has_sign =
+        id.ec == std::errc() && id.ptr != end && (*id.ptr == '+' || *id.ptr == '-');
+    const char* size = has_sign ? id.ptr + 1 : end;
+    const auto value = std::from_chars(size, end, bias);
+    bias = has_sign && *id.ptr == '-' ? -bias : bias;
+    const bool is_bias = value.ec == std::errc() && value.ptr == end && size != end &&
+                         *size != '-' && !std::isnan(bias) &&
+                         bias <= std::numeric_limits<float>::max();
+    if (token < 0 || !is_bias) {
+        fail_usage(
+            "--logit-bias: expected TOKEN+BIAS or TOKEN-BIAS such as 15043+1 or 15043-inf, found '",
+            text, "'");
+    }
+    return {token, bias};
+}
+
+std::uint64_t random_seed() {
+    std::random_device device;
+    return std::uint64_t{device()} << 32 | device();
+}
+
+std::uint64_t parse_seed(const std::string& text) {
+    if (text == "-1") {
+        return random_seed();
+    }
+    std::uint64_t seed = 0;
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, seed);
+    if (error != std::errc() || rest != end) {
+        fail_usage("--seed: expected a whole number of at least 0, or -1 for a random one, found '",
+                   text, "'");
+    }
+    return seed;
+}
+
+std::string parse_stop(const std::string& text) {
+    if (text.empty()) {
+        fail_usage("--stop: expected a text, found an empty one");
+    }
+    return text;
+}
+
+}  // namespace
+
+void add_model_flags(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Model");
+    RuntimeConfig& runtime = settings.runtime;
+    group.custom({"-m,--model", "FILE", "model in GGUF format", "that of `make model`"},
+                 [&](const std::string& text) { runtime.model_path = text; });
+    group.choice("--flash-attn", runtime.flash_attention, as_choices(kFlashModes),
+                 "flash attention");
+    group.choice("--cache-type-k", runtime.cache_type_k, as_choices(kCacheTypes),
+                 "type of cached keys");
+    group.choice("--cache-type-v", runtime.cache_type_v, as_choices(kCacheTypes),
+                 "type of cached values, q8_0 with -fa on");
+}
+
+void add_runtime_flags(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Model");
+    RuntimeConfig& runtime = settings.runtime;
+    group.integer("-c,--ctx-size", runtime.n_ctx, {.min = 0},
+                  concat("tokens of context; 0: the model's, at most ", kDefaultMaxContext));
+    group.integer("-t,--threads", runtime.n_threads, {.min = 0, .max = kMaxThreads},
+                  "threads; 0: the physical cores available");
+    group.integer("--ubatch-size", runtime.n_ubatch, {.min = 1, .max = kMaxUbatch},
+                  "most prompt tokens of one pass");
+    group.choice("--repack", runtime.repack, as_choices(kRepackModes),
+                 "copy weights into layouts of faster kernels");
+}
+
+void add_prompt_flags(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Prompt");
+    group.custom({"-p,--prompt", "TEXT", "prompt", ""},
+                 [&](const std::string& text) { settings.prompt = text; });
+    group.custom({"-f,--file", "FILE", "file with the prompt; -: standard input", ""},
+                 [&](const std::string& text) { settings.prompt_file = text; });
+    group.toggle("--raw", settings.is_raw, "use the prompt as it is, without a chat template");
+    group.custom(
+        {"--prompt-cache", "FILE", "start from the computed prompt in FILE, keep this one", ""},
+        [&](const std::string& text) { settings.prompt_cache = text; });
+}
+
+void add_chat_flags(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Prompt");
+    group.custom({"--system,--system-prompt", "TEXT", "system message", "none"},
+                 [&](const std::string& text) { settings.system = text; });
+    group.custom(
+        {"--chat-template", "NAME", "chat template: chatml, llama3, ...", "the model's own"},
+        [&](const std::string& text) { settings.chat_template = text; });
+}
+
+void add_generation_flags(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Generation");
+    GenerateOptions& generate = settings.generate;
+    group.integer("-n,--n-predict,--predict", generate.n_predict, {.min = -1},
+                  "most tokens to generate; -1: until the text ends");
+    group.custom({"--stop", "TEXT", "end before this text appears; repeatable", "none"},
+                 [&](const std::string& text) { generate.stop.push_back(parse_stop(text)); });
+    group.toggle("--ignore-eos", generate.ignore_eos, "never choose a token that ends the text");
+}
+
+void add_sampling_flags(CLI::App& app, Settings& settings) {
+    FlagGroup group(
+        app, "Sampling, in this order: logit bias, penalties, temperature, top-k, top-p, min-p");
+    SamplingOptions& sampling = settings.generate.sampling;
+    group.custom(
+        {"--logit-bias", "TOKEN(+/-)BIAS", "add to a logit: 15043+1, 15043-inf; repeatable",
+         "none"},
+        [&](const std::string& text) { sampling.logit_bias.push_back(parse_logit_bias(text)); });
+    group.number("--repeat-penalty", sampling.repeat_penalty, {.min = 0, .excludes_min = true},
+                 "penalty for tokens that occurred; 1: off");
+    group.number("--frequency-penalty", sampling.frequency_penalty, {},
+                 "penalty per occurrence of a token; 0: off");
+    group.number("--presence-penalty", sampling.presence_penalty, {},
+                 "penalty for tokens that occurred at all; 0: off");
+    group.integer("--repeat-last-n", sampling.repeat_last_n, {.min = -1},
+                  "tokens under penalty; 0: none, -1: all");
+    group.number("--temp,--temperature", sampling.temperature, {.min = 0},
+                 "temperature; 0: greedy");
+    group.integer("--top-k", sampling.top_k, {.min = 0}, "keep the k likeliest tokens; 0: off");
+    group.number("--top-p", sampling.top_p, {.min = 0, .max = 1, .excludes_min = true},
+                 "keep the likeliest tokens of this total; 1: off");
+    group.number("--min-p", sampling.min_p, {.min = 0, .max = 1},
+                 "keep tokens of this part of the best; 0: off");
+    group.custom(
+        {"-s,--seed", "N", "seed of the random choice; -1: a random one", concat(sampling.seed)},
+        [&](const std::string& text) { sampling.seed = parse_seed(text); });
+}
+
+void add_json_flag(CLI::App& app, Settings& settings) {
+    FlagGroup(app, "Output")
+        .toggle("--json", settings.wants_json, "print one JSON object on standard output");
+}
+
+void add_common_flags(CLI::App& app, Settings& settings) {
+    FlagGroup(app, "Output")
+        .toggle("-v,--verbose", settings.is_verbose, "say more on standard error");
+    app.set_help_flag("-h,--help", "print this help")->group("Output");
+}
+
+void check_settings(const Settings& settings) {
+    if (settings.runtime.cache_type_v == CacheType::q8_0 && !settings.runtime.flash_attention) {
+        fail_usage(
+            "--cache-type-v: q8_0 needs flash attention on the CPU, expected -fa on as well");
+    }
+    if (settings.prompt && settings.prompt_file) {
+        fail_usage("expected either --prompt or --file, found both");
+    }
+    if (settings.is_raw && !settings.chat_template.empty()) {
+        fail_usage("expected either --raw or --chat-template, found both");
+    }
+    if (settings.is_raw && !settings.system.empty()) {
+        fail_usage("--system: a system message needs a chat template, found --raw");
+    }
+}
+
+}  // namespace knap

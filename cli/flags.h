@@ -1,0 +1,44 @@
+// Every flag that the commands share, declared once. A command calls the functions of the flags it
+// has.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "knap/types.h"
+
+#include <CLI/App.hpp>
+
+namespace knap {
+
+// What the flags of one command line say.
+struct Settings {
+    RuntimeConfig runtime;
+    GenerateOptions generate;
+
+    std::optional<std::string> prompt;
+    std::optional<std::filesystem::path> prompt_file;  // "-": standard input
+    std::filesystem::path prompt_cache;                // empty: none
+
+    std::string chat_template;  // empty: the model's own
+    std::string system;         // empty: no system message
+    bool is_raw = false;
+
+    bool wants_json = false;
+    bool is_verbose = false;
+};
+
+void add_model_flags(CLI::App& app, Settings& settings);       // -m -fa -ctk -ctv
+void add_runtime_flags(CLI::App& app, Settings& settings);     // -c -t -ub --repack
+void add_prompt_flags(CLI::App& app, Settings& settings);      // -p -f --raw --prompt-cache
+void add_chat_flags(CLI::App& app, Settings& settings);        // --system --chat-template
+void add_generation_flags(CLI::App& app, Settings& settings);  // -n --stop --ignore-eos
+void add_sampling_flags(CLI::App& app, Settings& settings);
+void add_json_flag(CLI::App& app, Settings& settings);
+void add_common_flags(CLI::App& app, Settings& settings);  // -v -h: last, to end the help
+
+// Flags that exclude or need one another. Throws UsageError.
+void check_settings(const Settings& settings);
+
+}  // namespace knap

@@ -1,0 +1,164 @@
+#include "info_command.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iomanip>
+#include <sstream>
+
+#include "exit_code.h"
+#include "flag_group.h"
+#include "json_output.h"
+#include "load.h"
+#include "report.h"
+
+namespace knap {
+namespace {
+
+// What a context of some length takes, in bytes.
+struct LengthCost {
+    int n_tokens = 0;
+    std::int64_t cache_bytes = 0;
+    std::int64_t read_bytes_per_token = 0;  // by decoding one token behind that many
+};
+
+std::vector<int> parse_lengths(const std::string& text) {
+    std::vector<int> lengths;
+    std::istringstream list(text);
+    for (std::string item; std::getline(list, item, ',');) {
+        int length = 0;
+        const char* end = item.data() + item.size();
+        const auto [rest, error] = std::from_chars(item.data(), end, length);
+        if (error != std::errc() || rest != end || length < 1) {
+            fail_usage(
+                "--lengths: expected whole numbers of at least 1, separated by commas, found '",
+                text, "'");
+        }
+        lengths.push_back(length);
+    }
+    if (lengths.empty()) {
+        fail_usage("--lengths: expected at least one number, found none");
+    }
+    return lengths;
+}
+
+std::vector<int> default_lengths(int n_ctx_train) {
+    std::vector<int> lengths;
+    for (const int length : {1024, 4096, 16384, 65536}) {
+        if (length < n_ctx_train) {
+            lengths.push_back(length);
+        }
+    }
+    lengths.push_back(n_ctx_train);
+    return lengths;
+}
+
+std::vector<LengthCost> length_costs(const ModelInfo& info, const std::vector<int>& wanted) {
+    std::vector<LengthCost> costs;
+    for (const int n_tokens : wanted.empty() ? default_lengths(info.n_ctx_train) : wanted) {
+        const std::int64_t cache_bytes = n_tokens * info.cache_bytes_per_token;
+        costs.push_back({n_tokens, cache_bytes, info.weight_bytes_per_token + cache_bytes});
+    }
+    return costs;
+}
+
+std::string list_types(const ModelInfo& info) {
+    std::string text;
+    for (const auto& [type, n_tensors] : info.types) {
+        text += concat(text.empty() ? "" : ", ", n_tensors, " ", type);
+    }
+    return text;
+}
+
+nlohmann::ordered_json to_json(const ModelInfo& info, const std::vector<LengthCost>& costs) {
+    auto types = nlohmann::ordered_json::object();
+    for (const auto& [type, n_tensors] : info.types) {
+        types[type] = n_tensors;
+    }
+    auto lengths = nlohmann::ordered_json::array();
+    for (const LengthCost& cost : costs) {
+        lengths.push_back({{"n_tokens", cost.n_tokens},
+                           {"cache_bytes", cost.cache_bytes},
+                           {"read_bytes_per_token", cost.read_bytes_per_token}});
+    }
+    return {
+        {"path", info.path},
+        {"name", info.name},
+        {"architecture", info.architecture},
+        {"n_layers", info.n_layers},
+        {"n_embd", info.n_embd},
+        {"n_heads", info.n_heads},
+        {"n_kv_heads", info.n_kv_heads},
+        {"head_dim", info.head_dim},
+        {"n_ff", info.n_ff},
+        {"n_vocab", info.n_vocab},
+        {"n_ctx_train", info.n_ctx_train},
+        {"has_tied_head", info.has_tied_head},
+        {"rope", info.rope},
+        {"chat_template", info.chat_template},
+        {"n_parameters", info.n_parameters},
+        {"file_bytes", info.file_bytes},
+        {"types", types},
+        {"weight_bytes_per_token", info.weight_bytes_per_token},
+        {"cache_bytes_per_token", info.cache_bytes_per_token},
+        {"lengths", lengths},
+    };
+}
+
+std::string to_table(const ModelInfo& info, const std::vector<LengthCost>& costs) {
+    std::ostringstream out;
+    const auto row = [&out](const char* label, const auto&... parts) {
+        out << std::left << std::setw(18) << label;
+        (out << ... << parts) << '\n';
+    };
+    row("model", info.path);
+    row("name", info.name);
+    row("architecture", info.architecture);
+    row("parameters", format_fixed(static_cast<double>(info.n_parameters) / 1e6, 1), " million");
+    row("file size", format_bytes(info.file_bytes));
+    row("tensor types", list_types(info));
+    row("layers", info.n_layers);
+    row("heads", info.n_heads, ", KV heads ", info.n_kv_heads, ", head size ", info.head_dim);
+    row("embedding", info.n_embd, ", feed-forward ", info.n_ff);
+    row("vocabulary", info.n_vocab,
+        info.has_tied_head ? ", head tied to the embedding" : ", separate head");
+    row("rope", info.rope);
+    row("context", info.n_ctx_train);
+    row("chat template", info.chat_template.empty() ? "none that is known" : info.chat_template);
+    out << "\n   context        cache    read per token\n" << std::right;
+    for (const LengthCost& cost : costs) {
+        out << std::setw(10) << cost.n_tokens << std::setw(13) << format_bytes(cost.cache_bytes)
+            << std::setw(18) << format_bytes(cost.read_bytes_per_token) << '\n';
+    }
+    return out.str();
+}
+
+}  // namespace
+
+CLI::App* add_info(CLI::App& root, Settings& settings, InfoArgs& args) {
+    CLI::App* app = root.add_subcommand("info", "Shows what a model is and the memory it needs");
+    add_model_flags(*app, settings);
+    FlagGroup(*app, "Output")
+        .custom(
+            {"--lengths", "N,N,...", "context lengths to show costs for", "up to the model's own"},
+            [&](const std::string& text) { args.lengths = parse_lengths(text); });
+    add_json_flag(*app, settings);
+    add_common_flags(*app, settings);
+    return app;
+}
+
+int run_info(const Settings& settings, const InfoArgs& args, const Environment& environment) {
+    RuntimeConfig config = settings.runtime;
+    config.repack = Repack::off;  // nothing will be computed: leave the weights in the file
+    const Engine engine = load_engine(std::move(config), environment);
+    const ModelInfo info = engine.info();
+    const auto costs = length_costs(info, args.lengths);
+    TextOutput output;
+    if (settings.wants_json) {
+        write_json(output, to_json(info, costs));
+    } else {
+        output.write(to_table(info, costs));
+    }
+    return kExitDone;
+}
+
+}  // namespace knap

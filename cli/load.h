@@ -1,0 +1,13 @@
+// Loading a model with a progress bar.
+#pragma once
+
+#include "knap/knap.h"
+
+#include "environment.h"
+
+namespace knap {
+
+// Without a model path, the default model.
+Engine load_engine(RuntimeConfig config, const Environment& environment);
+
+}  // namespace knap

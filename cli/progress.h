@@ -1,0 +1,27 @@
+// A bar on standard error for what takes a while. Draws only on a terminal and leaves nothing
+// behind.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+namespace knap {
+
+class ProgressBar {
+  public:
+    explicit ProgressBar(std::string label);
+    ~ProgressBar() { finish(); }
+    ProgressBar(const ProgressBar&) = delete;
+    ProgressBar& operator=(const ProgressBar&) = delete;
+
+    void update(double fraction);  // 0..1; draws at most every 50 ms
+    void finish();                 // erases the bar
+
+  private:
+    std::string label_;
+    bool is_terminal_;
+    bool is_drawn_ = false;
+    std::chrono::steady_clock::time_point last_draw_;
+};
+
+}  // namespace knap

@@ -1,0 +1,98 @@
+#include "report.h"
+
+#include <array>
+#include <iomanip>
+#include <sstream>
+
+#include "base/text.h"
+
+namespace knap {
+
+std::string format_fixed(double value, int n_decimals) {
+    std::ostringstream out;
+    out << std::fixed << std::setprecision(n_decimals) << value;
+    return out.str();
+}
+
+std::string format_bytes(std::int64_t n_bytes) {
+    constexpr std::array kUnits{"kB", "MB", "GB", "TB"};
+    if (n_bytes < 1000) {
+        return concat(n_bytes, " B");
+    }
+    double value = static_cast<double>(n_bytes) / 1000;
+    std::size_t unit = 0;
+    for (; value >= 1000 && unit + 1 < kUnits.size(); ++unit) {
+        value /= 1000;
+    }
+    return concat(format_fixed(value, 1), ' ', kUnits[unit]);
+}
+
+std::string statistics_line(const Result& result) {
+    const Timings& timings = result.timings;
+    const auto reused =
+        result.n_prompt_reused > 0 ? concat(", ", result.n_prompt_reused, " reused") : "";
+    return concat(result.n_prompt, " prompt tokens (",
+                  format_fixed(timings.prefill_tokens_per_second, 1), " tokens/s", reused, "), ",
+                  result.n_generated, " generated (", format_fixed(timings.tokens_per_second, 1),
+                  " tokens/s, ", format_fixed(timings.bandwidth_gb_per_second, 1), " GB/s)");
+}
+
+std::string statistics_table(const Result& result,
+                             std::size_t n_history,
+                             const RuntimeConfig& config) {
+    const MemoryStatistics& memory = result.memory;
+    return concat("last answer  ", statistics_line(result), "\n",                     //
+                  "context      ", n_history, " of ", config.n_ctx, " tokens\n",      //
+                  "memory       ", format_bytes(memory.weights_bytes), " weights, ",  //
+                  format_bytes(memory.cache_bytes), " cache, ",                       //
+                  format_bytes(memory.scratch_bytes), " scratch, ",                   //
+                  format_bytes(memory.peak_rss_bytes), " peak\n",                     //
+                  "graphs       ", result.graphs.built, " built, ", result.graphs.reused,
+                  " reused, ", result.graphs.evicted, " evicted\n");
+}
+
+nlohmann::ordered_json to_json(const Result& result, const RuntimeConfig& config) {
+    const Timings& timings = result.timings;
+    return {
+        {"text", result.text},
+        {"tokens", result.tokens},
+        {"stop", to_string(result.stop)},
+        {"strategy", result.strategy},
+        {"n_prompt", result.n_prompt},
+        {"n_prompt_reused", result.n_prompt_reused},
+        {"n_generated", result.n_generated},
+        {"seed", result.seed},
+        {"timings",
+         {
+             {"load_ms", timings.load_ms},
+             {"prefill_ms", timings.prefill_ms},
+             {"decode_ms", timings.decode_ms},
+             {"compute_ms", timings.compute_ms},
+             {"host_ms", timings.host_ms},
+             {"tokens_per_second", timings.tokens_per_second},
+             {"prefill_tokens_per_second", timings.prefill_tokens_per_second},
+             {"bandwidth_gb_per_second", timings.bandwidth_gb_per_second},
+         }},
+        {"graphs",
+         {
+             {"built", result.graphs.built},
+             {"reused", result.graphs.reused},
+             {"evicted", result.graphs.evicted},
+         }},
+        {"allocations_after_warmup", result.allocations_after_warmup},
+        {"memory",
+         {
+             {"weights", result.memory.weights_bytes},
+             {"cache", result.memory.cache_bytes},
+             {"scratch", result.memory.scratch_bytes},
+             {"peak_rss", result.memory.peak_rss_bytes},
+         }},
+        {"attention_path", result.attention_path},
+        {"repack", result.repack},
+        {"model", config.model_path.string()},
+        {"n_threads", config.n_threads},
+        {"n_ctx", config.n_ctx},
+    };
+}
+
+}  // namespace knap

@@ -1,0 +1,26 @@
+// What a finished request looks like to the user: a line, a table, or a JSON object.
+#pragma once
+
+#include <string>
+
+#include "knap/knap.h"
+
+#include <nlohmann/json.hpp>
+
+namespace knap {
+
+// "24 prompt tokens (310.2 tokens/s), 64 generated (45.1 tokens/s, 4.9 GB/s)"
+std::string statistics_line(const Result& result);
+
+// The line above and what else is known: context, memory, graphs.
+std::string statistics_table(const Result& result,
+                             std::size_t n_history,
+                             const RuntimeConfig& config);
+
+// Field names are a promise to scripts: new ones may come, none is renamed.
+nlohmann::ordered_json to_json(const Result& result, const RuntimeConfig& config);
+
+std::string format_bytes(std::int64_t n_bytes);  // "98.3 MB", decimal
+std::string format_fixed(double value, int n_decimals);
+
+}  // namespace knap

@@ -1,0 +1,26 @@
+#include "request.h"
+
+#include "progress.h"
+
+namespace knap {
+
+Result generate(Session& session, const Request& request, const InterruptScope& scope) {
+    ProgressBar bar("prompt");
+    TextOutput* output = request.output;
+    Observer observer;
+    observer.on_prefill = [&](int done, int total) {
+        bar.update(static_cast<double>(done) / total);
+        if (done == total) {
+            bar.finish();
+        }
+    };
+    observer.is_cancelled = [&] {
+        return scope.signal() != 0 || (output != nullptr && output->is_closed());
+    };
+    if (output != nullptr) {
+        observer.on_text = [&](std::string_view text) { output->write(text); };
+    }
+    return session.generate(request.prompt, request.options, observer);
+}
+
+}  // namespace knap

@@ -1,0 +1,24 @@
+// One request with everything around it that a person at a terminal expects: a progress bar while
+// the prompt is computed, text as it comes, and Ctrl-C.
+#pragma once
+
+#include <span>
+
+#include "knap/knap.h"
+
+#include "interrupt.h"
+#include "text_output.h"
+
+namespace knap {
+
+struct Request {
+    std::span<const Token> prompt;
+    const GenerateOptions& options;
+    TextOutput* output;  // where text goes as it comes; null: nowhere
+};
+
+// Ends early, with StopReason::cancelled, on a signal of `scope` or when the reader of the output
+// went away.
+Result generate(Session& session, const Request& request, const InterruptScope& scope);
+
+}  // namespace knap

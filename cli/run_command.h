@@ -1,0 +1,13 @@
+// `knap run`: one prompt, one answer.
+#pragma once
+
+#include "environment.h"
+#include "flags.h"
+#include <CLI/App.hpp>
+
+namespace knap {
+
+CLI::App* add_run(CLI::App& root, Settings& settings);
+int run_prompt(const Settings& settings, const Environment& environment);  // returns the exit code
+
+}  // namespace knap

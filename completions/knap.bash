@@ -1,0 +1,44 @@
+# bash completion for knap
+
+_knap() {
+    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]-}
+    local common="-v --verbose -h --help"
+    local model="-m --model -fa --flash-attn -ctk --cache-type-k -ctv --cache-type-v"
+    local runtime="-c --ctx-size -t --threads -ub --ubatch-size --repack"
+    local prompt="-p --prompt -f --file --raw --prompt-cache"
+    local chat="-sys --system --system-prompt --chat-template"
+    local generation="-n --n-predict --predict --stop --ignore-eos"
+    local sampling="--logit-bias --repeat-penalty --frequency-penalty --presence-penalty --repeat-last-n
+        --temp --temperature --top-k --top-p --min-p -s --seed"
+    local words=""
+
+    case $previous in
+        -m | --model | -f | --file | --prompt-cache | -o | --output)
+            compopt -o filenames 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            return
+            ;;
+        -fa | --flash-attn | --repack) words="auto on off" ;;
+        -ctk | --cache-type-k | -ctv | --cache-type-v) words="f16 f32 q8_0" ;;
+        --chat-template) words="chatml llama2 llama3 mistral-v1 mistral-v3 mistral-v7 gemma phi3 phi4 zephyr" ;;
+        --shape)
+            words="tiny-llama tiny-qwen2 tiny-qwen3 tiny-mha small-llama small-qwen3 smollm2-135m llama-3.2-1b
+                llama-3.2-3b llama-3.1-8b llama-3.1-70b qwen3-4b qwen3-8b qwen3-14b qwen3-32b"
+            ;;
+        --type | --head-type)
+            words="F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q4_K_M Q5_K Q6_K IQ4_NL MXFP4"
+            ;;
+        *)
+            case $command in
+                run) words="$model $runtime $prompt $chat $generation $sampling --json $common" ;;
+                chat) words="$model $runtime $chat $generation $sampling $common" ;;
+                info) words="$model --lengths --json $common" ;;
+                make-model) words="--shape --type --head-type --layers -s --seed -o --output -h --help" ;;
+            esac
+            [ "$COMP_CWORD" -eq 1 ] && words="run chat info make-model --version -h --help"
+            ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+}
+
+complete -F _knap knap

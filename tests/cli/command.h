@@ -1,0 +1,78 @@
+// Short ways to run knap on a tiny model.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "support/process.h"
+#include "support/tiny_model.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace knap {
+
+using Words = std::vector<std::string>;
+
+inline Words operator+(Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+// One thread: the tests may share few cores with others.
+inline Words on_tiny_model(const std::string& command) {
+    return {command, "-m", tiny_model().string(), "-t", "1"};
+}
+
+inline ProcessResult run_tiny(const Words& flags) {
+    return run_knap(on_tiny_model("run") + flags);
+}
+
+// Runs `knap run --json` on a tiny model and returns its object. Eight tokens unless `flags` say
+// otherwise.
+inline nlohmann::json run_json(const Words& flags) {
+    const auto result = run_tiny(Words{"--json", "-n", "8"} + flags);
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return nlohmann::json::parse(result.output, nullptr, /*allow_exceptions=*/false);
+}
+
+// A failure is one line that starts with "knap: error: ", and nothing on standard output.
+inline void expect_error(const ProcessResult& result, int exit_code, const std::string& text) {
+    EXPECT_EQ(result.exit_code, exit_code) << result.error;
+    EXPECT_EQ(result.output, "");
+    EXPECT_THAT(result.error, testing::StartsWith("knap: error: "));
+    EXPECT_THAT(result.error, testing::HasSubstr(text));
+    EXPECT_EQ(result.error.find('\n'), result.error.size() - 1) << result.error;
+}
+
+inline std::string read_text(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline std::filesystem::path write_text(const std::string& name, const std::string& text) {
+    auto path = temporary_folder() / name;
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+}
+
+// The tiny model with every `from` in its file replaced by `to`, of the same length.
+inline std::filesystem::path patched_model(const std::string& name,
+                                           const std::string& from,
+                                           const std::string& to) {
+    EXPECT_EQ(from.size(), to.size());
+    std::string bytes = read_text(tiny_model());
+    std::size_t n_replaced = 0;
+    for (auto at = bytes.find(from); at != std::string::npos;
+         at = bytes.find(from, at + to.size())) {
+        bytes.replace(at, from.size(), to);
+        ++n_replaced;
+    }
+    EXPECT_GT(n_replaced, 0u);
+    return write_text(name, bytes);
+}
+
+}  // namespace knap

@@ -1,0 +1,60 @@
+// `knap info`.
+#include "cli/command.h"
+
+namespace knap {
+namespace {
+
+using nlohmann::json;
+
+ProcessResult info(const Words& flags = {}) {
+    return run_knap(Words{"info", "-m", tiny_model().string()} + flags);
+}
+
+TEST(Info, TableNamesWhatTheModelIs) {
+    const auto result = info();
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    for (const char* text :
+         {"architecture      llama", "layers            4", "KV heads 2, head size 16", "39 F32",
+          "context           1024", "chat template     chatml", "read per token"}) {
+        EXPECT_THAT(result.output, testing::HasSubstr(text));
+    }
+}
+
+TEST(Info, JsonCountsBytesAtTheChosenLengths) {
+    const json object = json::parse(info({"--json", "--lengths", "1,100"}).output);
+    EXPECT_EQ(object["architecture"], "llama");
+    EXPECT_EQ(object["n_layers"], 4);
+    EXPECT_EQ(object["n_heads"], 4);
+    EXPECT_EQ(object["n_kv_heads"], 2);
+    EXPECT_EQ(object["head_dim"], 16);
+    EXPECT_EQ(object["types"]["F32"], 39);
+    EXPECT_EQ(object["file_bytes"], std::filesystem::file_size(tiny_model()));
+    // K and V in f16, of 2 heads of 16, in 4 layers.
+    EXPECT_EQ(object["cache_bytes_per_token"], 2 * 2 * 2 * 16 * 4);
+    ASSERT_EQ(object["lengths"].size(), 2u);
+    const json& last = object["lengths"][1];
+    EXPECT_EQ(last["n_tokens"], 100);
+    EXPECT_EQ(last["cache_bytes"], 100 * 512);
+    EXPECT_EQ(last["read_bytes_per_token"],
+              object["weight_bytes_per_token"].get<int>() + 100 * 512);
+}
+
+TEST(Info, CacheTypesCount) {
+    const json object = json::parse(info({"--json", "-ctk", "f32", "-ctv", "f32"}).output);
+    EXPECT_EQ(object["cache_bytes_per_token"], 1024);
+}
+
+TEST(Info, KnowsEveryArchitecture) {
+    for (const std::string name : {"llama", "qwen2", "qwen3"}) {
+        const auto result = run_knap({"info", "--json", "-m", tiny_model("tiny-" + name).string()});
+        EXPECT_EQ(json::parse(result.output)["architecture"], name);
+    }
+}
+
+TEST(Info, LengthsMayBeLargerThanAnyContext) {
+    const json object = json::parse(info({"--json", "--lengths", "2000000000"}).output);
+    EXPECT_EQ(object["lengths"][0]["cache_bytes"], 2'000'000'000LL * 512);
+}
+
+}  // namespace
+}  // namespace knap

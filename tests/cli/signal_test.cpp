@@ -1,0 +1,85 @@
+// Ctrl-C and SIGTERM.
+#include "cli/command.h"
+#include <signal.h>
+
+namespace knap {
+namespace {
+
+// A model that needs seconds to fill its context, so that a signal comes while it writes.
+std::string slow_model() {
+    const auto path = temporary_folder() / "slow.gguf";
+    if (!std::filesystem::exists(path)) {
+        const auto result = run_knap({"make-model", "--shape", "smollm2-135m", "--layers", "4",
+                                      "--type", "Q4_0", "-o", path.string()});
+        EXPECT_EQ(result.exit_code, 0) << result.error;
+    }
+    return path.string();
+}
+
+ProcessRequest endless_run() {
+    ProcessRequest request;
+    request.arguments = {"run", "-m", slow_model(), "-t", "1", "-p", "hello", "--ignore-eos"};
+    return request;
+}
+
+class Signal : public testing::TestWithParam<int> {};
+
+TEST_P(Signal, CancelsTheRunAndKeepsItsText) {
+    ProcessRequest request = endless_run();
+    request.signals = {{GetParam(), " "}};
+    const auto result = run_knap(request);
+    EXPECT_EQ(result.exit_code, 130);
+    EXPECT_FALSE(result.output.empty());
+    EXPECT_TRUE(result.output.ends_with('\n'));
+    EXPECT_THAT(result.error, testing::MatchesRegex("knap: .* prompt tokens .* generated .*\n"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Numbers, Signal, testing::Values(SIGINT, SIGTERM));
+
+TEST(Signals, CancelledRunStillPrintsItsObject) {
+    ProcessRequest request = endless_run();
+    request.arguments.push_back("--json");
+    request.is_on_terminal = true;  // where a bar tells that the request has begun
+    request.signals = {{SIGINT, "prompt ["}};
+    const auto result = run_knap(request);
+    EXPECT_EQ(result.exit_code, 130);
+    const auto begin = result.output.find('{');
+    ASSERT_NE(begin, std::string::npos) << result.output;
+    const auto object = nlohmann::json::parse(result.output.substr(begin));
+    EXPECT_EQ(object["stop"], "cancelled");
+    EXPECT_EQ(object["tokens"].size(), object["n_generated"]);
+}
+
+TEST(Signals, EndAChatThatWaitsOnAPipe) {
+    ProcessRequest request;
+    request.arguments = on_tiny_model("chat") + Words{"-v"};
+    request.keeps_input_open = true;
+    request.signals = {{SIGINT, "loaded"}};
+    const auto result = run_knap(request);
+    EXPECT_EQ(result.exit_code, 130);
+    EXPECT_FALSE(result.has_timed_out);
+}
+
+TEST(Signals, CtrlCStopsAnAnswerAndKeepsTheChat) {
+    ProcessRequest request;
+    request.arguments = {"chat", "-m", slow_model(), "-t", "1", "--ignore-eos"};
+    request.is_on_terminal = true;
+    request.input = "hello\n/stats\n\x04";  // the last is Ctrl-D
+    request.signals = {{SIGINT, "prompt ["}};
+    const auto result = run_knap(request);
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_THAT(result.output, testing::HasSubstr("last answer  "));
+}
+
+TEST(Signals, CtrlCAtThePromptOfAChatSaysHowToLeave) {
+    ProcessRequest request;
+    request.arguments = on_tiny_model("chat");
+    request.is_on_terminal = true;
+    request.signals = {{SIGINT, "> "}, {SIGTERM, "Ctrl-D or /exit leaves."}};
+    const auto result = run_knap(request);
+    EXPECT_EQ(result.exit_code, 130);  // by the SIGTERM
+    EXPECT_FALSE(result.has_timed_out);
+}
+
+}  // namespace
+}  // namespace knap

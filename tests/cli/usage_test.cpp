@@ -1,0 +1,174 @@
+// Wrong usage: exit code 2 and one line that says what was expected and what was found.
+#include "cli/command.h"
+
+namespace knap {
+namespace {
+
+struct Misuse {
+    Words words;
+    std::string text;  // part of the message
+};
+
+void PrintTo(const Misuse& misuse, std::ostream* out) {
+    *out << testing::PrintToString(misuse.words);
+}
+
+class Usage : public testing::TestWithParam<Misuse> {};
+
+TEST_P(Usage, IsRefusedInOneLine) {
+    const auto result = run_knap(GetParam().words);
+    expect_error(result, 2, GetParam().text);
+    EXPECT_THAT(result.error, testing::HasSubstr("--help"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Words,
+    Usage,
+    testing::Values(Misuse{{"walk"},
+                           "unknown command 'walk', expected one of: run, chat, info, make-model"},
+                    Misuse{{"run", "--bogus"}, "unknown flag '--bogus'"},
+                    Misuse{{"run", "-ngl", "4"}, "unknown flag '-ngl'"},
+                    Misuse{{"run", "-x"}, "unknown flag '-x'"},
+                    Misuse{{"-v"}, "unknown flag '-v'"},
+                    Misuse{{"chat", "-p", "hi"}, "unknown flag '-p'"},
+                    Misuse{{"run", "hello"}, "unexpected argument 'hello'"},
+                    Misuse{{"run", "--"}, "unknown flag '--'"},
+                    Misuse{{"run", "-p", "a", "-n"}, "-n: expected a value"},
+                    Misuse{{"run", "-fa"}, "-fa: expected a value"},
+                    Misuse{{"run", "--json=yes"}, "--json: expected no value, found 'yes'"},
+                    Misuse{{"make-model", "--type", "F32"}, "--shape is required"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Values,
+    Usage,
+    testing::Values(
+        Misuse{{"run", "-n", "many"},
+               "--n-predict: expected a whole number of at least -1, found 'many'"},
+        Misuse{{"run", "-n", "-2"},
+               "--n-predict: expected a whole number of at least -1, found '-2'"},
+        Misuse{{"run", "-n", "1.5"}, "found '1.5'"},
+        Misuse{{"run", "-n", ""}, "found ''"},
+        Misuse{{"run", "-n", "99999999999"}, "found '99999999999'"},
+        Misuse{{"run", "-c", "-1"},
+               "--ctx-size: expected a whole number of at least 0, found '-1'"},
+        Misuse{{"run", "-t", "-1"}, "--threads: expected a whole number from 0 to 512, found '-1'"},
+        Misuse{{"run", "-t", "513"}, "found '513'"},
+        Misuse{{"run", "-ub", "0"},
+               "--ubatch-size: expected a whole number from 1 to 2048, found '0'"},
+        Misuse{{"run", "-fa", "maybe"}, "--flash-attn: expected off|on|auto, found 'maybe'"},
+        Misuse{{"run", "-ctk", "q4_0"}, "--cache-type-k: expected f16|f32|q8_0, found 'q4_0'"},
+        Misuse{{"run", "-ctv", "bf16"}, "--cache-type-v: expected f16|f32|q8_0, found 'bf16'"},
+        Misuse{{"run", "--repack", "yes"}, "--repack: expected auto|on|off, found 'yes'"},
+        Misuse{{"run", "-s", "-2"}, "--seed: expected a whole number of at least 0, or -1"},
+        Misuse{{"run", "--temp", "-0.5"}, "--temp: expected a number of at least 0, found '-0.5'"},
+        Misuse{{"run", "--temp", "inf"}, "found 'inf'"},
+        Misuse{{"run", "--top-k", "-1"},
+               "--top-k: expected a whole number of at least 0, found '-1'"},
+        Misuse{{"run", "--top-p", "1.5"},
+               "--top-p: expected a number above 0 and at most 1, found '1.5'"},
+        Misuse{{"run", "--top-p", "0"}, "found '0'"},
+        Misuse{{"run", "--top-p", "nan"}, "found 'nan'"},
+        Misuse{{"run", "--min-p", "-1"},
+               "--min-p: expected a number of at least 0 and at most 1, found '-1'"},
+        Misuse{{"run", "--repeat-penalty", "0"},
+               "--repeat-penalty: expected a number above 0, found '0'"},
+        Misuse{{"run", "--repeat-last-n", "-2"},
+               "--repeat-last-n: expected a whole number of at least -1"},
+        Misuse{{"run", "--presence-penalty", "x"},
+               "--presence-penalty: expected a number, found 'x'"},
+        Misuse{{"run", "--frequency-penalty", ""},
+               "--frequency-penalty: expected a number, found ''"},
+        Misuse{{"run", "--stop", ""}, "--stop: expected a text"},
+        Misuse{{"info", "--lengths", "1,x"}, "--lengths: expected whole numbers"},
+        Misuse{{"info", "--lengths", ""}, "--lengths: expected at least one number"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    LogitBias,
+    Usage,
+    testing::Values(Misuse{{"run", "--logit-bias", "15"}, "found '15'"},
+                    Misuse{{"run", "--logit-bias", "15+"}, "found '15+'"},
+                    Misuse{{"run", "--logit-bias", "+1"}, "found '+1'"},
+                    Misuse{{"run", "--logit-bias", "-5+1"}, "found '-5+1'"},
+                    Misuse{{"run", "--logit-bias", "15+-1"}, "found '15+-1'"},
+                    Misuse{{"run", "--logit-bias", "15+inf"}, "found '15+inf'"},
+                    Misuse{{"run", "--logit-bias", "15-nan"}, "found '15-nan'"},
+                    Misuse{{"run", "--logit-bias", "15+1x"}, "found '15+1x'"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Together,
+    Usage,
+    testing::Values(
+        Misuse{{"run"}, "no prompt: expected -p TEXT, -f FILE, or -f - for standard input"},
+        Misuse{{"run", "-p", "a", "-f", "b"}, "expected either --prompt or --file, found both"},
+        Misuse{{"run", "-p", "a", "--raw", "--chat-template", "chatml"},
+               "either --raw or --chat-template"},
+        Misuse{{"run", "-p", "a", "--raw", "--system", "b"},
+               "--system: a system message needs a chat"},
+        Misuse{{"run", "-p", "a", "-ctv", "q8_0"}, "expected -fa on as well"},
+        Misuse{{"chat", "-ctv", "q8_0", "-fa", "off"}, "expected -fa on as well"}));
+
+TEST(CommandLine, WithoutWordsPrintsHelpAsWrongUsage) {
+    const auto result = run_knap(Words{});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.output, "");
+    EXPECT_THAT(result.error, testing::HasSubstr("Usage: knap"));
+}
+
+TEST(CommandLine, VersionIsOneLine) {
+    const auto result = run_knap({"--version"});
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_THAT(result.output, testing::MatchesRegex("knap [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(CommandLine, HelpGoesToStandardOutput) {
+    for (const Words& words :
+         {Words{"--help"}, Words{"-h"}, Words{"run", "--help"}, Words{"chat", "-h"},
+          Words{"info", "-h"}, Words{"make-model", "-h"}}) {
+        const auto result = run_knap(words);
+        EXPECT_EQ(result.exit_code, 0);
+        EXPECT_THAT(result.output, testing::HasSubstr("Usage: knap"));
+        EXPECT_EQ(result.error, "");
+    }
+}
+
+TEST(CommandLine, HelpNamesEveryFlagDefaultAndTheSamplingOrder) {
+    const auto help = run_knap({"run", "--help"}).output;
+    for (const char* flag : {"-m, --model FILE",
+                             "-p, --prompt TEXT",
+                             "-f, --file FILE",
+                             "-n, --n-predict, --predict N",
+                             "-c, --ctx-size N",
+                             "-t, --threads N",
+                             "-ub, --ubatch-size N",
+                             "-fa, --flash-attn off|on|auto",
+                             "-s, --seed N",
+                             "--temp, --temperature X",
+                             "--top-k N",
+                             "--top-p X",
+                             "--min-p X",
+                             "--repeat-penalty X",
+                             "--repeat-last-n N",
+                             "--presence-penalty X",
+                             "--frequency-penalty X",
+                             "--logit-bias TOKEN(+/-)BIAS",
+                             "--ignore-eos",
+                             "-ctk, --cache-type-k f16|f32|q8_0",
+                             "-ctv, --cache-type-v f16|f32|q8_0",
+                             "--chat-template NAME",
+                             "--raw",
+                             "-sys, --system, --system-prompt TEXT",
+                             "--stop TEXT",
+                             "--json",
+                             "-v, --verbose",
+                             "-h, --help",
+                             "--repack auto|on|off",
+                             "--prompt-cache FILE"}) {
+        EXPECT_THAT(help, testing::HasSubstr(flag));
+    }
+    EXPECT_THAT(help, testing::HasSubstr("(default: 0.95)"));
+    EXPECT_THAT(
+        help, testing::HasSubstr("order: logit bias, penalties, temperature, top-k, top-p, min-p"));
+}
+
+}  // namespace
+}  // namespace knap
