@@ -1,0 +1,106 @@
+# `make demo` and `make test` do everything, from installing what is missing to running; `make help` lists the rest.
+#
+#   JOBS=N                 compilers and tests run at once (default: all cores)
+#   PRESET=release         or debug, sanitize (CMakePresets.json): the build that `build` and `test` use
+#   TEST_ARGS='-R Name'    further arguments of ctest
+#   PREFIX=/usr/local      where `install` puts things; DESTDIR is honoured
+#   CMAKE_PREFIX_PATH=DIR  an installed ggml and llama of your own, instead of the prefix that deps/setup builds
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+.NOTPARALLEL:
+
+JOBS ?= $(shell nproc)
+PRESET ?= release
+PREFIX ?= /usr/local
+BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
+SOURCES = $(shell find include src cli bench tests examples -name '*.h' -o -name '*.cpp' | sort)
+
+export JOBS
+# Clones in other folders share what ccache holds.
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
+
+DEMO_PROMPT := Explain in a few sentences why people of the Stone Age knapped flint rather than using stones as they found them.
+
+.PHONY: all build knap demo test bench sanitize install uninstall format format-check tidy model clean help setup configure
+
+all: build ## build everything (the default)
+
+demo: knap model ## let the default model answer a question
+	@echo 'knap: running $(BUILD)/knap run --temp 0 -n 96 -p "$(DEMO_PROMPT)"'
+	@$(BUILD)/knap run --temp 0 -n 96 -p "$(DEMO_PROMPT)"
+
+test: build model ## run every test: the default suite and those on the default model
+	@echo "knap: testing $(BUILD)"
+	@ctest --preset $(PRESET) -j $(JOBS) $(TEST_ARGS)
+
+sanitize: ## run the tests under the address and undefined-behaviour sanitizers
+	@$(MAKE) test PRESET=sanitize
+
+bench: build model ## measure knap on the default model, beside libllama
+	@for program in $(patsubst bench/%.cpp,$(BUILD)/%,$(wildcard bench/*_bench.cpp)); do \
+	    echo "knap: measuring with $$program"; \
+	    $$program "$$(deps/setup model-path)"; \
+	done
+
+build: configure
+	@echo "knap: building $(BUILD)"
+	@cmake --build $(BUILD) -j $(JOBS)
+
+knap: configure
+	@echo "knap: building $(BUILD)/knap"
+	@cmake --build $(BUILD) -j $(JOBS) --target knap
+
+# Configures afresh when the libraries come from another place than last time: CMake remembers where it found them.
+configure: setup
+	@prefix="$${CMAKE_PREFIX_PATH:-$$(deps/setup prefix-path)}"; \
+	if [ "$$(cat $(BUILD)/.configured 2>/dev/null)" != "$$prefix" ]; then \
+	    echo "knap: configuring $(BUILD)"; \
+	    mkdir -p $(BUILD); \
+	    CMAKE_GENERATOR="$${CMAKE_GENERATOR:-$$(command -v ninja >/dev/null && echo Ninja || echo Unix Makefiles)}" \
+	        cmake --preset $(PRESET) --fresh > $(BUILD)/configure.log || { cat $(BUILD)/configure.log; exit 1; }; \
+	    echo "$$prefix" > $(BUILD)/.configured; \
+	fi
+
+setup:
+	@deps/setup packages
+	@[ -n "$${CMAKE_PREFIX_PATH:-}" ] || deps/setup prefix
+
+model: ## fetch the default model
+	@deps/setup packages
+	@deps/setup model
+
+# Under sudo nothing is built: root has another cache, and files of root's would stay behind in the build folder.
+install: $(if $(SUDO_USER),,build) ## install the program, the library and shell completions into PREFIX
+	@[ -x $(BUILD)/knap ] || { echo "knap: nothing to install yet: run make first" >&2; exit 1; }
+	@echo "knap: installing into $(DESTDIR)$(PREFIX)"
+	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)" > $(BUILD)/install.log
+	@mv $(BUILD)/install_manifest.txt $(BUILD)/installed.txt
+
+uninstall: ## remove what the last install put there
+	@[ -f $(BUILD)/installed.txt ] || { echo "knap: $(BUILD) has no record of an install" >&2; exit 1; }
+	@echo "knap: removing the files listed in $(BUILD)/installed.txt"
+	@sed 's|^|$(DESTDIR)|' $(BUILD)/installed.txt | xargs -d '\n' rm -f
+	@rm $(BUILD)/installed.txt
+
+format: ## format the sources
+	@deps/setup packages clang-format
+	@echo "knap: formatting"
+	@clang-format -i $(SOURCES)
+
+format-check: ## say which sources are not formatted
+	@deps/setup packages clang-format
+	@clang-format --dry-run --Werror $(SOURCES)
+
+tidy: configure ## run clang-tidy
+	@deps/setup packages clang-tidy
+	@echo "knap: running clang-tidy"
+	@printf '%s\n' $(filter %.cpp,$(SOURCES)) | xargs -P $(JOBS) -n 1 clang-tidy -p $(BUILD) --quiet
+
+clean: ## remove the build folders; the prefix and the model stay in the cache
+	@echo "knap: removing the build folders"
+	@rm -rf build build-debug build-sanitize
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22

@@ -1,0 +1,18 @@
+# Finds what knap is built on. ggml and libllama come from the prefix that `deps/setup prefix` makes, unless
+# CMAKE_PREFIX_PATH (variable or environment) names another place.
+if(NOT CMAKE_PREFIX_PATH AND NOT DEFINED ENV{CMAKE_PREFIX_PATH})
+    execute_process(COMMAND ${PROJECT_SOURCE_DIR}/deps/setup prefix-path
+                    OUTPUT_VARIABLE KNAP_PREFIX OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    if(NOT EXISTS ${KNAP_PREFIX}/.complete)
+        message(FATAL_ERROR "ggml and libllama are not built yet: run `deps/setup prefix` (or `make`), "
+                            "or set CMAKE_PREFIX_PATH to where they are installed")
+    endif()
+    set(CMAKE_PREFIX_PATH ${KNAP_PREFIX})
+endif()
+
+find_package(Threads REQUIRED)
+# Exactly this version: ggml keeps its major number at 0 while structs and signatures still change.
+find_package(ggml 0.25.3 EXACT CONFIG REQUIRED)
+find_package(llama CONFIG REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
+find_package(nlohmann_json CONFIG REQUIRED)

