@@ -1,0 +1,170 @@
+// How fast are plain decoding and prefill next to libllama, in one process, on the same tokens and the same threads?
+// libllama is run with flash attention on and off, and the better of the two counts.
+//
+//     decode_bench MODEL [THREADS]
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "decode/advance.h"
+#include "device/backend.h"
+#include "graph/forward.h"
+#include "kv/kv_cache.h"
+#include "bench_main.h"
+#include "measure.h"
+#include "model/config.h"
+#include "model/gguf_file.h"
+#include "model/weights.h"
+#include "peer/llama_peer.h"
+
+namespace knap::bench {
+namespace {
+
+constexpr int kUbatch = 512;
+constexpr int kDecodeTokens = 16; // of one timed run
+constexpr int kContext = 8192;
+
+// Our side: a model with a cache.
+class Ours {
+  public:
+    Ours(const std::filesystem::path& path, Backend& backend)
+        : file_(GgufFile::open(path)),
+          config_(read_config(file_)),
+          weights_(Weights::load(file_, config_, backend, Repack::automatic, {})),
+          cache_(config_, backend, {.capacity = kContext + 256}),
+          forward_(config_, *weights_, backend, cache_, kUbatch) {}
+
+    // Brings the cache to the first `n` tokens.
+    void feed(std::span<const Token> tokens) { advance(forward_, cache_, tokens); }
+    void truncate(int n) { cache_.truncate(n); }
+    int n_vocab() const { return config_.n_vocab; }
+
+  private:
+    GgufFile file_;
+    ModelConfig config_;
+    std::unique_ptr<Weights> weights_;
+    KvCache cache_;
+    Forward forward_;
+};
+
+class Race {
+  public:
+    Race(const std::filesystem::path& path, int n_threads)
+        : backend_(n_threads),
+          ours_(path, backend_),
+          plain_(path, peer_options(false)),
+          flash_(path, peer_options(true)) {
+        std::mt19937 engine(1);
+        for (int i = 0; i < kContext; ++i) {
+            tokens_.push_back(static_cast<Token>(engine() % static_cast<unsigned>(ours_.n_vocab())));
+        }
+    }
+
+    int n_threads() const { return backend_.n_threads(); }
+
+    // Rows [from, to) in passes of kUbatch, rewound before every run.
+    void race_prefill(const char* label, int from, int to, int n_rounds) {
+        report(label, run({[=, this] { ours_.truncate(from), ours_.feed(beginning(to)); },
+                           [=, this] { feed_peer(plain_, from, to, kUbatch); },
+                           [=, this] { feed_peer(flash_, from, to, kUbatch); }},
+                          n_rounds),
+               to - from);
+    }
+
+    // kDecodeTokens tokens, one at a time, after `depth` rows; rewound before every run.
+    void race_decode(const char* label, int depth, int n_rounds) {
+        const int end = depth + kDecodeTokens;
+        report(label, run({[=, this] {
+                               ours_.truncate(depth);
+                               for (int n = depth + 1; n <= end; ++n) {
+                                   ours_.feed(beginning(n));
+                               }
+                           },
+                           [=, this] { feed_peer(plain_, depth, end, 1); },
+                           [=, this] { feed_peer(flash_, depth, end, 1); }},
+                          n_rounds),
+               kDecodeTokens);
+        ours_.truncate(depth);
+        plain_.truncate(depth);
+        flash_.truncate(depth);
+    }
+
+    void go_to(int depth) {
+        ours_.feed(beginning(depth));
+        feed_peer(plain_, plain_.n_rows(), depth, kUbatch);
+        feed_peer(flash_, flash_.n_rows(), depth, kUbatch);
+    }
+
+  private:
+    PeerOptions peer_options(bool flash_attention) {
+        return {.n_ctx = kContext,
+                .n_ubatch = kUbatch,
+                .n_threads = backend_.n_threads(),
+                .flash_attention = flash_attention,
+                .repack = true,
+                .pool = &backend_};
+    }
+
+    std::span<const Token> beginning(int n) const { return std::span(tokens_).first(static_cast<std::size_t>(n)); }
+
+    void feed_peer(LlamaPeer& peer, int from, int to, int step) const {
+        peer.truncate(from);
+        for (int n = from; n < to; n += step) {
+            const int count = std::min(step, to - n);
+            peer.feed(beginning(n + count).last(static_cast<std::size_t>(count)), LlamaPeer::Logits::last_row);
+        }
+    }
+
+    static std::vector<Contestant> run(std::vector<std::function<void()>> sides, int n_rounds) {
+        std::vector<Contestant> contestants{
+            {"knap", sides[0]}, {"llama, flash off", sides[1]}, {"llama, flash on", sides[2]}};
+        alternate(contestants, n_rounds);
+        return contestants;
+    }
+
+    static void report(const char* label, const std::vector<Contestant>& sides, int n_tokens) {
+        const double ours = median(sides[0].times_ms);
+        const double peer = std::min(median(sides[1].times_ms), median(sides[2].times_ms));
+        std::printf("%-24s %7.2fx   ", label, peer / ours);
+        for (const Contestant& side : sides) {
+            std::printf("%s %.2f ms/token (+-%.0f%%)   ", side.name.c_str(), median(side.times_ms) / n_tokens,
+                        100 * spread(side.times_ms));
+        }
+        std::printf("\n");
+        std::fflush(stdout);
+    }
+
+    Backend backend_;
+    Ours ours_;
+    LlamaPeer plain_;
+    LlamaPeer flash_;
+    std::vector<Token> tokens_;
+};
+
+void run_races(const std::filesystem::path& path, int n_threads) {
+    Race race(path, n_threads);
+    std::printf("%s, %d threads; speed of knap / speed of libllama's better setting, medians\n",
+                path.filename().c_str(), race.n_threads());
+    race.race_prefill("prefill 512", 0, 512, 5);
+    race.race_prefill("prefill 4096", 0, 4096, 1);
+    race.go_to(4096);
+    race.race_decode("decode at depth 4096", 4096, 9);
+    race.go_to(8000);
+    race.race_decode("decode at depth 8000", 8000, 9);
+    race.race_decode("decode at depth 16", 16, 15);
+}
+
+} // namespace
+} // namespace knap::bench
+
+int main(int argc, char** argv) {
+    if (argc < 2) {
+        std::fprintf(stderr, "usage: decode_bench MODEL [THREADS]\n");
+        return 2;
+    }
+    return knap::bench::bench_main("decode_bench", [&] { knap::bench::run_races(argv[1], argc > 2 ? std::atoi(argv[2]) : 0); });
+}

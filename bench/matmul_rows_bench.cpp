@@ -1,0 +1,147 @@
+// What do N rows cost relative to one, for each weight type, and is a row's result the same whatever N is?
+// ggml's kernels, plain and repacked; square matrices, more of them than the last-level cache holds.
+//
+//     matmul_rows_bench [THREADS]
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+#include "ggml-alloc.h"
+#include "ggml-backend.h"
+
+#include "bench_main.h"
+#include "measure.h"
+#include "single_graph.h"
+
+namespace knap::bench {
+namespace {
+
+constexpr int kWidth = 2048;
+constexpr std::size_t kBytes = 96u << 20; // of weights, for one run
+constexpr int kRows[] = {1, 2, 3, 4, 6, 7, 8, 12, 16};
+constexpr int kRounds = 9;
+
+std::vector<float> random_values(std::size_t n, unsigned seed) {
+    std::mt19937 engine(seed);
+    std::normal_distribution<float> normal;
+    std::vector<float> values(n);
+    for (float& value : values) {
+        value = normal(engine);
+    }
+    return values;
+}
+
+// Matrices of one type in one kind of buffer; null when the device does not take the type there.
+struct Matrices {
+    ggml_context_ptr context;
+    ggml_backend_buffer_ptr buffer;
+    std::vector<ggml_tensor*> weights; // each [kWidth, kWidth]
+};
+
+bool takes(const Backend& backend, ggml_backend_buffer_type_t type, ggml_tensor* weight) {
+    ggml_context_ptr context(ggml_init({4 * ggml_tensor_overhead(), nullptr, true}));
+    ggml_backend_buffer_ptr buffer(ggml_backend_buft_alloc_buffer(type, 0));
+    weight->buffer = buffer.get();
+    ggml_tensor* x = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, kWidth, 1);
+    const bool is_taken = backend.supports(ggml_mul_mat(context.get(), weight, x));
+    weight->buffer = nullptr;
+    return is_taken;
+}
+
+Matrices make_matrices(const Backend& backend, ggml_type type, ggml_backend_buffer_type_t where) {
+    const std::size_t bytes = ggml_row_size(type, kWidth) * kWidth;
+    const std::size_t count = kBytes / bytes + 1;
+    Matrices matrices;
+    matrices.context.reset(ggml_init({count * ggml_tensor_overhead(), nullptr, true}));
+    for (std::size_t i = 0; i < count; ++i) {
+        matrices.weights.push_back(ggml_new_tensor_2d(matrices.context.get(), type, kWidth, kWidth));
+    }
+    if (!takes(backend, where, matrices.weights.front())) {
+        return {};
+    }
+    matrices.buffer.reset(ggml_backend_alloc_ctx_tensors_from_buft(matrices.context.get(), where));
+    const auto values = random_values(std::size_t{kWidth} * kWidth, 1);
+    std::vector<std::byte> stored(bytes);
+    ggml_quantize_chunk(type, values.data(), stored.data(), 0, kWidth, kWidth, nullptr);
+    for (ggml_tensor* weight : matrices.weights) {
+        ggml_backend_tensor_set(weight, stored.data(), 0, bytes);
+    }
+    return matrices;
+}
+
+// Every matrix times the same `n_rows` rows.
+struct Product {
+    Product(Backend& backend, const Matrices& matrices, int n_rows) : graph(backend) {
+        ggml_context* ctx = graph.context();
+        x = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, kWidth, n_rows);
+        ggml_set_input(x);
+        ggml_set_output(x); // kept between runs
+        for (ggml_tensor* weight : matrices.weights) {
+            y = ggml_mul_mat(ctx, weight, x);
+            ggml_build_forward_expand(graph.graph(), y);
+        }
+        graph.finish(y);
+        const auto values = random_values(std::size_t{kWidth} * static_cast<std::size_t>(n_rows), 2);
+        ggml_backend_tensor_set(x, values.data(), 0, ggml_nbytes(x));
+    }
+    std::vector<float> first_row() const {
+        std::vector<float> row(kWidth);
+        ggml_backend_tensor_get(y, row.data(), 0, row.size() * sizeof(float));
+        return row;
+    }
+
+    SingleGraph graph;
+    ggml_tensor* x = nullptr;
+    ggml_tensor* y = nullptr;
+};
+
+void measure_type(Backend& backend, ggml_type type, ggml_backend_buffer_type_t where, const char* layout) {
+    const Matrices matrices = make_matrices(backend, type, where);
+    if (matrices.weights.empty()) {
+        return;
+    }
+    std::vector<std::unique_ptr<Product>> products;
+    std::vector<Contestant> contestants;
+    for (const int n_rows : kRows) {
+        products.push_back(std::make_unique<Product>(backend, matrices, n_rows));
+        contestants.push_back({std::to_string(n_rows), [product = products.back().get()] { product->graph.run(); }});
+    }
+    alternate(contestants, kRounds);
+    const double one = median(contestants.front().times_ms);
+    const double gigabytes = static_cast<double>(matrices.weights.size()) * ggml_row_size(type, kWidth) * kWidth * 1e-9;
+    std::printf("%-7s %-7s %6.1f |", ggml_type_name(type), layout, gigabytes / one * 1e3);
+    std::string equal;
+    for (std::size_t i = 0; i < products.size(); ++i) {
+        std::printf(" %5.2f", median(contestants[i].times_ms) / one);
+        equal += products[i]->first_row() == products.front()->first_row() ? '=' : 'x';
+    }
+    std::printf(" | %s\n", equal.c_str());
+    std::fflush(stdout);
+}
+
+void run(int n_threads) {
+    Backend backend(n_threads);
+    std::printf("%d threads, %d x %d; GB/s at one row; time of N rows / time of one; = row 0 has the same bits as alone\n",
+                backend.n_threads(), kWidth, kWidth);
+    std::printf("%-15s %6s |", "type", "GB/s");
+    for (const int n_rows : kRows) {
+        std::printf(" N=%-3d", n_rows);
+    }
+    std::printf(" | equal\n");
+    for (const ggml_type type : {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0,
+                                 GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q2_K, GGML_TYPE_Q3_K,
+                                 GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_IQ4_NL, GGML_TYPE_MXFP4}) {
+        measure_type(backend, type, backend.buffer_type(), "plain");
+        for (const auto extra : backend.extra_buffer_types()) {
+            measure_type(backend, type, extra, "repack");
+        }
+    }
+}
+
+} // namespace
+} // namespace knap::bench
+
+int main(int argc, char** argv) {
+    return knap::bench::bench_main("matmul_rows_bench", [&] { knap::bench::run(argc > 1 ? std::atoi(argv[1]) : 0); });
+}
