@@ -21,7 +21,7 @@ export JOBS
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-DEMO_PROMPT := Explain in a few sentences why people of the Stone Age knapped flint rather than using stones as they found them.
+DEMO_PROMPT := Why did people of the Stone Age knap flint into tools?
 
 .PHONY: all build knap demo test bench sanitize install uninstall format format-check tidy model clean help setup configure
 

@@ -15,7 +15,6 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr int kMaxThreads = 512;  // of one ggml thread pool
-constexpr int kMaxUbatch = 2048;
 
 constexpr std::array kCacheTypes{std::pair{"f16"sv, CacheType::f16},
                                  std::pair{"f32"sv, CacheType::f32},
@@ -26,9 +25,9 @@ constexpr std::array kRepackModes{std::pair{"auto"sv, Repack::automatic},
 constexpr std::array kFlashModes{std::pair{"off"sv, false}, std::pair{"on"sv, true},
                                  std::pair{"auto"sv, false}};
 
-template <typename T, std::size_t n>
+template <typename T, std::size_t Size>
 std::span<const std::pair<std::string_view, T>> as_choices(
-    const std::array<std::pair<std::string_view, T>, n>& choices) {
+    const std::array<std::pair<std::string_view, T>, Size>& choices) {
     return choices;
 }
 

@@ -31,7 +31,7 @@ struct RuntimeConfig {
     std::filesystem::path model_path;
     int n_ctx = 0;      // context in tokens; 0: the model's own, at most kDefaultMaxContext
     int n_threads = 0;  // 0: the physical cores that this process may use
-    int n_ubatch = 512; // most rows of one forward pass
+    int n_ubatch = 512; // most rows of one forward pass, up to kMaxUbatch
     CacheType cache_type_k = CacheType::f16;
     CacheType cache_type_v = CacheType::f16;
     bool flash_attention = false; // outside the promise of row invariance
@@ -40,6 +40,7 @@ struct RuntimeConfig {
 };
 
 inline constexpr int kDefaultMaxContext = 8192;
+inline constexpr int kMaxUbatch = 2048;
 
 // How one token is chosen from logits. Applied in this order: logit bias, penalties (repetition, frequency,
 // presence), temperature, top-k, top-p, min-p; then a draw whose noise depends on seed, position and token alone.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace knap {
 
 std::string printable(std::string_view text, std::size_t max_length) {
@@ -12,7 +14,7 @@ std::string printable(std::string_view text, std::size_t max_length) {
 }
 
 std::string in_quotes(std::string_view text) {
-    return "'" + printable(text, 64) + "'";
+    return concat('\'', printable(text, 64), '\'');
 }
 
 }  // namespace knap

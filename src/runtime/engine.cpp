@@ -11,9 +11,6 @@
 namespace knap {
 namespace {
 
-constexpr int kMinContext = 8;
-constexpr int kMaxUbatch = 2048;
-
 RuntimeConfig checked(RuntimeConfig config) {
     if (config.n_ubatch < 1 || config.n_ubatch > kMaxUbatch) {
         fail("-ub: expected 1 to ", kMaxUbatch, " rows, found ", config.n_ubatch);
@@ -21,8 +18,8 @@ RuntimeConfig checked(RuntimeConfig config) {
     if (config.n_threads < 0) {
         fail("-t: expected at least 1 thread (0: all cores), found ", config.n_threads);
     }
-    if (config.n_ctx != 0 && config.n_ctx < kMinContext) {
-        fail("-c: expected a context of at least ", kMinContext, " tokens (0: the model's own), found ", config.n_ctx);
+    if (config.n_ctx < 0) {
+        fail("-c: expected a context of at least 1 token (0: the model's own), found ", config.n_ctx);
     }
     return config;
 }

@@ -123,6 +123,14 @@ TEST_F(Sessions, ContextCanBeFilledExactly) {
     EXPECT_EQ(full.n_generated, 0);
 }
 
+TEST_F(Sessions, SmallestContextHoldsOneToken) {
+    Engine engine(config_of(tiny_model("tiny-llama", "Q8_0"), 1));
+    Session session(engine);
+    const auto result = session.generate(prompt(1), greedy(5));
+    EXPECT_EQ(result.stop, StopReason::context);
+    EXPECT_EQ(result.n_generated, 0);
+}
+
 TEST_F(Sessions, BadPromptsAreRefusedAndTheSessionLives) {
     EXPECT_THAT(error_of([&] { session_.generate({}, greedy(1)); }), HasSubstr("at least one token"));
     EXPECT_THAT(error_of([&] { session_.generate(prompt(257), greedy(1)); }),
@@ -330,7 +338,7 @@ TEST(Engines, BadConfigurationsAreRefused) {
         change(config);
         EXPECT_THAT(error_of([&] { Engine engine(config); }), HasSubstr(expected));
     };
-    refuse([](RuntimeConfig& c) { c.n_ctx = 3; }, "-c: expected");
+    refuse([](RuntimeConfig& c) { c.n_ctx = -1; }, "-c: expected");
     refuse([](RuntimeConfig& c) { c.n_ctx = 1 << 20; }, "-c: expected at most the model's context");
     refuse([](RuntimeConfig& c) { c.n_ubatch = 0; }, "-ub: expected");
     refuse([](RuntimeConfig& c) { c.n_ubatch = 5000; }, "-ub: expected");

@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 namespace knap {
 namespace {
 
@@ -66,11 +68,17 @@ struct Streams {
 };
 
 Streams make_pipes() {
-    auto [child_input, input] = make_pipe();
-    auto [output, child_output] = make_pipe();
-    auto [error, child_error] = make_pipe();
-    return {std::move(input),       std::move(output),       std::move(error),
-            std::move(child_input), std::move(child_output), std::move(child_error)};
+    Pipe input = make_pipe();
+    Pipe output = make_pipe();
+    Pipe error = make_pipe();
+    return {
+        .input = std::move(input.write_end),
+        .output = std::move(output.read_end),
+        .error = std::move(error.read_end),
+        .child_input = std::move(input.read_end),
+        .child_output = std::move(output.write_end),
+        .child_error = std::move(error.write_end),
+    };
 }
 
 Streams make_terminal() {
@@ -104,10 +112,11 @@ pid_t start(const std::filesystem::path& program, const ProcessRequest& request,
         }
     }
     for (const auto& [name, value] : request.environment) {
-        settings.push_back(name + "=" + value);
+        settings.push_back(concat(name, "=", value));
     }
     const auto as_pointers = [](std::vector<std::string>& strings) {
         std::vector<char*> pointers;
+        pointers.reserve(strings.size() + 1);
         for (std::string& string : strings) {
             pointers.push_back(string.data());
         }
