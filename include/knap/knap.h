@@ -66,8 +66,8 @@ class Session {
     std::span<const Token> history() const;
     void reset(); // forgets everything; memory stays reserved
 
-    // Saves the computed rows of the latest request's prompt; restores such a file, checked against the model, the cache
-    // types and the attention path, in place of the history. `load` leaves the session as it was when it throws.
+    // Saves the computed rows of the latest request's prompt; restores such a file, checked against the model and the
+    // cache types, in place of the history. `load` leaves the session as it was when it throws.
     void save_prompt_cache(const std::filesystem::path& path) const;
     void load_prompt_cache(const std::filesystem::path& path);
 

@@ -26,6 +26,9 @@ enum class CacheType { f32, f16, q8_0 };
 // `automatic` does so only for types that stay invariant to the number of rows in a batch.
 enum class Repack { automatic, on, off };
 
+// Which operators compute on the CPU: knap's own kernels where they exist and win, or ggml's alone.
+enum class Kernels { automatic, ggml };
+
 // How an engine runs: fixed for its lifetime.
 struct RuntimeConfig {
     std::filesystem::path model_path;
@@ -36,6 +39,7 @@ struct RuntimeConfig {
     CacheType cache_type_v = CacheType::f16;
     bool flash_attention = false; // outside the promise of row invariance
     Repack repack = Repack::automatic;
+    Kernels kernels = Kernels::automatic;
     std::function<void(double fraction)> on_load_progress; // may be empty
 };
 
@@ -114,7 +118,7 @@ struct Result {
     GraphStatistics graphs;
     std::int64_t allocations_after_warmup = 0; // memory reserved by the engine after the first decoded token
     MemoryStatistics memory;
-    std::string attention_path; // "folded" or "flash"
+    std::string attention_path; // "kernel", "folded" or "flash"
     std::string repack;         // "off", or which types were repacked: "Q4_0"
     std::uint64_t seed = 0;
 };

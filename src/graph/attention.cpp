@@ -1,6 +1,7 @@
 #include "graph/attention.h"
 
 #include "base/error.h"
+#include "graph/kernel_attention.h"
 
 namespace knap {
 namespace {
@@ -59,6 +60,11 @@ ggml_tensor* flash_block(ggml_context* ctx, const ModelConfig& config, const KvC
     return ggml_reshape_2d(ctx, out, config.n_embd_q(), block.n_rows);
 }
 
+ggml_tensor* kernel_block(ggml_context* ctx, const ModelConfig& config, const KvCache& cache, int layer,
+                          ggml_tensor* q, const AttentionBlock&, ggml_tensor* mask) {
+    return build_kernel_attention(ctx, config, cache, layer, q, mask);
+}
+
 // Joins blocks pairwise, so that each row is copied a logarithmic number of times.
 template <typename BuildBlock>
 ggml_tensor* join_blocks(ggml_context* ctx, std::size_t first, std::size_t count, BuildBlock build) {
@@ -73,6 +79,55 @@ ggml_tensor* join_blocks(ggml_context* ctx, std::size_t first, std::size_t count
 
 } // namespace
 
+AttentionPath choose_attention(const ModelConfig& config, const RuntimeConfig& runtime) {
+    if (runtime.flash_attention) {
+        return AttentionPath::flash;
+    }
+    const bool has_kernel = runtime.kernels == Kernels::automatic &&
+                            kernel_attention_fits(config, runtime.cache_type_k, runtime.cache_type_v);
+    return has_kernel ? AttentionPath::kernel : AttentionPath::folded;
+}
+
+KvLayout layout_for(AttentionPath path) {
+    switch (path) {
+        case AttentionPath::kernel:
+            return KvLayout::tiled_keys;
+        case AttentionPath::folded:
+            return KvLayout::transposed_values;
+        case AttentionPath::flash:
+            break;
+    }
+    return KvLayout::rows;
+}
+
+AttentionPath path_for(KvLayout layout) {
+    switch (layout) {
+        case KvLayout::tiled_keys:
+            return AttentionPath::kernel;
+        case KvLayout::transposed_values:
+            return AttentionPath::folded;
+        case KvLayout::rows:
+            break;
+    }
+    return AttentionPath::flash;
+}
+
+std::string_view to_string(AttentionPath path) {
+    switch (path) {
+        case AttentionPath::kernel:
+            return "kernel";
+        case AttentionPath::folded:
+            return "folded";
+        case AttentionPath::flash:
+            break;
+    }
+    return "flash";
+}
+
+int heads_with_scores(const ModelConfig& config, const KvCache& cache) {
+    return path_for(cache.options().layout) == AttentionPath::folded ? config.n_heads : 0;
+}
+
 ggml_tensor* build_attention(ggml_context* ctx,
                              const ModelConfig& config,
                              const KvCache& cache,
@@ -81,7 +136,10 @@ ggml_tensor* build_attention(ggml_context* ctx,
                              std::span<const AttentionBlock> blocks,
                              std::span<ggml_tensor* const> masks) {
     KNAP_ASSERT(blocks.size() == masks.size() && !blocks.empty(), "one mask a block");
-    const auto build_block = cache.options().transposed_values ? folded_block : flash_block;
+    const AttentionPath path = path_for(cache.options().layout);
+    const auto build_block = path == AttentionPath::kernel   ? kernel_block
+                             : path == AttentionPath::folded ? folded_block
+                                                             : flash_block;
     return join_blocks(ctx, 0, blocks.size(), [&](std::size_t i) {
         ggml_tensor* q = block_rows(ctx, queries, blocks[i]);
         return build_block(ctx, config, cache, layer, q, blocks[i], masks[i]);

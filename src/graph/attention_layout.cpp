@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "knap/types.h"
 
 namespace knap {
 namespace {
@@ -21,19 +22,22 @@ int context_bucket(int n_kv, int capacity) {
     return std::min(round_up(n_kv, n_kv <= 1024 ? 64 : 256), capacity);
 }
 
-int max_block_rows(int n_kv, int n_heads) {
-    const std::int64_t row_bytes = std::int64_t{n_kv} * n_heads * static_cast<std::int64_t>(sizeof(float));
+int max_block_rows(int n_kv, int n_score_heads) {
+    if (n_score_heads == 0) {
+        return kMaxUbatch;
+    }
+    const std::int64_t row_bytes = std::int64_t{n_kv} * n_score_heads * static_cast<std::int64_t>(sizeof(float));
     const auto fitting = static_cast<std::uint64_t>(std::max<std::int64_t>(1, kScoreBytes / row_bytes));
     return static_cast<int>(std::min<std::uint64_t>(std::bit_floor(fitting), kMaxBlockRows));
 }
 
-int max_pass_rows(int n_kv, int n_heads, int n_ubatch) {
-    return std::min(n_ubatch, kMaxBlocks * max_block_rows(n_kv, n_heads));
+int max_pass_rows(int n_kv, int n_score_heads, int n_ubatch) {
+    return std::min(n_ubatch, kMaxBlocks * max_block_rows(n_kv, n_score_heads));
 }
 
-void cut_into_blocks(int first_row, int n_rows, int n_heads, int capacity,
+void cut_into_blocks(int first_row, int n_rows, int n_score_heads, int capacity,
                      std::vector<AttentionBlock>& blocks) {
-    const int step = max_block_rows(context_bucket(first_row + n_rows, capacity), n_heads);
+    const int step = max_block_rows(context_bucket(first_row + n_rows, capacity), n_score_heads);
     blocks.clear();
     for (int first = 0; first < n_rows; first += step) {
         const int count = std::min(step, n_rows - first);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "device/backend.h"
+#include "graph/attention.h"
 #include "graph/blocks.h"
 #include "graph/forward_inputs.h"
 #include "graph/graph_cache.h"
@@ -38,8 +39,8 @@ std::size_t arena_bytes(std::size_t n_tensors) {
 }
 
 // At most as many blocks as the longest context cuts the largest pass into.
-int max_blocks(const ModelConfig& config, int capacity, int n_ubatch) {
-    const int step = max_block_rows(capacity, config.n_heads);
+int max_blocks(int capacity, int n_score_heads, int n_ubatch) {
+    const int step = max_block_rows(capacity, n_score_heads);
     return std::min(kMaxBlocks, (n_ubatch + step - 1) / step);
 }
 
@@ -68,6 +69,7 @@ struct Forward::Impl {
     Backend& backend;
     KvCache& cache;
     const int n_ubatch;
+    const int n_score_heads;
     const std::size_t n_tensors; // of one graph, at most
     ForwardInputs inputs;
     ggml_gallocr_ptr allocator;
@@ -85,7 +87,8 @@ Forward::Impl::Impl(const ModelConfig& config_, const Weights& weights_, Backend
       backend(backend_),
       cache(cache_),
       n_ubatch(n_ubatch_),
-      n_tensors(max_tensors(config.n_layers, max_blocks(config, cache.capacity(), n_ubatch))),
+      n_score_heads(heads_with_scores(config, cache)),
+      n_tensors(max_tensors(config.n_layers, max_blocks(cache.capacity(), n_score_heads, n_ubatch))),
       inputs(config, backend, cache, n_ubatch),
       allocator(ggml_gallocr_new(backend.buffer_type())),
       graphs(kMaxGraphs, arena_bytes(n_tensors)),
@@ -102,11 +105,11 @@ Forward::Impl::Impl(const ModelConfig& config_, const Weights& weights_, Backend
 void Forward::Impl::reserve_for(int first_row) {
     first_row = std::max(first_row, 0);
     const int n_kv = context_bucket(std::min(first_row + n_ubatch, cache.capacity()), cache.capacity());
-    key.n_rows = std::min(max_pass_rows(n_kv, config.n_heads, n_ubatch), cache.capacity());
+    key.n_rows = std::min(max_pass_rows(n_kv, n_score_heads, n_ubatch), cache.capacity());
     key.exit_layer = config.n_layers;
     key.n_logit_rows = std::min(kReservedLogitRows, key.n_rows);
     cut_into_blocks(cache.capacity() - key.n_rows < first_row ? cache.capacity() - key.n_rows : first_row,
-                    key.n_rows, config.n_heads, cache.capacity(), key.blocks);
+                    key.n_rows, n_score_heads, cache.capacity(), key.blocks);
     BuiltGraph& built = graphs.place(key);
     lay_out(built);
     reserve(built.graph);
@@ -128,7 +131,7 @@ void Forward::Impl::set_key(const ForwardRequest& request) {
     key.plan = request.plan != nullptr ? *request.plan : full_plan;
     KNAP_ASSERT(key.n_rows > 0 && request.first_row + key.n_rows <= cache.capacity(), "rows fit the cache");
     KNAP_ASSERT(key.embeds_tokens ? key.entry_layer == 0 : request.tokens.empty(), "one kind of input");
-    cut_into_blocks(request.first_row, key.n_rows, config.n_heads, cache.capacity(), key.blocks);
+    cut_into_blocks(request.first_row, key.n_rows, n_score_heads, cache.capacity(), key.blocks);
     KNAP_ASSERT(key.n_rows <= n_ubatch && key.blocks.size() <= kMaxBlocks, "rows fit max_rows()");
 }
 
@@ -248,7 +251,7 @@ ForwardResult Forward::run(const ForwardRequest& request) {
 int Forward::max_rows(int first_row) const {
     const int n_kv = context_bucket(std::min(first_row + impl_->n_ubatch, impl_->cache.capacity()),
                                     impl_->cache.capacity());
-    return max_pass_rows(n_kv, impl_->config.n_heads, impl_->n_ubatch);
+    return max_pass_rows(n_kv, impl_->n_score_heads, impl_->n_ubatch);
 }
 
 const ForwardStatistics& Forward::statistics() const {

@@ -7,16 +7,17 @@
 
 #include "base/error.h"
 #include "device/backend.h"
+#include "graph/attention.h"
 #include "model/config.h"
 
 namespace knap {
 namespace {
 
 // The most mask entries of any pass: its rows shrink as the context grows.
-std::int64_t max_mask_size(const ModelConfig& config, int capacity, int n_ubatch) {
+std::int64_t max_mask_size(int n_score_heads, int capacity, int n_ubatch) {
     std::int64_t most = 0;
     for (int n_kv = capacity; n_kv > 0; n_kv -= 64) {
-        most = std::max(most, std::int64_t{n_kv} * max_pass_rows(n_kv, config.n_heads, n_ubatch));
+        most = std::max(most, std::int64_t{n_kv} * max_pass_rows(n_kv, n_score_heads, n_ubatch));
     }
     return most;
 }
@@ -38,7 +39,7 @@ ForwardInputs::ForwardInputs(const ModelConfig& config, const Backend& backend, 
     positions_ = ggml_set_name(ggml_new_tensor_1d(ctx, GGML_TYPE_I32, n_ubatch), "in.positions");
     logit_rows_ = ggml_set_name(ggml_new_tensor_1d(ctx, GGML_TYPE_I32, n_ubatch), "in.logit_rows");
     mask_ = ggml_set_name(
-        ggml_new_tensor_1d(ctx, GGML_TYPE_F16, max_mask_size(config, cache.capacity(), n_ubatch)), "in.mask");
+        ggml_new_tensor_1d(ctx, GGML_TYPE_F16, max_mask_size(heads_with_scores(config, cache), cache.capacity(), n_ubatch)), "in.mask");
     slots_ = cache.new_slots(ctx, n_ubatch);
     buffer_.reset(ggml_backend_alloc_ctx_tensors_from_buft(ctx, backend.buffer_type()));
     if (buffer_ == nullptr) {

@@ -1,10 +1,11 @@
 #include "kv/kv_cache.h"
 
-#include "ggml-backend.h"
+#include <cstring>
 
 #include "base/error.h"
 #include "device/backend.h"
 #include "device/zeroed_buffer.h"
+#include "kernels/attention.h"
 
 namespace knap {
 namespace {
@@ -36,18 +37,21 @@ KvCache::KvCache(const ModelConfig& config, const Backend& backend, const KvCach
     const ggml_type type_v = to_ggml(options.type_v);
     check_type("-ctk", type_k, head_dim_);
     check_type("-ctv", type_v, head_dim_);
-    if (options.transposed_values && ggml_is_quantized(type_v)) {
+    if (options.layout == KvLayout::transposed_values && ggml_is_quantized(type_v)) {
         fail("-ctv ", ggml_type_name(type_v),
              ": expected flash attention with a quantised value cache on the CPU (-fa on), found it off");
     }
+    KNAP_ASSERT(options.layout != KvLayout::tiled_keys ||
+                    (type_k == GGML_TYPE_F16 && type_v == GGML_TYPE_F16 && head_dim_ % kKeyTile == 0 &&
+                     options.capacity % kAttentionStep == 0),
+                "whoever chooses the kernel's layout has checked that it fits");
     const auto n_layers = static_cast<std::size_t>(config.n_layers);
     context_.reset(ggml_init({2 * n_layers * ggml_tensor_overhead(), nullptr, true}));
-    const int n_embd_kv = config.n_embd_kv();
     for (int layer = 0; layer < config.n_layers; ++layer) {
-        ggml_tensor* k = ggml_new_tensor_2d(context_.get(), type_k, n_embd_kv, options.capacity);
-        ggml_tensor* v = options.transposed_values
-                             ? ggml_new_tensor_2d(context_.get(), type_v, options.capacity, n_embd_kv)
-                             : ggml_new_tensor_2d(context_.get(), type_v, n_embd_kv, options.capacity);
+        ggml_tensor* k = ggml_new_tensor_3d(context_.get(), type_k, head_dim_, options.capacity, n_kv_heads_);
+        ggml_tensor* v = options.layout == KvLayout::transposed_values
+                             ? ggml_new_tensor_3d(context_.get(), type_v, options.capacity, head_dim_, n_kv_heads_)
+                             : ggml_new_tensor_3d(context_.get(), type_v, head_dim_, options.capacity, n_kv_heads_);
         ggml_format_name(k, "cache.k.%d", layer);
         ggml_format_name(v, "cache.v.%d", layer);
         keys_.push_back(k);
@@ -72,64 +76,88 @@ std::size_t KvCache::bytes() const { return buffer_->size(); }
 
 std::size_t KvCache::bytes_per_row() const { return saved_row_bytes() * keys_.size(); }
 
+KvCache::Half KvCache::key_half(int layer) const {
+    return {keys_[static_cast<std::size_t>(layer)],
+            options_.layout == KvLayout::tiled_keys ? Spread::tiled : Spread::run};
+}
+
+KvCache::Half KvCache::value_half(int layer) const {
+    return {values_[static_cast<std::size_t>(layer)],
+            options_.layout == KvLayout::transposed_values ? Spread::transposed : Spread::run};
+}
+
+std::int64_t KvCache::runs_per_row(Spread spread) const {
+    return spread == Spread::run ? n_kv_heads_ : std::int64_t{n_kv_heads_} * head_dim_;
+}
+
+// Where run `run` of a row lies, counted in runs.
+std::int64_t KvCache::run_index(Spread spread, std::int64_t run, int row) const {
+    if (spread != Spread::tiled) {
+        return run * capacity() + row;
+    }
+    const std::int64_t head = run / head_dim_;
+    const std::int64_t channel = run % head_dim_;
+    return (head * capacity() + row / kKeyTile * kKeyTile) * head_dim_ + channel * kKeyTile + row % kKeyTile;
+}
+
 KvSlots KvCache::new_slots(ggml_context* inputs, int max_rows) const {
-    const std::int64_t per_value_row = options_.transposed_values ? n_kv_heads_ * head_dim_ : 1;
-    KvSlots slots{ggml_new_tensor_1d(inputs, GGML_TYPE_I64, max_rows),
-                  ggml_new_tensor_1d(inputs, GGML_TYPE_I64, max_rows * per_value_row)};
+    KvSlots slots{ggml_new_tensor_1d(inputs, GGML_TYPE_I64, max_rows * runs_per_row(key_half(0).spread)),
+                  ggml_new_tensor_1d(inputs, GGML_TYPE_I64, max_rows * runs_per_row(value_half(0).spread))};
     ggml_set_name(slots.keys, "in.key_slots");
     ggml_set_name(slots.values, "in.value_slots");
     return slots;
 }
 
 KvSlots KvCache::view_slots(ggml_context* ctx, const KvSlots& slots, int n_rows) const {
-    const std::int64_t per_value_row = options_.transposed_values ? n_kv_heads_ * head_dim_ : 1;
-    return {ggml_view_1d(ctx, slots.keys, n_rows, 0),
-            ggml_view_1d(ctx, slots.values, n_rows * per_value_row, 0)};
+    return {ggml_view_1d(ctx, slots.keys, n_rows * runs_per_row(key_half(0).spread), 0),
+            ggml_view_1d(ctx, slots.values, n_rows * runs_per_row(value_half(0).spread), 0)};
 }
 
 void KvCache::set_slots(const KvSlots& slots, int first_row, int n_rows) const {
     KNAP_ASSERT(first_row >= 0 && first_row + n_rows <= capacity(), "rows lie within the cache");
-    auto* key_slots = static_cast<std::int64_t*>(slots.keys->data);
-    auto* value_slots = static_cast<std::int64_t*>(slots.values->data);
-    const int n_embd_kv = n_kv_heads_ * head_dim_;
-    for (int i = 0; i < n_rows; ++i) {
-        key_slots[i] = first_row + i;
-        if (!options_.transposed_values) {
-            value_slots[i] = first_row + i;
-            continue;
+    const auto fill = [&](ggml_tensor* tensor, Spread spread) {
+        auto* slot = static_cast<std::int64_t*>(tensor->data);
+        for (int row = first_row; row < first_row + n_rows; ++row) {
+            for (std::int64_t run = 0; run < runs_per_row(spread); ++run) {
+                *slot++ = run_index(spread, run, row);
+            }
         }
-        for (std::int64_t channel = 0; channel < n_embd_kv; ++channel) {
-            *value_slots++ = channel * capacity() + first_row + i;
-        }
-    }
+    };
+    fill(slots.keys, key_half(0).spread);
+    fill(slots.values, value_half(0).spread);
 }
 
 void KvCache::write(ggml_context* ctx, ggml_cgraph* graph, int layer, ggml_tensor* keys,
                     ggml_tensor* values, const KvSlots& slots) const {
-    ggml_build_forward_expand(graph, ggml_set_rows(ctx, layer_keys(layer), keys, slots.keys));
-    ggml_tensor* cache = layer_values(layer);
-    if (options_.transposed_values) {
-        // Every channel of a row goes to a place of its own: rows of one element.
-        cache = ggml_reshape_2d(ctx, cache, 1, ggml_nelements(cache));
-        values = ggml_reshape_2d(ctx, values, 1, ggml_nelements(values));
+    const auto write_runs = [&](const Half& half, ggml_tensor* rows, ggml_tensor* where) {
+        const std::int64_t run = half.spread == Spread::run ? head_dim_ : 1;
+        ggml_tensor* cache = ggml_reshape_2d(ctx, half.tensor, run, ggml_nelements(half.tensor) / run);
+        rows = ggml_reshape_2d(ctx, rows, run, ggml_nelements(rows) / run);
+        ggml_build_forward_expand(graph, ggml_set_rows(ctx, cache, rows, where));
+    };
+    write_runs(key_half(layer), keys, slots.keys);
+    write_runs(value_half(layer), values, slots.values);
+}
+
+ggml_tensor* KvCache::view(ggml_context* ctx, const Half& half, int n_rows) const {
+    ggml_tensor* cache = half.tensor;
+    switch (half.spread) {
+        case Spread::run:
+            return ggml_view_3d(ctx, cache, head_dim_, n_rows, n_kv_heads_, cache->nb[1], cache->nb[2], 0);
+        case Spread::transposed:
+            return ggml_view_3d(ctx, cache, n_rows, head_dim_, n_kv_heads_, cache->nb[1], cache->nb[2], 0);
+        case Spread::tiled:
+            return cache;
     }
-    ggml_build_forward_expand(graph, ggml_set_rows(ctx, cache, values, slots.values));
+    return nullptr;
 }
 
 ggml_tensor* KvCache::keys(ggml_context* ctx, int layer, int n_rows) const {
-    ggml_tensor* cache = layer_keys(layer);
-    return ggml_view_3d(ctx, cache, head_dim_, n_rows, n_kv_heads_, cache->nb[1],
-                        ggml_row_size(cache->type, head_dim_), 0);
+    return view(ctx, key_half(layer), n_rows);
 }
 
 ggml_tensor* KvCache::values(ggml_context* ctx, int layer, int n_rows) const {
-    ggml_tensor* cache = layer_values(layer);
-    if (options_.transposed_values) {
-        return ggml_view_3d(ctx, cache, n_rows, head_dim_, n_kv_heads_, cache->nb[1],
-                            cache->nb[1] * static_cast<std::size_t>(head_dim_), 0);
-    }
-    return ggml_view_3d(ctx, cache, head_dim_, n_rows, n_kv_heads_, cache->nb[1],
-                        ggml_row_size(cache->type, head_dim_), 0);
+    return view(ctx, value_half(layer), n_rows);
 }
 
 std::size_t KvCache::saved_row_bytes() const {
@@ -138,31 +166,41 @@ std::size_t KvCache::saved_row_bytes() const {
            ggml_row_size(to_ggml(options_.type_v), n_embd_kv);
 }
 
-// Calls visit(tensor, offset, n_bytes) for every contiguous piece of the first `n_rows` rows of a layer.
+// Calls visit(place in the cache, n_bytes) for every contiguous piece of the first `n_rows` rows of a layer, in the order
+// in which they are saved.
 template <typename Visit>
 void KvCache::for_each_piece(int layer, int n_rows, Visit visit) const {
-    ggml_tensor* k = layer_keys(layer);
-    visit(k, std::size_t{0}, k->nb[1] * static_cast<std::size_t>(n_rows));
-    ggml_tensor* v = layer_values(layer);
-    if (!options_.transposed_values) {
-        visit(v, std::size_t{0}, v->nb[1] * static_cast<std::size_t>(n_rows));
-        return;
-    }
-    for (std::int64_t channel = 0; channel < v->ne[1]; ++channel) {
-        visit(v, v->nb[1] * static_cast<std::size_t>(channel), v->nb[0] * static_cast<std::size_t>(n_rows));
+    for (const Half& half : {key_half(layer), value_half(layer)}) {
+        auto* data = static_cast<std::byte*>(half.tensor->data);
+        if (half.spread == Spread::run) {
+            for (int head = 0; head < n_kv_heads_; ++head) {
+                visit(data + half.tensor->nb[2] * static_cast<std::size_t>(head),
+                      half.tensor->nb[1] * static_cast<std::size_t>(n_rows));
+            }
+            continue;
+        }
+        const std::size_t size = ggml_type_size(half.tensor->type);
+        for (std::int64_t head = 0; head < n_kv_heads_; ++head) {
+            for (int row = 0; row < n_rows; ++row) {
+                for (std::int64_t channel = 0; channel < head_dim_; ++channel) {
+                    const std::int64_t index = run_index(half.spread, head * head_dim_ + channel, row);
+                    visit(data + size * static_cast<std::size_t>(index), size);
+                }
+            }
+        }
     }
 }
 
 void KvCache::read_rows(int layer, int n_rows, std::byte* out) const {
-    for_each_piece(layer, n_rows, [&](ggml_tensor* tensor, std::size_t offset, std::size_t n_bytes) {
-        ggml_backend_tensor_get(tensor, out, offset, n_bytes);
+    for_each_piece(layer, n_rows, [&](const std::byte* place, std::size_t n_bytes) {
+        std::memcpy(out, place, n_bytes);
         out += n_bytes;
     });
 }
 
 void KvCache::write_rows(int layer, int n_rows, const std::byte* in) {
-    for_each_piece(layer, n_rows, [&](ggml_tensor* tensor, std::size_t offset, std::size_t n_bytes) {
-        ggml_backend_tensor_set(tensor, in, offset, n_bytes);
+    for_each_piece(layer, n_rows, [&](std::byte* place, std::size_t n_bytes) {
+        std::memcpy(place, in, n_bytes);
         in += n_bytes;
     });
 }

@@ -1,9 +1,9 @@
 // Keys and values of every layer for one sequence of rows. Rows below committed() are final; rows above it are
 // scratch that the next pass may overwrite. Rejecting work is truncate(n): nothing is copied or cleared.
 //
-// How a row lies in memory is known here and to the attention operator (graph/attention) alone: keys are rows
-// [n_embd_kv] after RoPE; values are transposed ([capacity] per channel) for the folded CPU attention, rows for
-// flash attention. Memory that was never written is zero, so masked rows never hold NaN.
+// How a row lies in memory is known here and to the attention operator (graph/attention) alone: see KvLayout. Every KV
+// head has its rows together, because attention walks through one head at a time. Keys are stored after RoPE. Memory
+// that was never written is zero, so masked rows never hold NaN.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +20,24 @@ namespace knap {
 class Backend;
 class ZeroedBuffer;
 
+// Per KV head, in ggml's order (first dimension contiguous):
+enum class KvLayout {
+    rows,              // keys and values [head_dim, capacity]: ggml's flash attention
+    transposed_values, // values [capacity, head_dim]: ggml's matrix products
+    tiled_keys,        // keys [16, head_dim, capacity / 16]: our kernel; f16, head_dim and capacity multiples of 16 and 64
+};
+
 struct KvCacheOptions {
     int capacity = 0; // rows: the context plus the scratch that a round needs
     CacheType type_k = CacheType::f16;
     CacheType type_v = CacheType::f16;
-    bool transposed_values = true; // false for flash attention
+    KvLayout layout = KvLayout::transposed_values;
 };
 
 // Where the rows of a pass go: inputs of a graph, filled by KvCache::set_slots.
 struct KvSlots {
-    ggml_tensor* keys = nullptr;   // i64 [n_rows]
-    ggml_tensor* values = nullptr; // i64 [n_rows], or [n_rows * n_embd_kv] when values are transposed
+    ggml_tensor* keys = nullptr;   // i64: one per contiguous run of a row, n_kv_heads or n_embd_kv of them
+    ggml_tensor* values = nullptr;
 };
 
 class KvCache {
@@ -58,20 +65,30 @@ class KvCache {
     // them must be added to the graph later: only node order ties it to the write.
     void write(ggml_context* ctx, ggml_cgraph* graph, int layer, ggml_tensor* keys, ggml_tensor* values,
                const KvSlots& slots) const;
-    ggml_tensor* keys(ggml_context* ctx, int layer, int n_rows) const; // [head_dim, n_rows, n_kv_heads]
-    // [n_rows, head_dim, n_kv_heads] when transposed, else [head_dim, n_rows, n_kv_heads]
+    // The first `n_rows` rows: [head_dim, n_rows, n_kv_heads] where they lie as rows, [n_rows, head_dim, n_kv_heads]
+    // where they are transposed, and all of the tensor where they are tiled.
+    ggml_tensor* keys(ggml_context* ctx, int layer, int n_rows) const;
     ggml_tensor* values(ggml_context* ctx, int layer, int n_rows) const;
 
-    // --- for saving: the first rows of a layer, as they lie in memory, without the gaps between them ---
+    // --- for saving: the first rows of a layer, head by head, keys then values, whatever the layout ---
     std::size_t saved_row_bytes() const; // of one layer: a row of keys and one of values
     void read_rows(int layer, int n_rows, std::byte* out) const;
     void write_rows(int layer, int n_rows, const std::byte* in);
 
   private:
+    // How a head's channels of one row are spread: in one run, or each channel by itself.
+    enum class Spread { run, transposed, tiled };
+    struct Half {
+        ggml_tensor* tensor;
+        Spread spread;
+    };
+    Half key_half(int layer) const;
+    Half value_half(int layer) const;
+    std::int64_t runs_per_row(Spread spread) const;
+    std::int64_t run_index(Spread spread, std::int64_t run, int row) const;
+    ggml_tensor* view(ggml_context* ctx, const Half& half, int n_rows) const;
     template <typename Visit>
     void for_each_piece(int layer, int n_rows, Visit visit) const;
-    ggml_tensor* layer_keys(int layer) const { return keys_[static_cast<std::size_t>(layer)]; }
-    ggml_tensor* layer_values(int layer) const { return values_[static_cast<std::size_t>(layer)]; }
 
     KvCacheOptions options_;
     int head_dim_ = 0;
@@ -79,8 +96,8 @@ class KvCache {
     int committed_ = 0;
     ggml_context_ptr context_;
     std::unique_ptr<ZeroedBuffer> buffer_;
-    std::vector<ggml_tensor*> keys_;   // per layer [n_embd_kv, capacity]
-    std::vector<ggml_tensor*> values_; // per layer [capacity, n_embd_kv] transposed, else [n_embd_kv, capacity]
+    std::vector<ggml_tensor*> keys_;   // per layer [head_dim, capacity, n_kv_heads]; tiled: the same memory, other order
+    std::vector<ggml_tensor*> values_; // per layer [head_dim, capacity, n_kv_heads], or [capacity, head_dim, n_kv_heads]
 };
 
 } // namespace knap

@@ -18,7 +18,7 @@ constexpr std::string_view kMagic = "knapkv01";
 struct Header {
     char magic[8];
     std::uint64_t model;
-    std::uint64_t layout; // what else decides the meaning of a row's bytes
+    std::uint64_t types; // of keys and values
     std::uint64_t n_layers;
     std::uint64_t row_bytes;
     std::uint64_t n_tokens;
@@ -30,15 +30,14 @@ struct Header {
     }
 };
 
-std::uint64_t layout_of(const KvCacheOptions& options) {
-    return static_cast<std::uint64_t>(options.type_k) | static_cast<std::uint64_t>(options.type_v) << 8 |
-           static_cast<std::uint64_t>(options.transposed_values) << 16;
+std::uint64_t types_of(const KvCacheOptions& options) {
+    return static_cast<std::uint64_t>(options.type_k) | static_cast<std::uint64_t>(options.type_v) << 8;
 }
 
 Header make_header(std::uint64_t model, int n_layers, std::size_t n_tokens, const KvCache& cache) {
     Header header{.magic = {},
                   .model = model,
-                  .layout = layout_of(cache.options()),
+                  .types = types_of(cache.options()),
                   .n_layers = static_cast<std::uint64_t>(n_layers),
                   .row_bytes = cache.saved_row_bytes(),
                   .n_tokens = n_tokens};
@@ -91,8 +90,8 @@ void check_header(const std::filesystem::path& path, const Header& found, const 
     if (found.model != expected.model || found.n_layers != expected.n_layers) {
         fail(path.string(), ": expected a prompt cache of this model, found one of another model");
     }
-    if (found.layout != expected.layout || found.row_bytes != expected.row_bytes) {
-        fail(path.string(), ": expected a prompt cache with these -ctk, -ctv and -fa, found one with others");
+    if (found.types != expected.types || found.row_bytes != expected.row_bytes) {
+        fail(path.string(), ": expected a prompt cache with these -ctk and -ctv, found one with others");
     }
     if (found.n_tokens > static_cast<std::uint64_t>(n_ctx)) {
         fail(path.string(), ": expected at most ", n_ctx, " tokens (-c), found ", found.n_tokens);

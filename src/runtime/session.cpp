@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "decode/advance.h"
+#include "graph/attention.h"
 #include "graph/forward.h"
 #include "kv/kv_cache.h"
 #include "runtime/answer_text.h"
@@ -21,12 +22,12 @@ namespace {
 constexpr int kScratchRows = 256;
 constexpr int kRowStep = 256; // a whole number of context buckets
 
-KvCacheOptions cache_options(const RuntimeConfig& config) {
+KvCacheOptions cache_options(const ModelConfig& model, const RuntimeConfig& config) {
     return {
         .capacity = (config.n_ctx + kScratchRows + kRowStep - 1) / kRowStep * kRowStep,
         .type_k = config.cache_type_k,
         .type_v = config.cache_type_v,
-        .transposed_values = !config.flash_attention,
+        .layout = layout_for(choose_attention(model, config)),
     };
 }
 
@@ -65,7 +66,7 @@ SamplingOptions effective_sampling(const GenerateOptions& options, const Tokeniz
 struct Session::Impl {
     explicit Impl(Engine::Impl& engine_)
         : engine(engine_),
-          cache(engine.model, engine.backend, cache_options(engine.config)),
+          cache(engine.model, engine.backend, cache_options(engine.model, engine.config)),
           forward(engine.model, *engine.weights, engine.backend, cache, engine.config.n_ubatch) {}
 
     void check_prompt(std::span<const Token> prompt) const;
@@ -196,7 +197,7 @@ void Generation::report_memory() {
         .scratch_bytes = static_cast<std::int64_t>(statistics.scratch_bytes),
         .peak_rss_bytes = peak_rss_bytes(),
     };
-    result_.attention_path = engine.config.flash_attention ? "flash" : "folded";
+    result_.attention_path = to_string(path_for(session_.cache.options().layout));
     result_.repack = engine.weights->statistics().repacked_types;
 }
 

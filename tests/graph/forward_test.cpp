@@ -170,14 +170,15 @@ TEST_F(ForwardPass, CancelledPassSaysSoAndTheNextOneIsRight) {
 TEST(ForwardCaches, EveryCacheTypeAndPathAgreesWithinTheBound) {
     LoadedModel model(tiny_model("small-llama", "Q4_1"));
     const auto input = random_tokens(90, model.config.n_vocab, 2);
-    ForwardRig f16(model);
+    ForwardRig f16(model, {.path = AttentionPath::folded});
     const auto expected = f16.feed(input).back();
     const std::vector<std::pair<ForwardOptions, float>> cases{
+        {{.path = AttentionPath::kernel}, 0.25f},
         {{.type_k = CacheType::f32, .type_v = CacheType::f32}, 0.25f},
         {{.type_k = CacheType::q8_0}, 0.5f},
-        {{.flash_attention = true}, 0.25f},
-        {{.type_k = CacheType::f32, .type_v = CacheType::f32, .flash_attention = true}, 0.25f},
-        {{.type_k = CacheType::q8_0, .type_v = CacheType::q8_0, .flash_attention = true}, 0.5f},
+        {{.path = AttentionPath::flash}, 0.25f},
+        {{.type_k = CacheType::f32, .type_v = CacheType::f32, .path = AttentionPath::flash}, 0.25f},
+        {{.type_k = CacheType::q8_0, .type_v = CacheType::q8_0, .path = AttentionPath::flash}, 0.5f},
     };
     for (std::size_t i = 0; i < cases.size(); ++i) {
         ForwardRig rig(model, cases[i].first);

@@ -56,6 +56,8 @@ class Oracle : public ::testing::TestWithParam<OracleCase> {
         return rows;
     }
 
+    void expect_close(AttentionPath path);
+
     std::filesystem::path path_;
     LlamaPeer oracle_;
     LoadedModel model_;
@@ -78,9 +80,13 @@ TEST_P(Oracle, ReferenceIsBitIdenticalToLibllama) {
 // weights, activations are rounded to 8 bits, and a last-place difference becomes a step of that size.
 float bound(std::string_view type) { return type == "F32" || type == "F16" || type == "BF16" ? 0.05f : 0.25f; }
 
-TEST_P(Oracle, ShippedPathStaysWithinTheBound) {
+TEST_P(Oracle, KernelPathStaysWithinTheBound) { expect_close(AttentionPath::kernel); }
+
+TEST_P(Oracle, FoldedPathStaysWithinTheBound) { expect_close(AttentionPath::folded); }
+
+void Oracle::expect_close(AttentionPath path) {
     run_oracle();
-    ForwardRig rig(model_);
+    ForwardRig rig(model_, {.path = path});
     const auto rows = run([&](std::span<const Token> tokens) { return rig.feed(tokens); });
     ASSERT_EQ(rows.size(), expected_.size());
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -93,7 +99,7 @@ TEST_P(Oracle, ShippedPathStaysWithinTheBound) {
 
 TEST_P(Oracle, FlashAttentionStaysWithinTheBound) {
     run_oracle();
-    ForwardRig rig(model_, {.flash_attention = true});
+    ForwardRig rig(model_, {.path = AttentionPath::flash});
     const auto rows = run([&](std::span<const Token> tokens) { return rig.feed(tokens); });
     for (std::size_t i = 0; i < rows.size(); ++i) {
         EXPECT_LT(max_abs_difference(rows[i], expected_[i]), bound(GetParam().type)) << "row " << i;

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <ostream>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "support/loaded_model.h"
 #include "support/logits.h"
 #include "support/tiny_model.h"
@@ -22,11 +24,13 @@ struct InvarianceCase {
     const char* type;
     Repack repack = Repack::off;
     CacheType cache = CacheType::f16;
+    std::optional<AttentionPath> path{}; // none: what the engine chooses
 };
 
 void PrintTo(const InvarianceCase& c, std::ostream* out) {
     *out << c.shape << '/' << c.type << (c.repack == Repack::off ? "" : "/repacked")
-         << (c.cache == CacheType::f32 ? "/f32 cache" : c.cache == CacheType::q8_0 ? "/q8_0 keys" : "");
+         << (c.cache == CacheType::f32 ? "/f32 cache" : c.cache == CacheType::q8_0 ? "/q8_0 keys" : "")
+         << (c.path ? concat("/", to_string(*c.path)) : "");
 }
 
 std::vector<int> single_rows() { return std::vector<int>(kTokens, 1); }
@@ -51,7 +55,7 @@ class RowInvariance : public ::testing::TestWithParam<InvarianceCase> {
 
     Outcome run(const std::vector<int>& passes) {
         const CacheType values = GetParam().cache == CacheType::q8_0 ? CacheType::f16 : GetParam().cache;
-        ForwardRig rig(model_, {.capacity = 512, .type_k = GetParam().cache, .type_v = values});
+        ForwardRig rig(model_, {.capacity = 512, .type_k = GetParam().cache, .type_v = values, .path = GetParam().path});
         const auto tokens = random_tokens(kTokens, model_.config.n_vocab, 11);
         auto logits = rig.feed(tokens, passes);
         return {std::move(logits), rig.cache_bytes()};
@@ -94,6 +98,13 @@ INSTANTIATE_TEST_SUITE_P(Types,
                                            InvarianceCase{"tiny-llama", "MXFP4", Repack::automatic},
                                            InvarianceCase{"tiny-llama", "IQ4_NL", Repack::automatic},
                                            InvarianceCase{"tiny-mha", "Q4_1"},
+                                           InvarianceCase{"tiny-llama", "Q4_1", Repack::off, CacheType::f16,
+                                                          AttentionPath::folded},
+                                           InvarianceCase{"tiny-mha", "Q4_1", Repack::off, CacheType::f16,
+                                                          AttentionPath::folded},
+                                           InvarianceCase{"small-qwen3", "Q8_0", Repack::off, CacheType::f16,
+                                                          AttentionPath::folded},
+                                           InvarianceCase{"small-qwen3", "Q8_0"},
                                            InvarianceCase{"tiny-qwen2", "Q8_0"},
                                            InvarianceCase{"tiny-qwen3", "Q4_1"},
                                            InvarianceCase{"small-llama", "Q4_0", Repack::automatic},

@@ -45,7 +45,7 @@ TEST(KvCache, QuantisedValuesNeedFlashAttention) {
     const std::string message = error_of({.capacity = 64, .type_v = CacheType::q8_0}, "small-llama");
     EXPECT_THAT(message, HasSubstr("-ctv q8_0"));
     EXPECT_THAT(message, HasSubstr("-fa on"));
-    EXPECT_EQ(error_of({.capacity = 64, .type_v = CacheType::q8_0, .transposed_values = false}, "small-llama"), "");
+    EXPECT_EQ(error_of({.capacity = 64, .type_v = CacheType::q8_0, .layout = KvLayout::rows}, "small-llama"), "");
 }
 
 TEST(KvCache, QuantisedRowsNeedAFittingHeadSize) {
@@ -66,8 +66,8 @@ TEST(KvCache, BytesFollowFromTheShape) {
 
 TEST(KvCache, SavedRowsGoOnWhereTheyWereLeft) {
     LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
-    for (const bool flash : {false, true}) {
-        const ForwardOptions options{.capacity = 256, .flash_attention = flash};
+    for (const AttentionPath path : {AttentionPath::kernel, AttentionPath::folded, AttentionPath::flash}) {
+        const ForwardOptions options{.capacity = 256, .path = path};
         ForwardRig original(model, options);
         original.feed(random_tokens(33, model.config.n_vocab, 1));
         ForwardRig restored(model, options);
@@ -78,7 +78,7 @@ TEST(KvCache, SavedRowsGoOnWhereTheyWereLeft) {
         }
         restored.cache.commit(33);
         const auto next = random_tokens(5, model.config.n_vocab, 2);
-        EXPECT_EQ(restored.feed(next), original.feed(next)) << (flash ? "flash" : "folded");
+        EXPECT_EQ(restored.feed(next), original.feed(next)) << to_string(path);
     }
 }
 

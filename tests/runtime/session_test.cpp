@@ -6,6 +6,7 @@
 
 #include "knap/knap.h"
 
+#include "graph/attention.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
@@ -234,7 +235,8 @@ TEST_F(Sessions, StatisticsAddUp) {
     EXPECT_GT(result.memory.cache_bytes, 0);
     EXPECT_GT(result.memory.scratch_bytes, 0);
     EXPECT_GT(result.memory.peak_rss_bytes, 0);
-    EXPECT_EQ(result.attention_path, "folded");
+    RuntimeConfig config = config_of(tiny_model("tiny-llama", "Q8_0"));
+    EXPECT_EQ(result.attention_path, to_string(choose_attention(read_config(GgufFile::open(config.model_path)), config)));
     EXPECT_EQ(result.strategy, "autoregressive");
     EXPECT_EQ(result.repack, "off");
 }
@@ -281,16 +283,25 @@ TEST_F(PromptCaches, AnotherModelIsRefused) {
     EXPECT_THAT(load_error(other), HasSubstr("another model"));
 }
 
-TEST_F(PromptCaches, OtherCacheTypesAndPathsAreRefused) {
+TEST_F(PromptCaches, OtherCacheTypesAreRefused) {
     save(20);
     RuntimeConfig config = config_of(tiny_model("tiny-llama", "Q8_0"));
     config.cache_type_k = CacheType::f32;
     Engine f32(config);
     EXPECT_THAT(load_error(f32), HasSubstr("-ctk"));
-    config = config_of(tiny_model("tiny-llama", "Q8_0"));
-    config.flash_attention = true;
-    Engine flash(config);
-    EXPECT_THAT(load_error(flash), HasSubstr("-fa"));
+}
+
+TEST_F(PromptCaches, EveryAttentionPathReadsThem) {
+    save(70);
+    for (const bool flash : {false, true}) {
+        RuntimeConfig config = config_of(tiny_model("tiny-llama", "Q8_0"));
+        config.kernels = Kernels::ggml;
+        config.flash_attention = flash;
+        Engine engine(config);
+        Session session(engine);
+        session.load_prompt_cache(path_);
+        EXPECT_EQ(session.generate(prompt(70), greedy(5)).n_prompt_reused, 69);
+    }
 }
 
 TEST_F(PromptCaches, LongerThanTheContextIsRefused) {

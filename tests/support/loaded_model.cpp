@@ -6,11 +6,13 @@
 namespace knap::test {
 namespace {
 
-KvCacheOptions cache_options(const ForwardOptions& options) {
+KvCacheOptions cache_options(const ModelConfig& config, const ForwardOptions& options) {
+    const AttentionPath usual = choose_attention(
+        config, {.cache_type_k = options.type_k, .cache_type_v = options.type_v});
     return {.capacity = options.capacity,
             .type_k = options.type_k,
             .type_v = options.type_v,
-            .transposed_values = !options.flash_attention};
+            .layout = layout_for(options.path.value_or(usual))};
 }
 
 } // namespace
@@ -23,7 +25,7 @@ LoadedModel::LoadedModel(const std::filesystem::path& path, Repack repack, int n
 
 ForwardRig::ForwardRig(LoadedModel& loaded, const ForwardOptions& options)
     : model(loaded),
-      cache(loaded.config, loaded.backend, cache_options(options)),
+      cache(loaded.config, loaded.backend, cache_options(loaded.config, options)),
       forward(loaded.config, *loaded.weights, loaded.backend, cache, options.n_ubatch) {}
 
 std::vector<std::vector<float>> ForwardRig::feed(std::span<const Token> tokens, std::span<const int> passes) {

@@ -3,10 +3,12 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "device/backend.h"
+#include "graph/attention.h"
 #include "graph/forward.h"
 #include "kv/kv_cache.h"
 #include "model/config.h"
@@ -30,7 +32,7 @@ struct ForwardOptions {
     int n_ubatch = 512;
     CacheType type_k = CacheType::f16;
     CacheType type_v = CacheType::f16;
-    bool flash_attention = false;
+    std::optional<AttentionPath> path{}; // none: what the engine would choose
 };
 
 // A forward pass with a cache of its own.
