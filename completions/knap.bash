@@ -4,7 +4,7 @@ _knap() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]-}
     local common="-v --verbose -h --help"
     local model="-m --model -fa --flash-attn -ctk --cache-type-k -ctv --cache-type-v"
-    local runtime="-c --ctx-size -t --threads -ub --ubatch-size --repack"
+    local runtime="-c --ctx-size -t --threads -ub --ubatch-size --repack --kernels"
     local prompt="-p --prompt -f --file --raw --prompt-cache"
     local chat="-sys --system --system-prompt --chat-template"
     local generation="-n --n-predict --predict --stop --ignore-eos"
@@ -19,6 +19,7 @@ _knap() {
             return
             ;;
         -fa | --flash-attn | --repack) words="auto on off" ;;
+        --kernels) words="auto ggml" ;;
         -ctk | --cache-type-k | -ctv | --cache-type-v) words="f16 f32 q8_0" ;;
         --chat-template) words="chatml llama2 llama3 mistral-v1 mistral-v3 mistral-v7 gemma phi3 phi4 zephyr" ;;
         --shape)

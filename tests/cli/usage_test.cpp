@@ -59,6 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{{"run", "-ctk", "q4_0"}, "--cache-type-k: expected f16|f32|q8_0, found 'q4_0'"},
         Misuse{{"run", "-ctv", "bf16"}, "--cache-type-v: expected f16|f32|q8_0, found 'bf16'"},
         Misuse{{"run", "--repack", "yes"}, "--repack: expected auto|on|off, found 'yes'"},
+        Misuse{{"run", "--kernels", "cuda"}, "--kernels: expected auto|ggml, found 'cuda'"},
         Misuse{{"run", "-s", "-2"}, "--seed: expected a whole number of at least 0, or -1"},
         Misuse{{"run", "--temp", "-0.5"}, "--temp: expected a number of at least 0, found '-0.5'"},
         Misuse{{"run", "--temp", "inf"}, "found 'inf'"},
@@ -162,6 +163,7 @@ TEST(CommandLine, HelpNamesEveryFlagDefaultAndTheSamplingOrder) {
                              "-v, --verbose",
                              "-h, --help",
                              "--repack auto|on|off",
+                             "--kernels auto|ggml",
                              "--prompt-cache FILE"}) {
         EXPECT_THAT(help, testing::HasSubstr(flag));
     }
