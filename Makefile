@@ -39,10 +39,14 @@ sanitize: ## run the tests under the address and undefined-behaviour sanitizers
 	@$(MAKE) test PRESET=sanitize
 
 bench: build model ## measure knap on the default model, beside libllama
-	@for program in $(patsubst bench/%.cpp,$(BUILD)/%,$(wildcard bench/*_bench.cpp)); do \
-	    echo "knap: measuring with $$program"; \
-	    $$program "$$(deps/setup model-path)"; \
-	done
+	@echo "knap: speed beside libllama (some minutes)"
+	@$(BUILD)/decode_bench "$$(deps/setup model-path)"
+	@echo "knap: memory and host time of a request"
+	@$(BUILD)/footprint_bench "$$(deps/setup model-path)"
+	@echo "knap: cost of rows by weight type, in ggml's kernels"
+	@$(BUILD)/matmul_rows_bench
+	@echo "knap: cost of attention by path"
+	@$(BUILD)/attention_bench
 
 build: configure
 	@echo "knap: building $(BUILD)"

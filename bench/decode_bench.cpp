@@ -12,6 +12,7 @@
 
 #include "decode/advance.h"
 #include "device/backend.h"
+#include "graph/attention.h"
 #include "graph/forward.h"
 #include "kv/kv_cache.h"
 #include "bench_main.h"
@@ -35,7 +36,7 @@ class Ours {
         : file_(GgufFile::open(path)),
           config_(read_config(file_)),
           weights_(Weights::load(file_, config_, backend, Repack::automatic, {})),
-          cache_(config_, backend, {.capacity = kContext + 256}),
+          cache_(config_, backend, {.capacity = kContext + 256, .layout = layout_for(choose_attention(config_, {}))}),
           forward_(config_, *weights_, backend, cache_, kUbatch) {}
 
     // Brings the cache to the first `n` tokens.
@@ -93,10 +94,11 @@ class Race {
         flash_.truncate(depth);
     }
 
-    void go_to(int depth) {
+    // From `from` rows, where all three are, to `depth`.
+    void go_on(int from, int depth) {
         ours_.feed(beginning(depth));
-        feed_peer(plain_, plain_.n_rows(), depth, kUbatch);
-        feed_peer(flash_, flash_.n_rows(), depth, kUbatch);
+        feed_peer(plain_, from, depth, kUbatch);
+        feed_peer(flash_, from, depth, kUbatch);
     }
 
   private:
@@ -150,12 +152,11 @@ void run_races(const std::filesystem::path& path, int n_threads) {
     std::printf("%s, %d threads; speed of knap / speed of libllama's better setting, medians\n",
                 path.filename().c_str(), race.n_threads());
     race.race_prefill("prefill 512", 0, 512, 5);
-    race.race_prefill("prefill 4096", 0, 4096, 1);
-    race.go_to(4096);
-    race.race_decode("decode at depth 4096", 4096, 9);
-    race.go_to(8000);
-    race.race_decode("decode at depth 8000", 8000, 9);
     race.race_decode("decode at depth 16", 16, 15);
+    race.race_prefill("prefill 4096", 0, 4096, 1);
+    race.race_decode("decode at depth 4096", 4096, 9);
+    race.go_on(4096, 8000);
+    race.race_decode("decode at depth 8000", 8000, 9);
 }
 
 } // namespace
