@@ -17,4 +17,4 @@ int bench_main(const char* name, Run run) {
     return 0;
 }
 
-} // namespace knap::bench
+}  // namespace knap::bench

@@ -1,5 +1,6 @@
-// How fast are plain decoding and prefill next to libllama, in one process, on the same tokens and the same threads?
-// libllama is run with flash attention on and off, and the better of the two counts.
+// How fast are plain decoding and prefill next to libllama, in one process, on the same tokens and
+// the same threads? libllama is run with flash attention on and off, and the better of the two
+// counts.
 //
 //     decode_bench MODEL [THREADS]
 #include <cstdio>
@@ -10,12 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "bench_main.h"
 #include "decode/advance.h"
 #include "device/backend.h"
 #include "graph/attention.h"
 #include "graph/forward.h"
 #include "kv/kv_cache.h"
-#include "bench_main.h"
 #include "measure.h"
 #include "model/config.h"
 #include "model/gguf_file.h"
@@ -26,7 +27,7 @@ namespace knap::bench {
 namespace {
 
 constexpr int kUbatch = 512;
-constexpr int kDecodeTokens = 16; // of one timed run
+constexpr int kDecodeTokens = 16;  // of one timed run
 constexpr int kContext = 8192;
 
 // Our side: a model with a cache.
@@ -36,7 +37,9 @@ class Ours {
         : file_(GgufFile::open(path)),
           config_(read_config(file_)),
           weights_(Weights::load(file_, config_, backend, Repack::automatic, {})),
-          cache_(config_, backend, {.capacity = kContext + 256, .layout = layout_for(choose_attention(config_, {}))}),
+          cache_(config_,
+                 backend,
+                 {.capacity = kContext + 256, .layout = layout_for(choose_attention(config_, {}))}),
           forward_(config_, *weights_, backend, cache_, kUbatch) {}
 
     // Brings the cache to the first `n` tokens.
@@ -61,7 +64,8 @@ class Race {
           flash_(path, peer_options(true)) {
         std::mt19937 engine(1);
         for (int i = 0; i < kContext; ++i) {
-            tokens_.push_back(static_cast<Token>(engine() % static_cast<unsigned>(ours_.n_vocab())));
+            tokens_.push_back(
+                static_cast<Token>(engine() % static_cast<unsigned>(ours_.n_vocab())));
         }
     }
 
@@ -69,25 +73,27 @@ class Race {
 
     // Rows [from, to) in passes of kUbatch, rewound before every run.
     void race_prefill(const char* label, int from, int to, int n_rounds) {
-        report(label, run({[=, this] { ours_.truncate(from), ours_.feed(beginning(to)); },
-                           [=, this] { feed_peer(plain_, from, to, kUbatch); },
-                           [=, this] { feed_peer(flash_, from, to, kUbatch); }},
-                          n_rounds),
+        report(label,
+               run({[=, this] { ours_.truncate(from), ours_.feed(beginning(to)); },
+                    [=, this] { feed_peer(plain_, from, to, kUbatch); },
+                    [=, this] { feed_peer(flash_, from, to, kUbatch); }},
+                   n_rounds),
                to - from);
     }
 
     // kDecodeTokens tokens, one at a time, after `depth` rows; rewound before every run.
     void race_decode(const char* label, int depth, int n_rounds) {
         const int end = depth + kDecodeTokens;
-        report(label, run({[=, this] {
-                               ours_.truncate(depth);
-                               for (int n = depth + 1; n <= end; ++n) {
-                                   ours_.feed(beginning(n));
-                               }
-                           },
-                           [=, this] { feed_peer(plain_, depth, end, 1); },
-                           [=, this] { feed_peer(flash_, depth, end, 1); }},
-                          n_rounds),
+        report(label,
+               run({[=, this] {
+                        ours_.truncate(depth);
+                        for (int n = depth + 1; n <= end; ++n) {
+                            ours_.feed(beginning(n));
+                        }
+                    },
+                    [=, this] { feed_peer(plain_, depth, end, 1); },
+                    [=, this] { feed_peer(flash_, depth, end, 1); }},
+                   n_rounds),
                kDecodeTokens);
         ours_.truncate(depth);
         plain_.truncate(depth);
@@ -111,13 +117,16 @@ class Race {
                 .pool = &backend_};
     }
 
-    std::span<const Token> beginning(int n) const { return std::span(tokens_).first(static_cast<std::size_t>(n)); }
+    std::span<const Token> beginning(int n) const {
+        return std::span(tokens_).first(static_cast<std::size_t>(n));
+    }
 
     void feed_peer(LlamaPeer& peer, int from, int to, int step) const {
         peer.truncate(from);
         for (int n = from; n < to; n += step) {
             const int count = std::min(step, to - n);
-            peer.feed(beginning(n + count).last(static_cast<std::size_t>(count)), LlamaPeer::Logits::last_row);
+            peer.feed(beginning(n + count).last(static_cast<std::size_t>(count)),
+                      LlamaPeer::Logits::last_row);
         }
     }
 
@@ -133,8 +142,8 @@ class Race {
         const double peer = std::min(median(sides[1].times_ms), median(sides[2].times_ms));
         std::printf("%-24s %7.2fx   ", label, peer / ours);
         for (const Contestant& side : sides) {
-            std::printf("%s %.2f ms/token (+-%.0f%%)   ", side.name.c_str(), median(side.times_ms) / n_tokens,
-                        100 * spread(side.times_ms));
+            std::printf("%s %.2f ms/token (+-%.0f%%)   ", side.name.c_str(),
+                        median(side.times_ms) / n_tokens, 100 * spread(side.times_ms));
         }
         std::printf("\n");
         std::fflush(stdout);
@@ -159,13 +168,15 @@ void run_races(const std::filesystem::path& path, int n_threads) {
     race.race_decode("decode at depth 8000", 8000, 9);
 }
 
-} // namespace
-} // namespace knap::bench
+}  // namespace
+}  // namespace knap::bench
 
 int main(int argc, char** argv) {
     if (argc < 2) {
         std::fprintf(stderr, "usage: decode_bench MODEL [THREADS]\n");
         return 2;
     }
-    return knap::bench::bench_main("decode_bench", [&] { knap::bench::run_races(argv[1], argc > 2 ? std::atoi(argv[2]) : 0); });
+    return knap::bench::bench_main("decode_bench", [&] {
+        knap::bench::run_races(argv[1], argc > 2 ? std::atoi(argv[2]) : 0);
+    });
 }

@@ -1,13 +1,15 @@
-// How much memory does a request take beside weights and cache, and how much of decoding is spent outside the backend?
-// A process of its own, so that the peak is this request's: a context of 2048 filled to the end.
+// How much memory does a request take beside weights and cache, and how much of decoding is spent
+// outside the backend? A process of its own, so that the peak is this request's: a context of 2048
+// filled to the end.
 //
 //     footprint_bench MODEL [THREADS]
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 
-#include "bench_main.h"
 #include "knap/knap.h"
+
+#include "bench_main.h"
 
 namespace knap::bench {
 namespace {
@@ -27,23 +29,24 @@ void run(const char* path, int n_threads) {
     const Result result = session.generate(prompt, {.n_predict = -1, .ignore_eos = true});
     const auto mib = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
     const MemoryStatistics& memory = result.memory;
-    std::printf("peak %.0f MiB = weights %.0f + cache %.0f + %.0f MiB beside them\n", mib(memory.peak_rss_bytes),
-                mib(memory.weights_bytes), mib(memory.cache_bytes),
+    std::printf("peak %.0f MiB = weights %.0f + cache %.0f + %.0f MiB beside them\n",
+                mib(memory.peak_rss_bytes), mib(memory.weights_bytes), mib(memory.cache_bytes),
                 mib(memory.peak_rss_bytes - memory.weights_bytes - memory.cache_bytes));
-    std::printf("host_ms / decode_ms = %.4f over %d tokens; graphs built %lld, reused %lld; load %.0f ms\n",
-                result.timings.host_ms / result.timings.decode_ms, result.n_generated,
-                static_cast<long long>(result.graphs.built), static_cast<long long>(result.graphs.reused),
-                result.timings.load_ms);
+    std::printf(
+        "host_ms / decode_ms = %.4f over %d tokens; graphs built %lld, reused %lld; load %.0f ms\n",
+        result.timings.host_ms / result.timings.decode_ms, result.n_generated,
+        static_cast<long long>(result.graphs.built), static_cast<long long>(result.graphs.reused),
+        result.timings.load_ms);
 }
 
-} // namespace
-} // namespace knap::bench
+}  // namespace
+}  // namespace knap::bench
 
 int main(int argc, char** argv) {
     if (argc < 2) {
         std::fprintf(stderr, "usage: footprint_bench MODEL [THREADS]\n");
         return 2;
     }
-    return knap::bench::bench_main("footprint_bench",
-                                   [&] { knap::bench::run(argv[1], argc > 2 ? std::atoi(argv[2]) : 0); });
+    return knap::bench::bench_main(
+        "footprint_bench", [&] { knap::bench::run(argv[1], argc > 2 ? std::atoi(argv[2]) : 0); });
 }

@@ -1,5 +1,6 @@
-// What do N rows cost relative to one, for each weight type, and is a row's result the same whatever N is?
-// ggml's kernels, plain and repacked; square matrices, more of them than the last-level cache holds.
+// What do N rows cost relative to one, for each weight type, and is a row's result the same
+// whatever N is? ggml's kernels, plain and repacked; square matrices, more of them than the
+// last-level cache holds.
 //
 //     matmul_rows_bench [THREADS]
 #include <cstdio>
@@ -18,7 +19,7 @@ namespace knap::bench {
 namespace {
 
 constexpr int kWidth = 2048;
-constexpr std::size_t kBytes = 96u << 20; // of weights, for one run
+constexpr std::size_t kBytes = 96u << 20;  // of weights, for one run
 constexpr int kRows[] = {1, 2, 3, 4, 6, 7, 8, 12, 16};
 constexpr int kRounds = 9;
 
@@ -36,7 +37,7 @@ std::vector<float> random_values(std::size_t n, unsigned seed) {
 struct Matrices {
     ggml_context_ptr context;
     ggml_backend_buffer_ptr buffer;
-    std::vector<ggml_tensor*> weights; // each [kWidth, kWidth]
+    std::vector<ggml_tensor*> weights;  // each [kWidth, kWidth]
 };
 
 bool takes(const Backend& backend, ggml_backend_buffer_type_t type, ggml_tensor* weight) {
@@ -55,7 +56,8 @@ Matrices make_matrices(const Backend& backend, ggml_type type, ggml_backend_buff
     Matrices matrices;
     matrices.context.reset(ggml_init({count * ggml_tensor_overhead(), nullptr, true}));
     for (std::size_t i = 0; i < count; ++i) {
-        matrices.weights.push_back(ggml_new_tensor_2d(matrices.context.get(), type, kWidth, kWidth));
+        matrices.weights.push_back(
+            ggml_new_tensor_2d(matrices.context.get(), type, kWidth, kWidth));
     }
     if (!takes(backend, where, matrices.weights.front())) {
         return {};
@@ -76,13 +78,14 @@ struct Product {
         ggml_context* ctx = graph.context();
         x = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, kWidth, n_rows);
         ggml_set_input(x);
-        ggml_set_output(x); // kept between runs
+        ggml_set_output(x);  // kept between runs
         for (ggml_tensor* weight : matrices.weights) {
             y = ggml_mul_mat(ctx, weight, x);
             ggml_build_forward_expand(graph.graph(), y);
         }
         graph.finish(y);
-        const auto values = random_values(std::size_t{kWidth} * static_cast<std::size_t>(n_rows), 2);
+        const auto values =
+            random_values(std::size_t{kWidth} * static_cast<std::size_t>(n_rows), 2);
         ggml_backend_tensor_set(x, values.data(), 0, ggml_nbytes(x));
     }
     std::vector<float> first_row() const {
@@ -96,7 +99,10 @@ struct Product {
     ggml_tensor* y = nullptr;
 };
 
-void measure_type(Backend& backend, ggml_type type, ggml_backend_buffer_type_t where, const char* layout) {
+void measure_type(Backend& backend,
+                  ggml_type type,
+                  ggml_backend_buffer_type_t where,
+                  const char* layout) {
     const Matrices matrices = make_matrices(backend, type, where);
     if (matrices.weights.empty()) {
         return;
@@ -105,11 +111,13 @@ void measure_type(Backend& backend, ggml_type type, ggml_backend_buffer_type_t w
     std::vector<Contestant> contestants;
     for (const int n_rows : kRows) {
         products.push_back(std::make_unique<Product>(backend, matrices, n_rows));
-        contestants.push_back({std::to_string(n_rows), [product = products.back().get()] { product->graph.run(); }});
+        contestants.push_back(
+            {std::to_string(n_rows), [product = products.back().get()] { product->graph.run(); }});
     }
     alternate(contestants, kRounds);
     const double one = median(contestants.front().times_ms);
-    const double gigabytes = static_cast<double>(matrices.weights.size()) * ggml_row_size(type, kWidth) * kWidth * 1e-9;
+    const double gigabytes =
+        static_cast<double>(matrices.weights.size()) * ggml_row_size(type, kWidth) * kWidth * 1e-9;
     std::printf("%-7s %-7s %6.1f |", ggml_type_name(type), layout, gigabytes / one * 1e3);
     std::string equal;
     for (std::size_t i = 0; i < products.size(); ++i) {
@@ -122,16 +130,19 @@ void measure_type(Backend& backend, ggml_type type, ggml_backend_buffer_type_t w
 
 void run(int n_threads) {
     Backend backend(n_threads);
-    std::printf("%d threads, %d x %d; GB/s at one row; time of N rows / time of one; = row 0 has the same bits as alone\n",
-                backend.n_threads(), kWidth, kWidth);
+    std::printf(
+        "%d threads, %d x %d; GB/s at one row; time of N rows / time of one; = row 0 has the same "
+        "bits as alone\n",
+        backend.n_threads(), kWidth, kWidth);
     std::printf("%-15s %6s |", "type", "GB/s");
     for (const int n_rows : kRows) {
         std::printf(" N=%-3d", n_rows);
     }
     std::printf(" | equal\n");
-    for (const ggml_type type : {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0,
-                                 GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q2_K, GGML_TYPE_Q3_K,
-                                 GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_IQ4_NL, GGML_TYPE_MXFP4}) {
+    for (const ggml_type type :
+         {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0,
+          GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q2_K, GGML_TYPE_Q3_K,
+          GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_IQ4_NL, GGML_TYPE_MXFP4}) {
         measure_type(backend, type, backend.buffer_type(), "plain");
         for (const auto extra : backend.extra_buffer_types()) {
             measure_type(backend, type, extra, "repack");
@@ -139,9 +150,10 @@ void run(int n_threads) {
     }
 }
 
-} // namespace
-} // namespace knap::bench
+}  // namespace
+}  // namespace knap::bench
 
 int main(int argc, char** argv) {
-    return knap::bench::bench_main("matmul_rows_bench", [&] { knap::bench::run(argc > 1 ? std::atoi(argv[1]) : 0); });
+    return knap::bench::bench_main("matmul_rows_bench",
+                                   [&] { knap::bench::run(argc > 1 ? std::atoi(argv[1]) : 0); });
 }

@@ -21,15 +21,17 @@ inline double quantile(std::vector<double> values, double q) {
     return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1))];
 }
 
-inline double median(const std::vector<double>& values) { return quantile(values, 0.5); }
+inline double median(const std::vector<double>& values) {
+    return quantile(values, 0.5);
+}
 
 // Half the distance between the quartiles, relative to the median.
 inline double spread(const std::vector<double>& values) {
     return (quantile(values, 0.75) - quantile(values, 0.25)) / 2 / median(values);
 }
 
-// Runs every contestant once to warm up, then `n_rounds` rounds of one run each, in turn: what disturbs the machine
-// for a while disturbs all of them.
+// Runs every contestant once to warm up, then `n_rounds` rounds of one run each, in turn: what
+// disturbs the machine for a while disturbs all of them.
 inline void alternate(std::vector<Contestant>& contestants, int n_rounds) {
     for (Contestant& contestant : contestants) {
         contestant.run();
@@ -43,4 +45,4 @@ inline void alternate(std::vector<Contestant>& contestants, int n_rounds) {
     }
 }
 
-} // namespace knap::bench
+}  // namespace knap::bench

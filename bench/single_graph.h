@@ -15,7 +15,8 @@ class SingleGraph {
   public:
     explicit SingleGraph(Backend& backend)
         : backend_(backend),
-          context_(ggml_init({kMaxNodes * ggml_tensor_overhead() + ggml_graph_overhead(), nullptr, true})),
+          context_(ggml_init(
+              {kMaxNodes * ggml_tensor_overhead() + ggml_graph_overhead(), nullptr, true})),
           graph_(ggml_new_graph(context_.get())),
           allocator_(ggml_gallocr_new(backend.buffer_type())) {}
 
@@ -37,4 +38,4 @@ class SingleGraph {
     ggml_gallocr_ptr allocator_;
 };
 
-} // namespace knap::bench
+}  // namespace knap::bench

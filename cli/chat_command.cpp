@@ -4,6 +4,9 @@
 #include <optional>
 #include <utility>
 
+#include <signal.h>
+#include <unistd.h>
+
 #include "base/error.h"
 #include "conversation.h"
 #include "exit_code.h"
@@ -11,8 +14,6 @@
 #include "load.h"
 #include "report.h"
 #include "request.h"
-#include <signal.h>
-#include <unistd.h>
 
 namespace knap {
 namespace {

@@ -1,9 +1,10 @@
 // `knap chat`: a conversation that keeps its cache between turns.
 #pragma once
 
+#include <CLI/App.hpp>
+
 #include "environment.h"
 #include "flags.h"
-#include <CLI/App.hpp>
 
 namespace knap {
 

@@ -6,6 +6,8 @@
 #include <memory>
 #include <new>
 
+#include <CLI/CLI.hpp>
+
 #include "knap/knap.h"
 
 #include "arguments.h"
@@ -18,7 +20,6 @@
 #include "interrupt.h"
 #include "make_model.h"
 #include "run_command.h"
-#include <CLI/CLI.hpp>
 
 namespace knap {
 namespace {

@@ -9,9 +9,10 @@
 #include <string_view>
 #include <utility>
 
+#include <CLI/App.hpp>
+
 #include "base/text.h"
 #include "exit_code.h"
-#include <CLI/App.hpp>
 
 namespace knap {
 

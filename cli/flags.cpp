@@ -19,7 +19,8 @@ constexpr int kMaxThreads = 512;  // of one ggml thread pool
 constexpr std::array kCacheTypes{std::pair{"f16"sv, CacheType::f16},
                                  std::pair{"f32"sv, CacheType::f32},
                                  std::pair{"q8_0"sv, CacheType::q8_0}};
-constexpr std::array kKernelChoices{std::pair{"auto"sv, Kernels::automatic}, std::pair{"ggml"sv, Kernels::ggml}};
+constexpr std::array kKernelChoices{std::pair{"auto"sv, Kernels::automatic},
+                                    std::pair{"ggml"sv, Kernels::ggml}};
 constexpr std::array kRepackModes{std::pair{"auto"sv, Repack::automatic},
                                   std::pair{"on"sv, Repack::on}, std::pair{"off"sv, Repack::off}};
 // On the CPU the folded attention path is the faster one, so `auto` means `off`.

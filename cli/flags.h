@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "knap/types.h"
-
 #include <CLI/App.hpp>
+
+#include "knap/types.h"
 
 namespace knap {
 

@@ -3,9 +3,10 @@
 
 #include <vector>
 
+#include <CLI/App.hpp>
+
 #include "environment.h"
 #include "flags.h"
-#include <CLI/App.hpp>
 
 namespace knap {
 

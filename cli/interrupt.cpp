@@ -4,10 +4,11 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "exit_code.h"
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "exit_code.h"
 
 namespace knap {
 namespace {

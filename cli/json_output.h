@@ -1,8 +1,9 @@
 // One JSON object on standard output, on one line.
 #pragma once
 
-#include "text_output.h"
 #include <nlohmann/json.hpp>
+
+#include "text_output.h"
 
 namespace knap {
 

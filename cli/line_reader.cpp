@@ -5,9 +5,10 @@
 #include <cstring>
 #include <utility>
 
-#include "base/error.h"
 #include <poll.h>
 #include <unistd.h>
+
+#include "base/error.h"
 
 namespace knap {
 namespace {

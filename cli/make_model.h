@@ -3,8 +3,9 @@
 
 #include <filesystem>
 
-#include "model/random_model.h"
 #include <CLI/App.hpp>
+
+#include "model/random_model.h"
 
 namespace knap {
 

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <iostream>
 
-#include "base/text.h"
 #include <unistd.h>
+
+#include "base/text.h"
 
 namespace knap {
 namespace {

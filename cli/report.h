@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "knap/knap.h"
-
 #include <nlohmann/json.hpp>
+
+#include "knap/knap.h"
 
 namespace knap {
 

@@ -1,9 +1,10 @@
 // `knap run`: one prompt, one answer.
 #pragma once
 
+#include <CLI/App.hpp>
+
 #include "environment.h"
 #include "flags.h"
-#include <CLI/App.hpp>
 
 namespace knap {
 

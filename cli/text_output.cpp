@@ -3,8 +3,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/error.h"
 #include <unistd.h>
+
+#include "base/error.h"
 
 namespace knap {
 

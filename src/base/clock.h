@@ -17,4 +17,4 @@ class Stopwatch {
     Clock::time_point start_;
 };
 
-} // namespace knap
+}  // namespace knap

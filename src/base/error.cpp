@@ -10,4 +10,4 @@ void assertion_failed(const char* condition, const char* why, const char* file, 
     std::abort();
 }
 
-} // namespace knap
+}  // namespace knap

@@ -1,8 +1,9 @@
 // The two ways to stop: fail() for bad input, KNAP_ASSERT for a bug of ours.
 #pragma once
 
-#include "base/text.h"
 #include "knap/types.h"
+
+#include "base/text.h"
 
 namespace knap {
 
@@ -12,9 +13,12 @@ template <typename... Parts>
     throw Error(concat(parts...));
 }
 
-[[noreturn]] void assertion_failed(const char* condition, const char* why, const char* file, int line);
+[[noreturn]] void assertion_failed(const char* condition,
+                                   const char* why,
+                                   const char* file,
+                                   int line);
 
-} // namespace knap
+}  // namespace knap
 
 // A broken invariant is a bug; user input must not be able to reach one. Kept in release builds.
 #define KNAP_ASSERT(condition, why) \

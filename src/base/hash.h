@@ -1,5 +1,5 @@
-// Hashing: FNV-1a over bytes for fingerprints and checksums of our own files, SplitMix64 for numbers that must look
-// random. Neither keeps secrets.
+// Hashing: FNV-1a over bytes for fingerprints and checksums of our own files, SplitMix64 for
+// numbers that must look random. Neither keeps secrets.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,9 @@
 
 namespace knap {
 
-// Takes `word` into `state`: word i of SplitMix64's stream that starts at `state` (Steele, Lea and Flood 2014; constants
-// by Stafford). Every bit of either moves every bit of the result. Chained calls hash several words.
+// Takes `word` into `state`: word i of SplitMix64's stream that starts at `state` (Steele, Lea and
+// Flood 2014; constants by Stafford). Every bit of either moves every bit of the result. Chained
+// calls hash several words.
 inline std::uint64_t mix_in(std::uint64_t state, std::uint64_t word) {
     std::uint64_t bits = state + (word + 1) * 0x9e3779b97f4a7c15ULL;
     bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -33,4 +34,4 @@ class Fnv1a {
     std::uint64_t state_ = 0xcbf29ce484222325ULL;
 };
 
-} // namespace knap
+}  // namespace knap

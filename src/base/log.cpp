@@ -20,16 +20,21 @@ const char* label(LogLevel level) {
     return "";
 }
 
-} // namespace
+}  // namespace
 
-void set_log_level(LogLevel level) { current_level = level; }
+void set_log_level(LogLevel level) {
+    current_level = level;
+}
 
-bool logs(LogLevel level) { return level <= current_level; }
+bool logs(LogLevel level) {
+    return level <= current_level;
+}
 
 void write_log(LogLevel level, std::string_view text) {
     if (logs(level)) {
-        std::fprintf(stderr, "knap: %s%.*s\n", label(level), static_cast<int>(text.size()), text.data());
+        std::fprintf(stderr, "knap: %s%.*s\n", label(level), static_cast<int>(text.size()),
+                     text.data());
     }
 }
 
-} // namespace knap
+}  // namespace knap

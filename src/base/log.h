@@ -1,4 +1,5 @@
-// Messages for the person at the terminal. One process, one standard error: the level is process-wide.
+// Messages for the person at the terminal. One process, one standard error: the level is
+// process-wide.
 #pragma once
 
 #include <string_view>
@@ -9,9 +10,9 @@ namespace knap {
 
 enum class LogLevel { warning, info, debug };
 
-void set_log_level(LogLevel level); // default: warning
+void set_log_level(LogLevel level);  // default: warning
 bool logs(LogLevel level);
-void write_log(LogLevel level, std::string_view text); // "knap: warning: text" on standard error
+void write_log(LogLevel level, std::string_view text);  // "knap: warning: text" on standard error
 
 template <typename... Parts>
 void log_warning(const Parts&... parts) {
@@ -25,4 +26,4 @@ void log_info(const Parts&... parts) {
     }
 }
 
-} // namespace knap
+}  // namespace knap

@@ -5,11 +5,12 @@
 #include <cstring>
 #include <utility>
 
-#include "base/error.h"
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/error.h"
 
 namespace knap {
 namespace {

@@ -4,9 +4,10 @@
 #include <system_error>
 #include <utility>
 
-#include "base/error.h"
 #include <fcntl.h>
 #include <unistd.h>
+
+#include "base/error.h"
 
 namespace knap {
 

@@ -13,4 +13,4 @@ std::string concat(const Parts&... parts) {
     return out.str();
 }
 
-} // namespace knap
+}  // namespace knap

@@ -21,7 +21,8 @@ std::optional<std::span<const float>> advance(Forward& forward,
         const bool is_last = first_row + n_rows == n_tokens;
         const int last_row = n_rows - 1;
         result = forward.run({
-            .tokens = tokens.subspan(static_cast<std::size_t>(first_row), static_cast<std::size_t>(n_rows)),
+            .tokens = tokens.subspan(static_cast<std::size_t>(first_row),
+                                     static_cast<std::size_t>(n_rows)),
             .first_row = first_row,
             .logit_rows = std::span(&last_row, is_last ? 1 : 0),
         });
@@ -36,4 +37,4 @@ std::optional<std::span<const float>> advance(Forward& forward,
     return result.logits;
 }
 
-} // namespace knap
+}  // namespace knap

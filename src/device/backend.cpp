@@ -13,12 +13,14 @@
 namespace knap {
 namespace {
 
-// Functions of the CPU backend are looked up by name: a ggml built with loadable backends does not link them.
+// Functions of the CPU backend are looked up by name: a ggml built with loadable backends does not
+// link them.
 template <typename Function>
 Function* find_function(ggml_backend_reg_t registry, const char* name) {
     auto* function = reinterpret_cast<Function*>(ggml_backend_reg_get_proc_address(registry, name));
     if (function == nullptr) {
-        fail("ggml's CPU backend: expected a function ", name, ", found none (another version of ggml?)");
+        fail("ggml's CPU backend: expected a function ", name,
+             ", found none (another version of ggml?)");
     }
     return function;
 }
@@ -38,14 +40,14 @@ ggml_backend_dev_t find_cpu_device() {
 // Wakes within microseconds while decoding, yet lets the core go when the engine is idle.
 constexpr std::uint32_t kPollLevel = 50;
 
-} // namespace
+}  // namespace
 
 struct Backend::Impl {
     ggml_backend_dev_t device = nullptr;
     ggml_backend_reg_t registry = nullptr;
     ggml_threadpool_t pool = nullptr;
     decltype(ggml_threadpool_free)* free_pool = nullptr;
-    ggml_backend_ptr backend; // freed before the pool: see ~Backend
+    ggml_backend_ptr backend;  // freed before the pool: see ~Backend
     int n_threads = 1;
     std::function<bool()> should_abort;
 };
@@ -63,8 +65,8 @@ Backend::Backend(int n_threads) : impl_(std::make_unique<Impl>()) {
 
     ggml_threadpool_params parameters = ggml_threadpool_params_default(self.n_threads);
     parameters.poll = kPollLevel;
-    self.pool =
-        find_function<decltype(ggml_threadpool_new)>(self.registry, "ggml_threadpool_new")(&parameters);
+    self.pool = find_function<decltype(ggml_threadpool_new)>(self.registry,
+                                                             "ggml_threadpool_new")(&parameters);
     self.backend.reset(ggml_backend_dev_init(self.device, nullptr));
     if (self.pool == nullptr || self.backend == nullptr) {
         fail("ggml: could not start the CPU backend with ", self.n_threads, " threads");
@@ -82,9 +84,13 @@ Backend::~Backend() {
     }
 }
 
-ggml_backend_t Backend::handle() const { return impl_->backend.get(); }
+ggml_backend_t Backend::handle() const {
+    return impl_->backend.get();
+}
 
-ggml_backend_dev_t Backend::device() const { return impl_->device; }
+ggml_backend_dev_t Backend::device() const {
+    return impl_->device;
+}
 
 ggml_backend_buffer_type_t Backend::buffer_type() const {
     return ggml_backend_get_default_buffer_type(impl_->backend.get());
@@ -106,7 +112,9 @@ bool Backend::supports(const ggml_tensor* op) const {
     return ggml_backend_dev_supports_op(impl_->device, op);
 }
 
-int Backend::n_threads() const { return impl_->n_threads; }
+int Backend::n_threads() const {
+    return impl_->n_threads;
+}
 
 bool Backend::compute(ggml_cgraph* graph) {
     const ggml_status status = ggml_backend_graph_compute(impl_->backend.get(), graph);
@@ -124,14 +132,16 @@ void Backend::set_abort(std::function<bool()> should_abort) {
     auto* set = find_function<decltype(ggml_backend_cpu_set_abort_callback)>(
         impl_->registry, "ggml_backend_set_abort_callback");
     if (impl_->should_abort) {
-        set(impl_->backend.get(),
-            [](void* self) { return static_cast<Impl*>(self)->should_abort(); },
-            impl_.get());
+        set(
+            impl_->backend.get(),
+            [](void* self) { return static_cast<Impl*>(self)->should_abort(); }, impl_.get());
     } else {
         set(impl_->backend.get(), nullptr, nullptr);
     }
 }
 
-void* Backend::thread_pool() const { return impl_->pool; }
+void* Backend::thread_pool() const {
+    return impl_->pool;
+}
 
-} // namespace knap
+}  // namespace knap

@@ -20,13 +20,15 @@ class Backend {
 
     ggml_backend_t handle() const;
     ggml_backend_dev_t device() const;
-    ggml_backend_buffer_type_t buffer_type() const; // where tensors go by default
-    // Layouts made for faster kernels (repacked weights): tensors there serve matrix products alone.
+    ggml_backend_buffer_type_t buffer_type() const;  // where tensors go by default
+    // Layouts made for faster kernels (repacked weights): tensors there serve matrix products
+    // alone.
     std::vector<ggml_backend_buffer_type_t> extra_buffer_types() const;
     bool supports(const ggml_tensor* op) const;
     int n_threads() const;
 
-    // Runs a graph whose tensors are allocated. False when `should_abort` ended it early; throws when it failed.
+    // Runs a graph whose tensors are allocated. False when `should_abort` ended it early; throws
+    // when it failed.
     bool compute(ggml_cgraph* graph);
     // Polled between the nodes of a graph, from any thread of the pool. Empty: never.
     void set_abort(std::function<bool()> should_abort);
@@ -39,5 +41,4 @@ class Backend {
     std::unique_ptr<Impl> impl_;
 };
 
-
-} // namespace knap
+}  // namespace knap

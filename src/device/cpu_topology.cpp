@@ -1,7 +1,5 @@
 #include "device/cpu_topology.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -10,6 +8,8 @@
 #include <string>
 #include <thread>
 #include <utility>
+
+#include <sched.h>
 
 namespace knap {
 namespace {
@@ -41,7 +41,7 @@ std::set<int> allowed_cpus() {
 }
 
 std::optional<double> quota_v2(const fs::path& group) {
-    std::istringstream line(read_line(group / "cpu.max")); // "max 100000" or "150000 100000"
+    std::istringstream line(read_line(group / "cpu.max"));  // "max 100000" or "150000 100000"
     double quota = 0;
     double period = 0;
     if (line >> quota >> period && quota > 0 && period > 0) {
@@ -51,7 +51,7 @@ std::optional<double> quota_v2(const fs::path& group) {
 }
 
 std::optional<double> quota_v1(const fs::path& group) {
-    const double quota = std::atof(read_line(group / "cpu.cfs_quota_us").c_str()); // -1: no limit
+    const double quota = std::atof(read_line(group / "cpu.cfs_quota_us").c_str());  // -1: no limit
     const double period = std::atof(read_line(group / "cpu.cfs_period_us").c_str());
     if (quota > 0 && period > 0) {
         return quota / period;
@@ -83,7 +83,7 @@ bool lists_cpu_controller(const std::string& controllers) {
     return false;
 }
 
-} // namespace
+}  // namespace
 
 int count_physical_cores(const std::set<int>& allowed_cpus, const fs::path& sys_cpu) {
     std::set<std::string> cores;
@@ -98,7 +98,7 @@ int count_physical_cores(const std::set<int>& allowed_cpus, const fs::path& sys_
 int cgroup_cpu_limit(const fs::path& proc_self_cgroup, const fs::path& cgroup_mount) {
     std::ifstream in(proc_self_cgroup);
     std::optional<double> limit;
-    for (std::string line; std::getline(in, line);) { // "hierarchy:controllers:/path"
+    for (std::string line; std::getline(in, line);) {  // "hierarchy:controllers:/path"
         const auto first = line.find(':');
         const auto second = line.find(':', first + 1);
         if (first == std::string::npos || second == std::string::npos) {
@@ -130,4 +130,4 @@ int default_thread_count() {
     return std::max(n, 1);
 }
 
-} // namespace knap
+}  // namespace knap

@@ -3,10 +3,10 @@
 #include <mutex>
 
 #include "ggml.h"
+#include "llama.h"
 
 #include "base/log.h"
 #include "base/quoted.h"
-#include "llama.h"
 
 namespace knap {
 namespace {

@@ -1,9 +1,9 @@
 #include "device/zeroed_buffer.h"
 
-#include <sys/mman.h>
-
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
+
+#include <sys/mman.h>
 
 #include "base/error.h"
 #include "device/backend.h"
@@ -18,10 +18,11 @@ bool wraps_host_memory(ggml_backend_dev_t device) {
 }
 
 [[noreturn]] void fail_for_memory(std::size_t bytes) {
-    fail("memory: expected ", bytes / (1 << 20), " MiB for the cache, found less (a smaller -c needs less)");
+    fail("memory: expected ", bytes / (1 << 20),
+         " MiB for the cache, found less (a smaller -c needs less)");
 }
 
-} // namespace
+}  // namespace
 
 ZeroedBuffer::ZeroedBuffer(const Backend& backend, ggml_context* tensors) {
     if (wraps_host_memory(backend.device())) {
@@ -47,7 +48,8 @@ void ZeroedBuffer::place_on_host(const Backend& backend, ggml_context* tensors) 
     buffer_.reset(ggml_backend_dev_buffer_from_host_ptr(backend.device(), mapping_, size_, 0));
     KNAP_ASSERT(buffer_ != nullptr, "a host device takes page-aligned memory");
     ggml_tallocr allocator = ggml_tallocr_new(buffer_.get());
-    for (auto* t = ggml_get_first_tensor(tensors); t != nullptr; t = ggml_get_next_tensor(tensors, t)) {
+    for (auto* t = ggml_get_first_tensor(tensors); t != nullptr;
+         t = ggml_get_next_tensor(tensors, t)) {
         if (t->view_src == nullptr) {
             const ggml_status status = ggml_tallocr_alloc(&allocator, t);
             KNAP_ASSERT(status == GGML_STATUS_SUCCESS, "the buffer was sized for these tensors");
@@ -62,4 +64,4 @@ ZeroedBuffer::~ZeroedBuffer() {
     }
 }
 
-} // namespace knap
+}  // namespace knap

@@ -1,5 +1,5 @@
-// Device memory that starts as zeros. On a host device the pages come from the system already zero and are only
-// taken when first written, so a long context that is never filled costs nothing.
+// Device memory that starts as zeros. On a host device the pages come from the system already zero
+// and are only taken when first written, so a long context that is never filled costs nothing.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ class ZeroedBuffer {
     void place_on_host(const Backend& backend, ggml_context* tensors);
 
     ggml_backend_buffer_ptr buffer_;
-    void* mapping_ = nullptr; // null when the device owns the memory
+    void* mapping_ = nullptr;  // null when the device owns the memory
     std::size_t size_ = 0;
 };
 
-} // namespace knap
+}  // namespace knap

@@ -26,8 +26,13 @@ ggml_tensor* fold_queries(ggml_context* ctx, const ModelConfig& config, ggml_ten
     return n_columns == 1 ? ggml_pad(ctx, q, 0, 1, 0, 0) : q;
 }
 
-ggml_tensor* folded_block(ggml_context* ctx, const ModelConfig& config, const KvCache& cache, int layer,
-                          ggml_tensor* q, const AttentionBlock& block, ggml_tensor* mask) {
+ggml_tensor* folded_block(ggml_context* ctx,
+                          const ModelConfig& config,
+                          const KvCache& cache,
+                          int layer,
+                          ggml_tensor* q,
+                          const AttentionBlock& block,
+                          ggml_tensor* mask) {
     const std::int64_t n_columns = std::int64_t{block.n_rows} * config.heads_per_kv();
     const bool is_padded = n_columns == 1;
     const std::int64_t n_stored = is_padded ? 2 : n_columns;
@@ -35,13 +40,15 @@ ggml_tensor* folded_block(ggml_context* ctx, const ModelConfig& config, const Kv
 
     ggml_tensor* scores = ggml_mul_mat(ctx, cache.keys(ctx, layer, block.n_kv), columns);
     // One mask row serves every head; the padding column is a head more that nobody reads.
-    scores = ggml_reshape_3d(ctx, scores, block.n_kv, block.n_rows, n_stored * config.n_kv_heads / block.n_rows);
+    scores = ggml_reshape_3d(ctx, scores, block.n_kv, block.n_rows,
+                             n_stored * config.n_kv_heads / block.n_rows);
     scores = ggml_soft_max_ext_inplace(ctx, scores, mask, config.attention_scale, 0.0f);
     scores = ggml_reshape_3d(ctx, scores, block.n_kv, n_stored, config.n_kv_heads);
 
     ggml_tensor* out = ggml_mul_mat(ctx, cache.values(ctx, layer, block.n_kv), scores);
     if (is_padded) {
-        out = ggml_cont(ctx, ggml_view_3d(ctx, out, out->ne[0], 1, out->ne[2], out->nb[1], out->nb[2], 0));
+        out = ggml_cont(
+            ctx, ggml_view_3d(ctx, out, out->ne[0], 1, out->ne[2], out->nb[1], out->nb[2], 0));
     }
     if (block.n_rows == 1) {
         return ggml_reshape_2d(ctx, out, config.n_embd_q(), 1);
@@ -50,24 +57,36 @@ ggml_tensor* folded_block(ggml_context* ctx, const ModelConfig& config, const Kv
     return ggml_cont_2d(ctx, ggml_permute(ctx, out, 0, 2, 1, 3), config.n_embd_q(), block.n_rows);
 }
 
-ggml_tensor* flash_block(ggml_context* ctx, const ModelConfig& config, const KvCache& cache, int layer,
-                         ggml_tensor* q, const AttentionBlock& block, ggml_tensor* mask) {
-    ggml_tensor* out = ggml_flash_attn_ext(ctx, ggml_permute(ctx, q, 0, 2, 1, 3),
-                                           cache.keys(ctx, layer, block.n_kv),
-                                           cache.values(ctx, layer, block.n_kv), mask,
-                                           config.attention_scale, 0.0f, 0.0f);
+ggml_tensor* flash_block(ggml_context* ctx,
+                         const ModelConfig& config,
+                         const KvCache& cache,
+                         int layer,
+                         ggml_tensor* q,
+                         const AttentionBlock& block,
+                         ggml_tensor* mask) {
+    ggml_tensor* out = ggml_flash_attn_ext(
+        ctx, ggml_permute(ctx, q, 0, 2, 1, 3), cache.keys(ctx, layer, block.n_kv),
+        cache.values(ctx, layer, block.n_kv), mask, config.attention_scale, 0.0f, 0.0f);
     ggml_prec_set_acc(out, GGML_PREC_F32);
     return ggml_reshape_2d(ctx, out, config.n_embd_q(), block.n_rows);
 }
 
-ggml_tensor* kernel_block(ggml_context* ctx, const ModelConfig& config, const KvCache& cache, int layer,
-                          ggml_tensor* q, const AttentionBlock&, ggml_tensor* mask) {
+ggml_tensor* kernel_block(ggml_context* ctx,
+                          const ModelConfig& config,
+                          const KvCache& cache,
+                          int layer,
+                          ggml_tensor* q,
+                          const AttentionBlock&,
+                          ggml_tensor* mask) {
     return build_kernel_attention(ctx, config, cache, layer, q, mask);
 }
 
 // Joins blocks pairwise, so that each row is copied a logarithmic number of times.
 template <typename BuildBlock>
-ggml_tensor* join_blocks(ggml_context* ctx, std::size_t first, std::size_t count, BuildBlock build) {
+ggml_tensor* join_blocks(ggml_context* ctx,
+                         std::size_t first,
+                         std::size_t count,
+                         BuildBlock build) {
     if (count == 1) {
         return build(first);
     }
@@ -77,14 +96,15 @@ ggml_tensor* join_blocks(ggml_context* ctx, std::size_t first, std::size_t count
     return ggml_concat(ctx, left, right, 1);
 }
 
-} // namespace
+}  // namespace
 
 AttentionPath choose_attention(const ModelConfig& config, const RuntimeConfig& runtime) {
     if (runtime.flash_attention) {
         return AttentionPath::flash;
     }
-    const bool has_kernel = runtime.kernels == Kernels::automatic &&
-                            kernel_attention_fits(config, runtime.cache_type_k, runtime.cache_type_v);
+    const bool has_kernel =
+        runtime.kernels == Kernels::automatic &&
+        kernel_attention_fits(config, runtime.cache_type_k, runtime.cache_type_v);
     return has_kernel ? AttentionPath::kernel : AttentionPath::folded;
 }
 
@@ -146,4 +166,4 @@ ggml_tensor* build_attention(ggml_context* ctx,
     });
 }
 
-} // namespace knap
+}  // namespace knap

@@ -1,5 +1,5 @@
-// The attention operator: queries of a pass against the cache, block by block. Which of three ways it goes is the cache's
-// layout.
+// The attention operator: queries of a pass against the cache, block by block. Which of three ways
+// it goes is the cache's layout.
 #pragma once
 
 #include <span>
@@ -7,24 +7,26 @@
 
 #include "ggml.h"
 
-#include "graph/attention_layout.h"
 #include "knap/types.h"
+
+#include "graph/attention_layout.h"
 #include "kv/kv_cache.h"
 #include "model/config.h"
 
 namespace knap {
 
 enum class AttentionPath {
-    kernel, // our own kernel
-    folded, // ggml's matrix products, the query heads of one KV head as columns of one product
-    flash,  // ggml's flash attention: the only one that makes no promise of row invariance
+    kernel,  // our own kernel
+    folded,  // ggml's matrix products, the query heads of one KV head as columns of one product
+    flash,   // ggml's flash attention: the only one that makes no promise of row invariance
 };
 
-// The path for a model on this machine: flash when asked for; our kernel when it fits and `kernels` allows it.
+// The path for a model on this machine: flash when asked for; our kernel when it fits and `kernels`
+// allows it.
 AttentionPath choose_attention(const ModelConfig& config, const RuntimeConfig& runtime);
 KvLayout layout_for(AttentionPath path);
 AttentionPath path_for(KvLayout layout);
-std::string_view to_string(AttentionPath path); // "kernel", "folded", "flash"
+std::string_view to_string(AttentionPath path);  // "kernel", "folded", "flash"
 
 // Heads whose scores a path holds at once, for the size of its blocks: 0 where it holds none.
 int heads_with_scores(const ModelConfig& config, const KvCache& cache);
@@ -32,9 +34,9 @@ int heads_with_scores(const ModelConfig& config, const KvCache& cache);
 // `queries` f32 [head_dim, n_heads, n_rows] after RoPE; masks[i] f16 [n_kv, n_rows] of blocks[i].
 // Returns f32 [n_heads * head_dim, n_rows].
 //
-// On the folded path the cache is read once for all query heads of a KV head. A product of a single column would take
-// another ggml kernel with other rounding than many columns take, so it is padded to two: a row's result does not depend
-// on how many rows run with it.
+// On the folded path the cache is read once for all query heads of a KV head. A product of a single
+// column would take another ggml kernel with other rounding than many columns take, so it is padded
+// to two: a row's result does not depend on how many rows run with it.
 ggml_tensor* build_attention(ggml_context* ctx,
                              const ModelConfig& config,
                              const KvCache& cache,
@@ -43,4 +45,4 @@ ggml_tensor* build_attention(ggml_context* ctx,
                              std::span<const AttentionBlock> blocks,
                              std::span<ggml_tensor* const> masks);
 
-} // namespace knap
+}  // namespace knap

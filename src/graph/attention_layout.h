@@ -1,8 +1,10 @@
-// Which cache rows each row of a pass may see, and how the rows are cut into blocks that attend together.
+// Which cache rows each row of a pass may see, and how the rows are cut into blocks that attend
+// together.
 //
-// Where attention holds its scores, those of a block take n_kv x n_rows x n_heads floats, so long contexts are cut into
-// small blocks; and a block ends at the last cache row that its own rows can see, so a prompt does not pay for the square
-// above its diagonal. Where attention holds no scores (`n_score_heads` is 0) a pass is one block.
+// Where attention holds its scores, those of a block take n_kv x n_rows x n_heads floats, so long
+// contexts are cut into small blocks; and a block ends at the last cache row that its own rows can
+// see, so a prompt does not pay for the square above its diagonal. Where attention holds no scores
+// (`n_score_heads` is 0) a pass is one block.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +20,17 @@ enum class AttentionLayout : std::uint8_t { causal };
 struct AttentionBlock {
     int first = 0;  // row of the pass
     int n_rows = 0;
-    int n_kv = 0;   // cache rows that the block reads, rounded up to a bucket
+    int n_kv = 0;  // cache rows that the block reads, rounded up to a bucket
 
     bool operator==(const AttentionBlock&) const = default;
-    std::size_t mask_size() const { return static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(n_kv); }
+    std::size_t mask_size() const {
+        return static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(n_kv);
+    }
 };
 
-// Rounds a number of cache rows up, so that graphs repeat while the context grows: in steps of 64 while that is a
-// large part of the context, of 256 beyond. Never above `capacity`, which is itself a bucket.
+// Rounds a number of cache rows up, so that graphs repeat while the context grows: in steps of 64
+// while that is a large part of the context, of 256 beyond. Never above `capacity`, which is itself
+// a bucket.
 int context_bucket(int n_kv, int capacity);
 
 // Most rows of one block at `n_kv` cache rows, so that its scores stay within a fixed memory.
@@ -35,9 +40,17 @@ int max_pass_rows(int n_kv, int n_score_heads, int n_ubatch);
 inline constexpr int kMaxBlocks = 16;
 
 // Cuts rows [0, n_rows) of a pass that starts at cache row `first_row`; `blocks` is overwritten.
-void cut_into_blocks(int first_row, int n_rows, int n_score_heads, int capacity, std::vector<AttentionBlock>& blocks);
+void cut_into_blocks(int first_row,
+                     int n_rows,
+                     int n_score_heads,
+                     int capacity,
+                     std::vector<AttentionBlock>& blocks);
 
-// Writes the mask of one block, f16 bits [n_kv, n_rows]: 0 where a row may look, -infinity elsewhere.
-void build_mask(AttentionLayout layout, int first_row, const AttentionBlock& block, std::span<std::uint16_t> mask);
+// Writes the mask of one block, f16 bits [n_kv, n_rows]: 0 where a row may look, -infinity
+// elsewhere.
+void build_mask(AttentionLayout layout,
+                int first_row,
+                const AttentionBlock& block,
+                std::span<std::uint16_t> mask);
 
-} // namespace knap
+}  // namespace knap

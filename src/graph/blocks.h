@@ -1,5 +1,6 @@
-// The modules of a layer as graph-building functions. Each takes the residual stream [n_embd, n_rows] and gives back
-// what the module adds to it; the caller adds, so a skipped module is one that is not built.
+// The modules of a layer as graph-building functions. Each takes the residual stream [n_embd,
+// n_rows] and gives back what the module adds to it; the caller adds, so a skipped module is one
+// that is not built.
 #pragma once
 
 #include <span>
@@ -20,7 +21,7 @@ struct BlockContext {
     const ModelConfig& config;
     const ModelTensors& tensors;
     const KvCache& cache;
-    ggml_tensor* positions; // i32 [n_rows]
+    ggml_tensor* positions;  // i32 [n_rows]
     KvSlots slots;
     std::span<const AttentionBlock> blocks;
     std::span<ggml_tensor* const> masks;
@@ -36,4 +37,4 @@ ggml_tensor* build_mlp_module(const BlockContext& block, int layer, ggml_tensor*
 // Final norm and head: [n_embd, n_rows] -> logits [n_vocab, n_rows].
 ggml_tensor* build_head(const BlockContext& block, ggml_tensor* stream);
 
-} // namespace knap
+}  // namespace knap

@@ -28,7 +28,8 @@ constexpr int kTensorsPerBlock = 20;
 constexpr int kTensorsPerGraph = 64;
 
 std::size_t max_tensors(int n_layers, int n_blocks) {
-    return static_cast<std::size_t>(n_layers * (kTensorsPerLayer + kTensorsPerBlock * n_blocks) + kTensorsPerGraph);
+    return static_cast<std::size_t>(n_layers * (kTensorsPerLayer + kTensorsPerBlock * n_blocks) +
+                                    kTensorsPerGraph);
 }
 
 std::size_t arena_bytes(std::size_t n_tensors) {
@@ -48,13 +49,18 @@ std::span<const float> host_view(const ggml_tensor* tensor) {
     if (tensor == nullptr) {
         return {};
     }
-    return {static_cast<const float*>(tensor->data), static_cast<std::size_t>(ggml_nelements(tensor))};
+    return {static_cast<const float*>(tensor->data),
+            static_cast<std::size_t>(ggml_nelements(tensor))};
 }
 
-} // namespace
+}  // namespace
 
 struct Forward::Impl {
-    Impl(const ModelConfig& config_, const Weights& weights_, Backend& backend_, KvCache& cache_, int n_ubatch_);
+    Impl(const ModelConfig& config_,
+         const Weights& weights_,
+         Backend& backend_,
+         KvCache& cache_,
+         int n_ubatch_);
 
     void set_key(const ForwardRequest& request);
     BuiltGraph& graph_for(const ForwardRequest& request);
@@ -70,25 +76,29 @@ struct Forward::Impl {
     KvCache& cache;
     const int n_ubatch;
     const int n_score_heads;
-    const std::size_t n_tensors; // of one graph, at most
+    const std::size_t n_tensors;  // of one graph, at most
     ForwardInputs inputs;
     ggml_gallocr_ptr allocator;
     GraphCache graphs;
-    GraphKey key; // of the pass at hand; kept so that its vectors keep their memory
+    GraphKey key;  // of the pass at hand; kept so that its vectors keep their memory
     ModulePlan full_plan;
     std::vector<std::span<const float>> capture_views;
     ForwardStatistics statistics;
 };
 
-Forward::Impl::Impl(const ModelConfig& config_, const Weights& weights_, Backend& backend_,
-                    KvCache& cache_, int n_ubatch_)
+Forward::Impl::Impl(const ModelConfig& config_,
+                    const Weights& weights_,
+                    Backend& backend_,
+                    KvCache& cache_,
+                    int n_ubatch_)
     : config(config_),
       weights(weights_),
       backend(backend_),
       cache(cache_),
       n_ubatch(n_ubatch_),
       n_score_heads(heads_with_scores(config, cache)),
-      n_tensors(max_tensors(config.n_layers, max_blocks(cache.capacity(), n_score_heads, n_ubatch))),
+      n_tensors(
+          max_tensors(config.n_layers, max_blocks(cache.capacity(), n_score_heads, n_ubatch))),
       inputs(config, backend, cache, n_ubatch),
       allocator(ggml_gallocr_new(backend.buffer_type())),
       graphs(kMaxGraphs, arena_bytes(n_tensors)),
@@ -97,19 +107,21 @@ Forward::Impl::Impl(const ModelConfig& config_, const Weights& weights_, Backend
     reserve_for(0);
     reserve_for(cache.capacity() - n_ubatch);
     graphs.clear();
-    graphs.reset_statistics(); // what was built to size the memory is nobody's pass
+    graphs.reset_statistics();  // what was built to size the memory is nobody's pass
     statistics = {};
 }
 
 // Reserves compute memory for the largest pass that starts at `first_row`.
 void Forward::Impl::reserve_for(int first_row) {
     first_row = std::max(first_row, 0);
-    const int n_kv = context_bucket(std::min(first_row + n_ubatch, cache.capacity()), cache.capacity());
+    const int n_kv =
+        context_bucket(std::min(first_row + n_ubatch, cache.capacity()), cache.capacity());
     key.n_rows = std::min(max_pass_rows(n_kv, n_score_heads, n_ubatch), cache.capacity());
     key.exit_layer = config.n_layers;
     key.n_logit_rows = std::min(kReservedLogitRows, key.n_rows);
-    cut_into_blocks(cache.capacity() - key.n_rows < first_row ? cache.capacity() - key.n_rows : first_row,
-                    key.n_rows, n_score_heads, cache.capacity(), key.blocks);
+    cut_into_blocks(
+        cache.capacity() - key.n_rows < first_row ? cache.capacity() - key.n_rows : first_row,
+        key.n_rows, n_score_heads, cache.capacity(), key.blocks);
     BuiltGraph& built = graphs.place(key);
     lay_out(built);
     reserve(built.graph);
@@ -122,15 +134,18 @@ bool Forward::Impl::is_captured(int n_modules) const {
 void Forward::Impl::set_key(const ForwardRequest& request) {
     key.embeds_tokens = request.hidden.empty();
     key.n_rows = static_cast<int>(key.embeds_tokens ? request.tokens.size()
-                                                    : request.hidden.size() / static_cast<std::size_t>(config.n_embd));
+                                                    : request.hidden.size() /
+                                                          static_cast<std::size_t>(config.n_embd));
     key.entry_layer = request.entry_layer;
     key.exit_layer = request.exit_layer < 0 ? config.n_layers : request.exit_layer;
     key.n_logit_rows = static_cast<int>(request.logit_rows.size());
     key.layout = request.layout;
     key.captures.assign(request.captures.begin(), request.captures.end());
     key.plan = request.plan != nullptr ? *request.plan : full_plan;
-    KNAP_ASSERT(key.n_rows > 0 && request.first_row + key.n_rows <= cache.capacity(), "rows fit the cache");
-    KNAP_ASSERT(key.embeds_tokens ? key.entry_layer == 0 : request.tokens.empty(), "one kind of input");
+    KNAP_ASSERT(key.n_rows > 0 && request.first_row + key.n_rows <= cache.capacity(),
+                "rows fit the cache");
+    KNAP_ASSERT(key.embeds_tokens ? key.entry_layer == 0 : request.tokens.empty(),
+                "one kind of input");
     cut_into_blocks(request.first_row, key.n_rows, n_score_heads, cache.capacity(), key.blocks);
     KNAP_ASSERT(key.n_rows <= n_ubatch && key.blocks.size() <= kMaxBlocks, "rows fit max_rows()");
 }
@@ -147,24 +162,27 @@ BuiltGraph& Forward::Impl::build() {
     BuiltGraph* built = &graphs.place(key);
     lay_out(*built);
     if (reserve(built->graph)) {
-        // The compute memory moved: every graph allocated in it before is void, and this one is laid out anew.
+        // The compute memory moved: every graph allocated in it before is void, and this one is
+        // laid out anew.
         graphs.clear();
         built = &graphs.place(key);
         lay_out(*built);
         reserve(built->graph);
     }
     if (!ggml_gallocr_alloc_graph(allocator.get(), built->graph)) {
-        fail("memory: expected room to compute ", key.n_rows, " rows, found less (a smaller -ub or -c needs less)");
+        fail("memory: expected room to compute ", key.n_rows,
+             " rows, found less (a smaller -ub or -c needs less)");
     }
     return *built;
 }
 
-// Plans the graph's memory afresh (ggml would otherwise reuse the plan of another graph of equal sizes); true when
-// the compute memory had to grow.
+// Plans the graph's memory afresh (ggml would otherwise reuse the plan of another graph of equal
+// sizes); true when the compute memory had to grow.
 bool Forward::Impl::reserve(ggml_cgraph* graph) {
     const std::size_t before = ggml_gallocr_get_buffer_size(allocator.get(), 0);
     if (!ggml_gallocr_reserve(allocator.get(), graph)) {
-        fail("memory: expected room to compute ", key.n_rows, " rows, found less (a smaller -ub or -c needs less)");
+        fail("memory: expected room to compute ", key.n_rows,
+             " rows, found less (a smaller -ub or -c needs less)");
     }
     const std::size_t after = ggml_gallocr_get_buffer_size(allocator.get(), 0);
     statistics.reservations += after != before ? 1 : 0;
@@ -179,12 +197,18 @@ void Forward::Impl::lay_out(BuiltGraph& built) {
     built.graph = ggml_new_graph_custom(ctx, n_tensors, false);
 
     const std::vector<ggml_tensor*> masks = inputs.masks(ctx, key.blocks);
-    const BlockContext block{ctx, built.graph, config, weights.tensors(), cache,
-                             inputs.positions(ctx, key.n_rows), cache.view_slots(ctx, inputs.slots(), key.n_rows),
-                             key.blocks, masks};
-    ggml_tensor* stream = key.embeds_tokens
-                              ? ggml_get_rows(ctx, weights.tensors().token_embd, inputs.tokens(ctx, key.n_rows))
-                              : inputs.hidden(ctx, key.n_rows);
+    const BlockContext block{ctx,
+                             built.graph,
+                             config,
+                             weights.tensors(),
+                             cache,
+                             inputs.positions(ctx, key.n_rows),
+                             cache.view_slots(ctx, inputs.slots(), key.n_rows),
+                             key.blocks,
+                             masks};
+    ggml_tensor* stream = key.embeds_tokens ? ggml_get_rows(ctx, weights.tensors().token_embd,
+                                                            inputs.tokens(ctx, key.n_rows))
+                                            : inputs.hidden(ctx, key.n_rows);
     const auto capture = [&](int n_modules) {
         if (is_captured(n_modules)) {
             ggml_set_output(stream);
@@ -208,14 +232,15 @@ void Forward::Impl::lay_out(BuiltGraph& built) {
         }
         capture(2 * layer + 1);
         if (layer == key.exit_layer - 1 && !is_captured(2 * layer + 2)) {
-            select_rows(); // nobody needs the other rows of the last MLP
+            select_rows();  // nobody needs the other rows of the last MLP
         }
         if (key.plan.runs(layer, Module::mlp)) {
             stream = ggml_add(ctx, stream, build_mlp_module(block, layer, stream));
         }
         capture(2 * layer + 2);
     }
-    // Without logits the last attention is only built as far as its keys and values: what nobody reads is not added.
+    // Without logits the last attention is only built as far as its keys and values: what nobody
+    // reads is not added.
     if (key.n_logit_rows > 0) {
         select_rows();
         built.logits = build_head(block, stream);
@@ -224,7 +249,10 @@ void Forward::Impl::lay_out(BuiltGraph& built) {
     }
 }
 
-Forward::Forward(const ModelConfig& config, const Weights& weights, Backend& backend, KvCache& cache,
+Forward::Forward(const ModelConfig& config,
+                 const Weights& weights,
+                 Backend& backend,
+                 KvCache& cache,
                  int n_ubatch)
     : impl_(std::make_unique<Impl>(config, weights, backend, cache, n_ubatch)) {}
 
@@ -257,8 +285,9 @@ int Forward::max_rows(int first_row) const {
 const ForwardStatistics& Forward::statistics() const {
     Impl& self = *impl_;
     self.statistics.graphs = self.graphs.statistics();
-    self.statistics.scratch_bytes = ggml_gallocr_get_buffer_size(self.allocator.get(), 0) + self.inputs.bytes();
+    self.statistics.scratch_bytes =
+        ggml_gallocr_get_buffer_size(self.allocator.get(), 0) + self.inputs.bytes();
     return self.statistics;
 }
 
-} // namespace knap
+}  // namespace knap

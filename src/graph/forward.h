@@ -1,5 +1,5 @@
-// The one forward pass: a request in, logits and captured hidden rows out. It knows plans, rows and the cache; it
-// knows no strategy.
+// The one forward pass: a request in, logits and captured hidden rows out. It knows plans, rows and
+// the cache; it knows no strategy.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,10 @@
 #include <span>
 #include <vector>
 
+#include "knap/types.h"
+
 #include "graph/attention_layout.h"
 #include "graph/module_plan.h"
-#include "knap/types.h"
 
 namespace knap {
 
@@ -20,40 +21,46 @@ struct ModelConfig;
 
 // One pass over n_rows rows. Exactly one of `tokens` and `hidden` is given.
 struct ForwardRequest {
-    std::span<const Token> tokens{};        // rows to embed; entry_layer is then 0
-    std::span<const float> hidden{};        // rows to resume from before `entry_layer`: [n_embd, n_rows]
-    const ModulePlan* plan = nullptr;       // null: every module at full
-    int first_row = 0;                      // cache row of the first row; the others follow it
-    std::span<const std::int32_t> positions{}; // for RoPE; empty: the cache rows' own numbers
+    std::span<const Token> tokens{};   // rows to embed; entry_layer is then 0
+    std::span<const float> hidden{};   // rows to resume from before `entry_layer`: [n_embd, n_rows]
+    const ModulePlan* plan = nullptr;  // null: every module at full
+    int first_row = 0;                 // cache row of the first row; the others follow it
+    std::span<const std::int32_t> positions{};  // for RoPE; empty: the cache rows' own numbers
     AttentionLayout layout = AttentionLayout::causal;
     int entry_layer = 0;
-    int exit_layer = -1;                    // layers [entry_layer, exit_layer) run; -1: all that follow
-    std::span<const int> captures{};        // i: the stream after the first i modules; ascending, within the layers run
-    std::span<const int> logit_rows{};      // rows whose logits are wanted, ascending
+    int exit_layer = -1;  // layers [entry_layer, exit_layer) run; -1: all that follow
+    std::span<const int>
+        captures{};  // i: the stream after the first i modules; ascending, within the layers run
+    std::span<const int> logit_rows{};  // rows whose logits are wanted, ascending
 };
 
 // Views into the pass's own memory: valid until the next pass.
 struct ForwardResult {
-    bool is_complete = true;             // false: cancelled; nothing below is filled
-    std::span<const float> logits{};     // [n_vocab, n_logit_rows]
-    std::span<const std::span<const float>> captures{}; // each [n_embd, n_rows], as asked for
+    bool is_complete = true;          // false: cancelled; nothing below is filled
+    std::span<const float> logits{};  // [n_vocab, n_logit_rows]
+    std::span<const std::span<const float>> captures{};  // each [n_embd, n_rows], as asked for
 };
 
 struct ForwardStatistics {
     GraphStatistics graphs;
-    std::int64_t reservations = 0;     // times that memory had to be reserved
-    std::size_t scratch_bytes = 0;     // compute memory, inputs and graph arenas
-    double compute_ms = 0;             // inside the backend, since the beginning
+    std::int64_t reservations = 0;  // times that memory had to be reserved
+    std::size_t scratch_bytes = 0;  // compute memory, inputs and graph arenas
+    double compute_ms = 0;          // inside the backend, since the beginning
 };
 
 class Forward {
   public:
-    // Reserves the memory of the largest pass. Everything given must outlive the object; graphs hold the cache's
-    // tensors, so one Forward serves one cache.
-    Forward(const ModelConfig& config, const Weights& weights, Backend& backend, KvCache& cache, int n_ubatch);
+    // Reserves the memory of the largest pass. Everything given must outlive the object; graphs
+    // hold the cache's tensors, so one Forward serves one cache.
+    Forward(const ModelConfig& config,
+            const Weights& weights,
+            Backend& backend,
+            KvCache& cache,
+            int n_ubatch);
     ~Forward();
 
-    // Runs the pass; the cache's committed line does not move. Rows must fit max_rows() and the cache.
+    // Runs the pass; the cache's committed line does not move. Rows must fit max_rows() and the
+    // cache.
     ForwardResult run(const ForwardRequest& request);
 
     // Most rows of one pass whose first row is cache row `first_row`.
@@ -65,4 +72,4 @@ class Forward {
     std::unique_ptr<Impl> impl_;
 };
 
-} // namespace knap
+}  // namespace knap

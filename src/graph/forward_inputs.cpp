@@ -27,23 +27,29 @@ std::span<Value> host_span(ggml_tensor* tensor) {
     return {static_cast<Value*>(tensor->data), static_cast<std::size_t>(ggml_nelements(tensor))};
 }
 
-} // namespace
+}  // namespace
 
-ForwardInputs::ForwardInputs(const ModelConfig& config, const Backend& backend, const KvCache& cache,
+ForwardInputs::ForwardInputs(const ModelConfig& config,
+                             const Backend& backend,
+                             const KvCache& cache,
                              int n_ubatch) {
     constexpr std::size_t kMaxInputs = 8;
     context_.reset(ggml_init({kMaxInputs * ggml_tensor_overhead(), nullptr, true}));
     ggml_context* ctx = context_.get();
     tokens_ = ggml_set_name(ggml_new_tensor_1d(ctx, GGML_TYPE_I32, n_ubatch), "in.tokens");
-    hidden_ = ggml_set_name(ggml_new_tensor_2d(ctx, GGML_TYPE_F32, config.n_embd, n_ubatch), "in.hidden");
+    hidden_ =
+        ggml_set_name(ggml_new_tensor_2d(ctx, GGML_TYPE_F32, config.n_embd, n_ubatch), "in.hidden");
     positions_ = ggml_set_name(ggml_new_tensor_1d(ctx, GGML_TYPE_I32, n_ubatch), "in.positions");
     logit_rows_ = ggml_set_name(ggml_new_tensor_1d(ctx, GGML_TYPE_I32, n_ubatch), "in.logit_rows");
-    mask_ = ggml_set_name(
-        ggml_new_tensor_1d(ctx, GGML_TYPE_F16, max_mask_size(heads_with_scores(config, cache), cache.capacity(), n_ubatch)), "in.mask");
+    mask_ = ggml_set_name(ggml_new_tensor_1d(ctx, GGML_TYPE_F16,
+                                             max_mask_size(heads_with_scores(config, cache),
+                                                           cache.capacity(), n_ubatch)),
+                          "in.mask");
     slots_ = cache.new_slots(ctx, n_ubatch);
     buffer_.reset(ggml_backend_alloc_ctx_tensors_from_buft(ctx, backend.buffer_type()));
     if (buffer_ == nullptr) {
-        fail("memory: expected room for the inputs of a pass of ", n_ubatch, " rows (-ub), found less");
+        fail("memory: expected room for the inputs of a pass of ", n_ubatch,
+             " rows (-ub), found less");
     }
 }
 
@@ -53,7 +59,8 @@ void ForwardInputs::set(const ForwardRequest& request, const GraphKey& key, cons
     } else {
         std::copy(request.hidden.begin(), request.hidden.end(), host_span<float>(hidden_).begin());
     }
-    std::copy(request.logit_rows.begin(), request.logit_rows.end(), host_span<int>(logit_rows_).begin());
+    std::copy(request.logit_rows.begin(), request.logit_rows.end(),
+              host_span<int>(logit_rows_).begin());
     set_positions(request, key.n_rows);
     cache.set_slots(slots_, request.first_row, key.n_rows);
     set_masks(request, key);
@@ -106,6 +113,8 @@ std::vector<ggml_tensor*> ForwardInputs::masks(ggml_context* ctx,
     return views;
 }
 
-std::size_t ForwardInputs::bytes() const { return ggml_backend_buffer_get_size(buffer_.get()); }
+std::size_t ForwardInputs::bytes() const {
+    return ggml_backend_buffer_get_size(buffer_.get());
+}
 
-} // namespace knap
+}  // namespace knap

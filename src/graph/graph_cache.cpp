@@ -1,8 +1,8 @@
 #include "graph/graph_cache.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
+
+#include <sys/mman.h>
 
 #include "base/error.h"
 
@@ -14,7 +14,8 @@ GraphCache::GraphCache(std::size_t n_graphs, std::size_t arena_bytes)
     void* memory = mmap(nullptr, reserved_bytes(), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
-        fail("memory: expected ", reserved_bytes() >> 20, " MiB of address space for graphs, found less");
+        fail("memory: expected ", reserved_bytes() >> 20,
+             " MiB of address space for graphs, found less");
     }
     memory_ = static_cast<std::byte*>(memory);
     for (std::size_t i = n_graphs_; i > 0; --i) {
@@ -23,7 +24,7 @@ GraphCache::GraphCache(std::size_t n_graphs, std::size_t arena_bytes)
 }
 
 GraphCache::~GraphCache() {
-    slots_.clear(); // contexts point into the arenas
+    slots_.clear();  // contexts point into the arenas
     munmap(memory_, reserved_bytes());
 }
 
@@ -66,4 +67,4 @@ void GraphCache::clear() {
     slots_.clear();
 }
 
-} // namespace knap
+}  // namespace knap

@@ -1,5 +1,6 @@
-// Built graphs, kept for reuse. A graph is named by everything that shapes it; only inputs change between its runs.
-// The number kept is bounded, the least recently used makes room, and all graphs live in memory reserved once.
+// Built graphs, kept for reuse. A graph is named by everything that shapes it; only inputs change
+// between its runs. The number kept is bounded, the least recently used makes room, and all graphs
+// live in memory reserved once.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +12,10 @@
 
 #include "ggml-cpp.h"
 
+#include "knap/types.h"
+
 #include "graph/attention_layout.h"
 #include "graph/module_plan.h"
-#include "knap/types.h"
 
 namespace knap {
 
@@ -25,7 +27,7 @@ struct GraphKey {
     int entry_layer = 0;
     int exit_layer = 0;
     int n_logit_rows = 0;
-    bool embeds_tokens = true; // false: resumes from hidden rows
+    bool embeds_tokens = true;  // false: resumes from hidden rows
     AttentionLayout layout = AttentionLayout::causal;
     std::vector<AttentionBlock> blocks;
     std::vector<int> captures;
@@ -35,9 +37,9 @@ struct GraphKey {
 };
 
 struct BuiltGraph {
-    ggml_context_ptr context; // metadata, in the slot's arena
+    ggml_context_ptr context;  // metadata, in the slot's arena
     ggml_cgraph* graph = nullptr;
-    ggml_tensor* logits = nullptr;        // null when none are asked for
+    ggml_tensor* logits = nullptr;  // null when none are asked for
     std::vector<ggml_tensor*> captures;
 };
 
@@ -49,10 +51,11 @@ class GraphCache {
 
     // The graph of `key`, now the most recently used; null when it has to be built.
     BuiltGraph* find(const GraphKey& key);
-    // A place for the graph of `key`, with an empty arena; the least recently used graph gives way when all are taken.
+    // A place for the graph of `key`, with an empty arena; the least recently used graph gives way
+    // when all are taken.
     BuiltGraph& place(const GraphKey& key);
     std::span<std::byte> arena(const BuiltGraph& graph) const;
-    void clear(); // after the compute memory moved, no graph is valid
+    void clear();  // after the compute memory moved, no graph is valid
 
     const GraphStatistics& statistics() const { return statistics_; }
     void reset_statistics() { statistics_ = {}; }
@@ -68,9 +71,9 @@ class GraphCache {
     std::size_t n_graphs_;
     std::size_t arena_bytes_;
     std::byte* memory_ = nullptr;
-    std::list<Slot> slots_; // most recently used first
+    std::list<Slot> slots_;  // most recently used first
     std::vector<std::size_t> free_arenas_;
     GraphStatistics statistics_;
 };
 
-} // namespace knap
+}  // namespace knap

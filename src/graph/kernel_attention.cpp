@@ -12,10 +12,10 @@ namespace knap {
 namespace {
 
 constexpr int kMaxHeadDim = 256;
-constexpr std::uint16_t kHidden = 0xfc00; // f16 -infinity
+constexpr std::uint16_t kHidden = 0xfc00;  // f16 -infinity
 
-// The sources of an attention node, as plain numbers and pointers. A column of a KV head is (row, query head of the
-// group): column c is row c / heads_per_kv.
+// The sources of an attention node, as plain numbers and pointers. A column of a KV head is (row,
+// query head of the group): column c is row c / heads_per_kv.
 struct Inputs {
     Inputs(const ggml_tensor* node, const ModelConfig& config_)
         : config(config_),
@@ -49,12 +49,17 @@ struct Inputs {
     int n_rows;
 };
 
-const ModelConfig& config_of(void* userdata) { return *static_cast<const ModelConfig*>(userdata); }
+const ModelConfig& config_of(void* userdata) {
+    return *static_cast<const ModelConfig*>(userdata);
+}
 
-const AttentionKernel& kernel() { return attention_kernels().front(); }
+const AttentionKernel& kernel() {
+    return attention_kernels().front();
+}
 
 // One chunk of the context for columns [first, first + partials.size()) of a KV head.
-void run_chunk(const Inputs& in, int kv_head, int first, int chunk, std::span<float* const> partials) {
+void run_chunk(
+    const Inputs& in, int kv_head, int first, int chunk, std::span<float* const> partials) {
     const int position = chunk * kAttentionChunk;
     const int head_dim = in.config.head_dim;
     const std::int64_t begin = (kv_head * in.capacity + position) * head_dim;
@@ -70,24 +75,26 @@ void run_chunk(const Inputs& in, int kv_head, int first, int chunk, std::span<fl
         .n_positions = std::min(kAttentionChunk, in.n_kv - position),
         .scale = in.config.attention_scale,
         .queries = queries.data(),
-        .keys = in.keys + begin, // a tile's keys take the room of its rows
+        .keys = in.keys + begin,  // a tile's keys take the room of its rows
         .values = in.values + begin,
         .masks = masks.data(),
         .partials = partials.data(),
     });
 }
 
-// Partial results of every (KV head, chunk), f32 [partial_size, n_columns, n_chunks, n_kv_heads]; each thread takes a
-// contiguous range of chunks, which is what memory likes.
+// Partial results of every (KV head, chunk), f32 [partial_size, n_columns, n_chunks, n_kv_heads];
+// each thread takes a contiguous range of chunks, which is what memory likes.
 void compute_partials(ggml_tensor* node, int thread, int n_threads, void* userdata) {
     const Inputs in(node, config_of(userdata));
     const auto size = static_cast<std::ptrdiff_t>(partial_size(in.config.head_dim));
     const int n_items = in.config.n_kv_heads * in.n_chunks();
     std::array<float*, kMaxAttentionColumns> partials;
-    for (int item = n_items * thread / n_threads; item < n_items * (thread + 1) / n_threads; ++item) {
+    for (int item = n_items * thread / n_threads; item < n_items * (thread + 1) / n_threads;
+         ++item) {
         for (int c = 0; c < in.n_columns(); ++c) {
             partials[static_cast<std::size_t>(c)] =
-                static_cast<float*>(node->data) + (std::ptrdiff_t{item} * in.n_columns() + c) * size;
+                static_cast<float*>(node->data) +
+                (std::ptrdiff_t{item} * in.n_columns() + c) * size;
         }
         run_chunk(in, item / in.n_chunks(), 0, item % in.n_chunks(),
                   std::span(partials).first(static_cast<std::size_t>(in.n_columns())));
@@ -107,10 +114,13 @@ void merge_partials(ggml_tensor* node, int thread, int n_threads, void* userdata
         const int column = i % in.n_columns();
         clear_partial(head_dim, state.data());
         for (int chunk = 0; chunk < in.n_chunks(); ++chunk) {
-            const std::ptrdiff_t at = (std::ptrdiff_t{kv_head} * in.n_chunks() + chunk) * in.n_columns() + column;
-            kernel().merge(head_dim, state.data(), static_cast<const float*>(partials->data) + at * size);
+            const std::ptrdiff_t at =
+                (std::ptrdiff_t{kv_head} * in.n_chunks() + chunk) * in.n_columns() + column;
+            kernel().merge(head_dim, state.data(),
+                           static_cast<const float*>(partials->data) + at * size);
         }
-        finish_partial(head_dim, state.data(), static_cast<float*>(node->data) + in.column_offset(kv_head, column));
+        finish_partial(head_dim, state.data(),
+                       static_cast<float*>(node->data) + in.column_offset(kv_head, column));
     }
 }
 
@@ -139,9 +149,10 @@ void run_block(const Inputs& in, int kv_head, int first, int n_columns, float* o
     }
     for (int chunk = 0; chunk < in.n_chunks(); ++chunk) {
         if (!sees_chunk(in, first, n_columns, chunk)) {
-            continue; // above the diagonal of a prompt
+            continue;  // above the diagonal of a prompt
         }
-        run_chunk(in, kv_head, first, chunk, std::span(places).first(static_cast<std::size_t>(n_columns)));
+        run_chunk(in, kv_head, first, chunk,
+                  std::span(places).first(static_cast<std::size_t>(n_columns)));
         for (std::size_t c = 0; c < static_cast<std::size_t>(n_columns); ++c) {
             kernel().merge(head_dim, states.data() + c * size, places[c]);
         }
@@ -158,12 +169,13 @@ void compute_blocks(ggml_tensor* node, int thread, int n_threads, void* userdata
     const int n_blocks = (in.n_columns() + kMaxAttentionColumns - 1) / kMaxAttentionColumns;
     for (int i = thread; i < n_blocks * in.config.n_kv_heads; i += n_threads) {
         const int first = i / in.config.n_kv_heads * kMaxAttentionColumns;
-        run_block(in, i % in.config.n_kv_heads, first, std::min(kMaxAttentionColumns, in.n_columns() - first),
+        run_block(in, i % in.config.n_kv_heads, first,
+                  std::min(kMaxAttentionColumns, in.n_columns() - first),
                   static_cast<float*>(node->data));
     }
 }
 
-} // namespace
+}  // namespace
 
 bool kernel_attention_fits(const ModelConfig& config, CacheType type_k, CacheType type_v) {
     return has_fast_attention() && type_k == CacheType::f16 && type_v == CacheType::f16 &&
@@ -179,19 +191,23 @@ ggml_tensor* build_kernel_attention(ggml_context* ctx,
     const auto n_kv = static_cast<int>(mask->ne[0]);
     const std::int64_t n_rows = mask->ne[1];
     const std::int64_t n_columns = n_rows * config.heads_per_kv();
-    KNAP_ASSERT(n_kv % kAttentionStep == 0 && ggml_is_contiguous(queries), "the kernel's preconditions");
-    std::array<ggml_tensor*, 4> sources{queries, cache.keys(ctx, layer, n_kv), cache.values(ctx, layer, n_kv), mask};
-    auto* userdata = const_cast<ModelConfig*>(&config); // ggml passes it back as it is
+    KNAP_ASSERT(n_kv % kAttentionStep == 0 && ggml_is_contiguous(queries),
+                "the kernel's preconditions");
+    std::array<ggml_tensor*, 4> sources{queries, cache.keys(ctx, layer, n_kv),
+                                        cache.values(ctx, layer, n_kv), mask};
+    auto* userdata = const_cast<ModelConfig*>(&config);  // ggml passes it back as it is
     const std::int64_t n_chunks = (n_kv + kAttentionChunk - 1) / kAttentionChunk;
-    if (n_columns > kMaxAttentionColumns || n_chunks == 1) { // with one chunk there is nothing to merge
-        return ggml_custom_4d(ctx, GGML_TYPE_F32, config.n_embd_q(), n_rows, 1, 1, sources.data(), sources.size(),
-                              compute_blocks, GGML_N_TASKS_MAX, userdata);
+    if (n_columns > kMaxAttentionColumns ||
+        n_chunks == 1) {  // with one chunk there is nothing to merge
+        return ggml_custom_4d(ctx, GGML_TYPE_F32, config.n_embd_q(), n_rows, 1, 1, sources.data(),
+                              sources.size(), compute_blocks, GGML_N_TASKS_MAX, userdata);
     }
-    ggml_tensor* partials = ggml_custom_4d(ctx, GGML_TYPE_F32, static_cast<std::int64_t>(partial_size(config.head_dim)),
-                                           n_columns, n_chunks, config.n_kv_heads, sources.data(), sources.size(),
-                                           compute_partials, GGML_N_TASKS_MAX, userdata);
-    return ggml_custom_4d(ctx, GGML_TYPE_F32, config.n_embd_q(), n_rows, 1, 1, &partials, 1, merge_partials,
-                          GGML_N_TASKS_MAX, userdata);
+    ggml_tensor* partials =
+        ggml_custom_4d(ctx, GGML_TYPE_F32, static_cast<std::int64_t>(partial_size(config.head_dim)),
+                       n_columns, n_chunks, config.n_kv_heads, sources.data(), sources.size(),
+                       compute_partials, GGML_N_TASKS_MAX, userdata);
+    return ggml_custom_4d(ctx, GGML_TYPE_F32, config.n_embd_q(), n_rows, 1, 1, &partials, 1,
+                          merge_partials, GGML_N_TASKS_MAX, userdata);
 }
 
-} // namespace knap
+}  // namespace knap

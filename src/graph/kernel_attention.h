@@ -1,4 +1,5 @@
-// Our own attention kernel as a node of a ggml graph: it runs on ggml's thread pool between ggml's operators.
+// Our own attention kernel as a node of a ggml graph: it runs on ggml's thread pool between ggml's
+// operators.
 #pragma once
 
 #include "ggml.h"
@@ -11,9 +12,9 @@ namespace knap {
 // Whether the kernel can run a model with such a cache on this machine, and is worth it.
 bool kernel_attention_fits(const ModelConfig& config, CacheType type_k, CacheType type_v);
 
-// `queries` f32 [head_dim, n_heads, n_rows]; `mask` f16 [n_kv, n_rows]; a cache with tiled keys. Returns f32
-// [n_heads * head_dim, n_rows]. Few rows are split over the threads along the context, many along the rows; a row's
-// result is the same. `config` must live as long as the graph.
+// `queries` f32 [head_dim, n_heads, n_rows]; `mask` f16 [n_kv, n_rows]; a cache with tiled keys.
+// Returns f32 [n_heads * head_dim, n_rows]. Few rows are split over the threads along the context,
+// many along the rows; a row's result is the same. `config` must live as long as the graph.
 ggml_tensor* build_kernel_attention(ggml_context* ctx,
                                     const ModelConfig& config,
                                     const KvCache& cache,
@@ -21,4 +22,4 @@ ggml_tensor* build_kernel_attention(ggml_context* ctx,
                                     ggml_tensor* queries,
                                     ggml_tensor* mask);
 
-} // namespace knap
+}  // namespace knap

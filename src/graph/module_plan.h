@@ -1,6 +1,6 @@
-// At which level each module of a model runs. A model of L layers is a list of 2L modules (methods: blocks): the
-// attention and the MLP of each layer, each with its norm. Every pass is run with a plan; the whole model is the
-// plan with every module at `full`.
+// At which level each module of a model runs. A model of L layers is a list of 2L modules (methods:
+// blocks): the attention and the MLP of each layer, each with its norm. Every pass is run with a
+// plan; the whole model is the plan with every module at `full`.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ enum class Level : std::uint8_t { full, skip };
 
 class ModulePlan {
   public:
-    explicit ModulePlan(int n_layers) : levels_(2 * static_cast<std::size_t>(n_layers), Level::full) {}
+    explicit ModulePlan(int n_layers)
+        : levels_(2 * static_cast<std::size_t>(n_layers), Level::full) {}
 
     int n_layers() const { return static_cast<int>(levels_.size() / 2); }
     Level level(int layer, Module module) const { return levels_[index(layer, module)]; }
@@ -33,4 +34,4 @@ class ModulePlan {
     std::vector<Level> levels_;
 };
 
-} // namespace knap
+}  // namespace knap

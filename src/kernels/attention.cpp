@@ -24,7 +24,7 @@ std::vector<AttentionKernel> find_kernels() {
     return kernels;
 }
 
-} // namespace
+}  // namespace
 
 void clear_partial(int head_dim, float* state) {
     std::fill_n(state, head_dim, 0.0f);
@@ -43,6 +43,8 @@ std::span<const AttentionKernel> attention_kernels() {
     return kernels;
 }
 
-bool has_fast_attention() { return attention_kernels().size() > 1; }
+bool has_fast_attention() {
+    return attention_kernels().size() > 1;
+}
 
-} // namespace knap
+}  // namespace knap

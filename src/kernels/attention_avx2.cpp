@@ -26,7 +26,7 @@ struct Avx2Simd {
     static Vector round(Vector x) {
         return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     }
-    static Vector pow2(Vector n) { // the exponent's bits, written directly
+    static Vector pow2(Vector n) {  // the exponent's bits, written directly
         const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
         return _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23));
     }
@@ -45,8 +45,9 @@ struct Avx2Simd {
     }
 };
 
-} // namespace
+}  // namespace
 
-const AttentionKernel kAvx2Attention{"avx2", AttentionBody<Avx2Simd>::run_chunk, AttentionBody<Avx2Simd>::merge};
+const AttentionKernel kAvx2Attention{"avx2", AttentionBody<Avx2Simd>::run_chunk,
+                                     AttentionBody<Avx2Simd>::merge};
 
-} // namespace knap
+}  // namespace knap

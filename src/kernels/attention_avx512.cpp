@@ -10,7 +10,8 @@ namespace {
 struct Avx512Simd {
     using Vector = __m512;
     static constexpr int kWidth = 16;
-    static constexpr int kRegisters = 16; // of 32: GCC 12 spills with more than about half of them as accumulators
+    static constexpr int kRegisters =
+        16;  // of 32: GCC 12 spills with more than about half of them as accumulators
 
     static Vector zero() { return _mm512_setzero_ps(); }
     static Vector broadcast(float x) { return _mm512_set1_ps(x); }
@@ -34,9 +35,9 @@ struct Avx512Simd {
     static float reduce_add(Vector x) { return _mm512_reduce_add_ps(x); }
 };
 
-} // namespace
+}  // namespace
 
 const AttentionKernel kAvx512Attention{"avx512", AttentionBody<Avx512Simd>::run_chunk,
                                        AttentionBody<Avx512Simd>::merge};
 
-} // namespace knap
+}  // namespace knap

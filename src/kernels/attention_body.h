@@ -1,9 +1,10 @@
-// The attention kernel, written once over a vector type. Each instruction set includes this in a file of its own, compiled
-// for it; everything is in an unnamed namespace so that no two of them share code.
+// The attention kernel, written once over a vector type. Each instruction set includes this in a
+// file of its own, compiled for it; everything is in an unnamed namespace so that no two of them
+// share code.
 //
-// A Simd type gives: Vector, kWidth (divides kKeyTile), kRegisters; zero, broadcast, load, store, load_half, add, multiply,
-// fmadd(a, b, c) = a b + c, max, round, pow2 (of whole numbers), keep_if_at_least(x, bound, value) = x >= bound ? value : 0,
-// reduce_max, reduce_add.
+// A Simd type gives: Vector, kWidth (divides kKeyTile), kRegisters; zero, broadcast, load, store,
+// load_half, add, multiply, fmadd(a, b, c) = a b + c, max, round, pow2 (of whole numbers),
+// keep_if_at_least(x, bound, value) = x >= bound ? value : 0, reduce_max, reduce_add.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +34,7 @@ class AttentionBody {
             return;
         }
         const float max = std::max(state[head_dim], partial_max);
-        const float keep = std::exp(state[head_dim] - max); // 0 while the state is empty
+        const float keep = std::exp(state[head_dim] - max);  // 0 while the state is empty
         const float take = std::exp(partial_max - max);
         const Vector keeps = Simd::broadcast(keep);
         const Vector takes = Simd::broadcast(take);
@@ -48,7 +49,7 @@ class AttentionBody {
   private:
     using Vector = typename Simd::Vector;
     static constexpr int kWidth = Simd::kWidth;
-    static constexpr int kTile = 6; // columns at once
+    static constexpr int kTile = 6;  // columns at once
 
     // Vectors per column such that the accumulators of `Columns` columns fit the registers.
     template <int Columns>
@@ -94,7 +95,9 @@ class AttentionBody {
         Vector sums[Columns][Vectors];
         for (int v = 0; v < Vectors; ++v) {
             const int at = position + v * kWidth;
-            keys[v] = chunk.keys + static_cast<std::ptrdiff_t>(at / kKeyTile) * kKeyTile * chunk.head_dim + at % kKeyTile;
+            keys[v] = chunk.keys +
+                      static_cast<std::ptrdiff_t>(at / kKeyTile) * kKeyTile * chunk.head_dim +
+                      at % kKeyTile;
             for (int c = 0; c < Columns; ++c) {
                 sums[c][v] = Simd::zero();
             }
@@ -103,7 +106,8 @@ class AttentionBody {
             for (int v = 0; v < Vectors; ++v) {
                 const Vector key = Simd::load_half(keys[v] + d * kKeyTile);
                 for (int c = 0; c < Columns; ++c) {
-                    sums[c][v] = Simd::fmadd(Simd::broadcast(chunk.queries[first + c][d]), key, sums[c][v]);
+                    sums[c][v] =
+                        Simd::fmadd(Simd::broadcast(chunk.queries[first + c][d]), key, sums[c][v]);
                 }
             }
         }
@@ -114,7 +118,8 @@ class AttentionBody {
         }
     }
 
-    // Turns a column's scores into weights exp(score - maximum), and notes maximum and sum in its partial result.
+    // Turns a column's scores into weights exp(score - maximum), and notes maximum and sum in its
+    // partial result.
     static void soften(const AttentionChunk& chunk, int column, float* scores) {
         const Vector scale = Simd::broadcast(chunk.scale);
         Vector highest = Simd::broadcast(-std::numeric_limits<float>::infinity());
@@ -128,7 +133,8 @@ class AttentionBody {
         float* partial = chunk.partials[column];
         partial[chunk.head_dim] = max;
         // A column that sees nothing here has no maximum; any finite one makes all its weights 0.
-        const Vector offset = Simd::broadcast(max == -std::numeric_limits<float>::infinity() ? 0.0f : -max);
+        const Vector offset =
+            Simd::broadcast(max == -std::numeric_limits<float>::infinity() ? 0.0f : -max);
         Vector sum = Simd::zero();
         for (int i = 0; i < chunk.n_positions; i += kWidth) {
             const Vector weight = exponential(Simd::add(Simd::load(scores + i), offset));
@@ -152,7 +158,9 @@ class AttentionBody {
             for (int v = 0; v < Vectors; ++v) {
                 const Vector value = Simd::load_half(values + v * kWidth);
                 for (int c = 0; c < Columns; ++c) {
-                    sums[c][v] = Simd::fmadd(Simd::broadcast(weights[c * kAttentionChunk + position]), value, sums[c][v]);
+                    sums[c][v] =
+                        Simd::fmadd(Simd::broadcast(weights[c * kAttentionChunk + position]), value,
+                                    sums[c][v]);
                 }
             }
         }
@@ -167,18 +175,20 @@ class AttentionBody {
     static Vector exponential(Vector x) {
         constexpr float kLowest = -87.0f;
         const Vector clamped = Simd::max(x, Simd::broadcast(kLowest));
-        const Vector n = Simd::round(Simd::multiply(clamped, Simd::broadcast(1.44269504088896341f)));
+        const Vector n =
+            Simd::round(Simd::multiply(clamped, Simd::broadcast(1.44269504088896341f)));
         Vector r = Simd::fmadd(n, Simd::broadcast(-0.693359375f), clamped);
         r = Simd::fmadd(n, Simd::broadcast(2.12194440e-4f), r);
         Vector p = Simd::broadcast(1.9875691500e-4f);
-        for (const float coefficient :
-             {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f}) {
+        for (const float coefficient : {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f,
+                                        1.6666665459e-1f, 5.0000001201e-1f}) {
             p = Simd::fmadd(p, r, Simd::broadcast(coefficient));
         }
         p = Simd::fmadd(p, Simd::multiply(r, r), Simd::add(r, Simd::broadcast(1.0f)));
-        return Simd::keep_if_at_least(x, Simd::broadcast(kLowest), Simd::multiply(p, Simd::pow2(n)));
+        return Simd::keep_if_at_least(x, Simd::broadcast(kLowest),
+                                      Simd::multiply(p, Simd::pow2(n)));
     }
 };
 
-} // namespace
-} // namespace knap
+}  // namespace
+}  // namespace knap

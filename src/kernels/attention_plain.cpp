@@ -25,13 +25,16 @@ struct PlainSimd {
     static Vector max(Vector a, Vector b) { return a > b ? a : b; }
     static Vector round(Vector x) { return std::nearbyint(x); }
     static Vector pow2(Vector n) { return std::ldexp(1.0f, static_cast<int>(n)); }
-    static Vector keep_if_at_least(Vector x, Vector bound, Vector value) { return x >= bound ? value : 0.0f; }
+    static Vector keep_if_at_least(Vector x, Vector bound, Vector value) {
+        return x >= bound ? value : 0.0f;
+    }
     static float reduce_max(Vector x) { return x; }
     static float reduce_add(Vector x) { return x; }
 };
 
-} // namespace
+}  // namespace
 
-const AttentionKernel kPlainAttention{"plain", AttentionBody<PlainSimd>::run_chunk, AttentionBody<PlainSimd>::merge};
+const AttentionKernel kPlainAttention{"plain", AttentionBody<PlainSimd>::run_chunk,
+                                      AttentionBody<PlainSimd>::merge};
 
-} // namespace knap
+}  // namespace knap

@@ -6,7 +6,7 @@
 namespace knap {
 
 extern const AttentionKernel kPlainAttention;
-extern const AttentionKernel kAvx2Attention;   // x86-64
-extern const AttentionKernel kAvx512Attention; // x86-64
+extern const AttentionKernel kAvx2Attention;    // x86-64
+extern const AttentionKernel kAvx512Attention;  // x86-64
 
-} // namespace knap
+}  // namespace knap

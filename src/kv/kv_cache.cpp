@@ -24,12 +24,13 @@ ggml_type to_ggml(CacheType type) {
 
 void check_type(const char* flag, ggml_type type, int head_dim) {
     if (head_dim % ggml_blck_size(type) != 0) {
-        fail(flag, " ", ggml_type_name(type), ": expected a model whose head size is a multiple of ",
-             ggml_blck_size(type), ", found ", head_dim);
+        fail(flag, " ", ggml_type_name(type),
+             ": expected a model whose head size is a multiple of ", ggml_blck_size(type),
+             ", found ", head_dim);
     }
 }
 
-} // namespace
+}  // namespace
 
 KvCache::KvCache(const ModelConfig& config, const Backend& backend, const KvCacheOptions& options)
     : options_(options), head_dim_(config.head_dim), n_kv_heads_(config.n_kv_heads) {
@@ -39,19 +40,23 @@ KvCache::KvCache(const ModelConfig& config, const Backend& backend, const KvCach
     check_type("-ctv", type_v, head_dim_);
     if (options.layout == KvLayout::transposed_values && ggml_is_quantized(type_v)) {
         fail("-ctv ", ggml_type_name(type_v),
-             ": expected flash attention with a quantised value cache on the CPU (-fa on), found it off");
+             ": expected flash attention with a quantised value cache on the CPU (-fa on), found "
+             "it off");
     }
     KNAP_ASSERT(options.layout != KvLayout::tiled_keys ||
-                    (type_k == GGML_TYPE_F16 && type_v == GGML_TYPE_F16 && head_dim_ % kKeyTile == 0 &&
-                     options.capacity % kAttentionStep == 0),
+                    (type_k == GGML_TYPE_F16 && type_v == GGML_TYPE_F16 &&
+                     head_dim_ % kKeyTile == 0 && options.capacity % kAttentionStep == 0),
                 "whoever chooses the kernel's layout has checked that it fits");
     const auto n_layers = static_cast<std::size_t>(config.n_layers);
     context_.reset(ggml_init({2 * n_layers * ggml_tensor_overhead(), nullptr, true}));
     for (int layer = 0; layer < config.n_layers; ++layer) {
-        ggml_tensor* k = ggml_new_tensor_3d(context_.get(), type_k, head_dim_, options.capacity, n_kv_heads_);
+        ggml_tensor* k =
+            ggml_new_tensor_3d(context_.get(), type_k, head_dim_, options.capacity, n_kv_heads_);
         ggml_tensor* v = options.layout == KvLayout::transposed_values
-                             ? ggml_new_tensor_3d(context_.get(), type_v, options.capacity, head_dim_, n_kv_heads_)
-                             : ggml_new_tensor_3d(context_.get(), type_v, head_dim_, options.capacity, n_kv_heads_);
+                             ? ggml_new_tensor_3d(context_.get(), type_v, options.capacity,
+                                                  head_dim_, n_kv_heads_)
+                             : ggml_new_tensor_3d(context_.get(), type_v, head_dim_,
+                                                  options.capacity, n_kv_heads_);
         ggml_format_name(k, "cache.k.%d", layer);
         ggml_format_name(v, "cache.v.%d", layer);
         keys_.push_back(k);
@@ -63,7 +68,8 @@ KvCache::KvCache(const ModelConfig& config, const Backend& backend, const KvCach
 KvCache::~KvCache() = default;
 
 void KvCache::commit(int n_rows) {
-    KNAP_ASSERT(n_rows >= committed_ && n_rows <= capacity(), "committing moves forward, within the cache");
+    KNAP_ASSERT(n_rows >= committed_ && n_rows <= capacity(),
+                "committing moves forward, within the cache");
     committed_ = n_rows;
 }
 
@@ -72,9 +78,13 @@ void KvCache::truncate(int n_rows) {
     committed_ = n_rows;
 }
 
-std::size_t KvCache::bytes() const { return buffer_->size(); }
+std::size_t KvCache::bytes() const {
+    return buffer_->size();
+}
 
-std::size_t KvCache::bytes_per_row() const { return saved_row_bytes() * keys_.size(); }
+std::size_t KvCache::bytes_per_row() const {
+    return saved_row_bytes() * keys_.size();
+}
 
 KvCache::Half KvCache::key_half(int layer) const {
     return {keys_[static_cast<std::size_t>(layer)],
@@ -97,12 +107,14 @@ std::int64_t KvCache::run_index(Spread spread, std::int64_t run, int row) const 
     }
     const std::int64_t head = run / head_dim_;
     const std::int64_t channel = run % head_dim_;
-    return (head * capacity() + row / kKeyTile * kKeyTile) * head_dim_ + channel * kKeyTile + row % kKeyTile;
+    return (head * capacity() + row / kKeyTile * kKeyTile) * head_dim_ + channel * kKeyTile +
+           row % kKeyTile;
 }
 
 KvSlots KvCache::new_slots(ggml_context* inputs, int max_rows) const {
-    KvSlots slots{ggml_new_tensor_1d(inputs, GGML_TYPE_I64, max_rows * runs_per_row(key_half(0).spread)),
-                  ggml_new_tensor_1d(inputs, GGML_TYPE_I64, max_rows * runs_per_row(value_half(0).spread))};
+    KvSlots slots{
+        ggml_new_tensor_1d(inputs, GGML_TYPE_I64, max_rows * runs_per_row(key_half(0).spread)),
+        ggml_new_tensor_1d(inputs, GGML_TYPE_I64, max_rows * runs_per_row(value_half(0).spread))};
     ggml_set_name(slots.keys, "in.key_slots");
     ggml_set_name(slots.values, "in.value_slots");
     return slots;
@@ -127,11 +139,16 @@ void KvCache::set_slots(const KvSlots& slots, int first_row, int n_rows) const {
     fill(slots.values, value_half(0).spread);
 }
 
-void KvCache::write(ggml_context* ctx, ggml_cgraph* graph, int layer, ggml_tensor* keys,
-                    ggml_tensor* values, const KvSlots& slots) const {
+void KvCache::write(ggml_context* ctx,
+                    ggml_cgraph* graph,
+                    int layer,
+                    ggml_tensor* keys,
+                    ggml_tensor* values,
+                    const KvSlots& slots) const {
     const auto write_runs = [&](const Half& half, ggml_tensor* rows, ggml_tensor* where) {
         const std::int64_t run = half.spread == Spread::run ? head_dim_ : 1;
-        ggml_tensor* cache = ggml_reshape_2d(ctx, half.tensor, run, ggml_nelements(half.tensor) / run);
+        ggml_tensor* cache =
+            ggml_reshape_2d(ctx, half.tensor, run, ggml_nelements(half.tensor) / run);
         rows = ggml_reshape_2d(ctx, rows, run, ggml_nelements(rows) / run);
         ggml_build_forward_expand(graph, ggml_set_rows(ctx, cache, rows, where));
     };
@@ -143,9 +160,11 @@ ggml_tensor* KvCache::view(ggml_context* ctx, const Half& half, int n_rows) cons
     ggml_tensor* cache = half.tensor;
     switch (half.spread) {
         case Spread::run:
-            return ggml_view_3d(ctx, cache, head_dim_, n_rows, n_kv_heads_, cache->nb[1], cache->nb[2], 0);
+            return ggml_view_3d(ctx, cache, head_dim_, n_rows, n_kv_heads_, cache->nb[1],
+                                cache->nb[2], 0);
         case Spread::transposed:
-            return ggml_view_3d(ctx, cache, n_rows, head_dim_, n_kv_heads_, cache->nb[1], cache->nb[2], 0);
+            return ggml_view_3d(ctx, cache, n_rows, head_dim_, n_kv_heads_, cache->nb[1],
+                                cache->nb[2], 0);
         case Spread::tiled:
             return cache;
     }
@@ -166,8 +185,8 @@ std::size_t KvCache::saved_row_bytes() const {
            ggml_row_size(to_ggml(options_.type_v), n_embd_kv);
 }
 
-// Calls visit(place in the cache, n_bytes) for every contiguous piece of the first `n_rows` rows of a layer, in the order
-// in which they are saved.
+// Calls visit(place in the cache, n_bytes) for every contiguous piece of the first `n_rows` rows of
+// a layer, in the order in which they are saved.
 template <typename Visit>
 void KvCache::for_each_piece(int layer, int n_rows, Visit visit) const {
     for (const Half& half : {key_half(layer), value_half(layer)}) {
@@ -183,7 +202,8 @@ void KvCache::for_each_piece(int layer, int n_rows, Visit visit) const {
         for (std::int64_t head = 0; head < n_kv_heads_; ++head) {
             for (int row = 0; row < n_rows; ++row) {
                 for (std::int64_t channel = 0; channel < head_dim_; ++channel) {
-                    const std::int64_t index = run_index(half.spread, head * head_dim_ + channel, row);
+                    const std::int64_t index =
+                        run_index(half.spread, head * head_dim_ + channel, row);
                     visit(data + size * static_cast<std::size_t>(index), size);
                 }
             }
@@ -205,4 +225,4 @@ void KvCache::write_rows(int layer, int n_rows, const std::byte* in) {
     });
 }
 
-} // namespace knap
+}  // namespace knap

@@ -19,4 +19,4 @@ std::uint64_t fingerprint(const GgufFile& file) {
     return hash.value();
 }
 
-} // namespace knap
+}  // namespace knap

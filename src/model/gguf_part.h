@@ -13,8 +13,8 @@
 #include "ggml-cpp.h"
 #include "gguf.h"
 
-#include "model/gguf_file.h"
 #include "base/mapped_file.h"
+#include "model/gguf_file.h"
 
 namespace knap {
 

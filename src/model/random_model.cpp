@@ -7,9 +7,9 @@
 #include "gguf.h"
 
 #include "base/error.h"
+#include "base/partial_file.h"
 #include "base/text.h"
 #include "model/parallel_jobs.h"
-#include "base/partial_file.h"
 #include "model/random_tensors.h"
 #include "model/random_weights.h"
 #include "model/shapes.h"

@@ -6,9 +6,9 @@
 #include "ggml-backend.h"
 
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "device/backend.h"
 #include "model/gguf_file.h"
-#include "base/mapped_file.h"
 #include "model/repack.h"
 
 namespace knap {

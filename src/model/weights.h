@@ -1,5 +1,5 @@
-// A model's tensors where the device can use them. On the CPU they stay in the mapped file; with repacking the
-// matrices that ggml has a faster layout for are copied into it instead.
+// A model's tensors where the device can use them. On the CPU they stay in the mapped file; with
+// repacking the matrices that ggml has a faster layout for are copied into it instead.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "ggml-cpp.h"
+
 #include "knap/types.h"
+
 #include "model/config.h"
 
 namespace knap {
@@ -40,28 +42,31 @@ struct LayerWeights {
 };
 
 struct ModelTensors {
-    ggml_tensor* token_embd = nullptr;  // {n_embd, n_vocab}
-    ggml_tensor* output_norm = nullptr; // {n_embd}
-    ggml_tensor* output = nullptr;      // {n_embd, n_vocab}; shares token_embd's data when the head is tied
-    ggml_tensor* output_b = nullptr;    // {n_vocab}
-    ggml_tensor* rope_freqs = nullptr;  // {n_rot / 2} f32: frequency divisors of Llama 3.1 and later
+    ggml_tensor* token_embd = nullptr;   // {n_embd, n_vocab}
+    ggml_tensor* output_norm = nullptr;  // {n_embd}
+    ggml_tensor* output =
+        nullptr;  // {n_embd, n_vocab}; shares token_embd's data when the head is tied
+    ggml_tensor* output_b = nullptr;  // {n_vocab}
+    ggml_tensor* rope_freqs =
+        nullptr;  // {n_rot / 2} f32: frequency divisors of Llama 3.1 and later
     std::vector<LayerWeights> layers;
 };
 
 struct WeightStatistics {
-    std::int64_t total_bytes = 0;     // of all tensors, as stored in the file
-    std::int64_t per_token_bytes = 0; // read to decode one token: every matrix and norm, one embedding row
+    std::int64_t total_bytes = 0;  // of all tensors, as stored in the file
+    std::int64_t per_token_bytes =
+        0;  // read to decode one token: every matrix and norm, one embedding row
     std::int64_t repacked_bytes = 0;  // copied into repacked layouts
     std::int64_t n_parameters = 0;
-    std::vector<std::pair<std::string, int>> types; // tensor type -> count, most first
-    std::string repacked_types;       // "off", or the types that were repacked: "Q4_0,Q4_K"
+    std::vector<std::pair<std::string, int>> types;  // tensor type -> count, most first
+    std::string repacked_types;  // "off", or the types that were repacked: "Q4_0,Q4_K"
     bool has_tied_head = false;
 };
 
 class Weights {
   public:
-    // Checks every tensor that the architecture declares (presence, shape, type, extent) and places it.
-    // `file` must outlive the weights: mapped tensors point into it.
+    // Checks every tensor that the architecture declares (presence, shape, type, extent) and places
+    // it. `file` must outlive the weights: mapped tensors point into it.
     static std::unique_ptr<Weights> load(const GgufFile& file,
                                          const ModelConfig& config,
                                          const Backend& backend,
@@ -78,4 +83,4 @@ class Weights {
     std::unique_ptr<Impl> impl_;
 };
 
-} // namespace knap
+}  // namespace knap

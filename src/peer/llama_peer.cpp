@@ -62,7 +62,7 @@ class Batch {
     llama_batch batch_;
 };
 
-} // namespace
+}  // namespace
 
 struct LlamaPeer::Impl {
     llama_model_ptr model;
@@ -75,7 +75,8 @@ LlamaPeer::LlamaPeer(const std::filesystem::path& path, const PeerOptions& optio
     : impl_(std::make_unique<Impl>()) {
     impl_->model = load_model(path, options);
     impl_->context = make_context(impl_->model.get(), options);
-    impl_->n_vocab = static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(impl_->model.get())));
+    impl_->n_vocab =
+        static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(impl_->model.get())));
     if (options.pool != nullptr) {
         auto* pool = static_cast<ggml_threadpool_t>(options.pool->thread_pool());
         llama_attach_threadpool(impl_->context.get(), pool, pool);
@@ -89,7 +90,8 @@ std::vector<std::span<const float>> LlamaPeer::feed(std::span<const Token> token
     const Batch batch(tokens, impl_->n_rows, wanted);
     const std::int32_t status = llama_decode(impl_->context.get(), batch.get());
     if (status != 0) {
-        fail("libllama could not decode ", tokens.size(), " tokens after ", impl_->n_rows, ": status ", status);
+        fail("libllama could not decode ", tokens.size(), " tokens after ", impl_->n_rows,
+             ": status ", status);
     }
     impl_->n_rows += static_cast<int>(tokens.size());
     std::vector<std::span<const float>> rows;
@@ -106,6 +108,8 @@ void LlamaPeer::truncate(int n_rows) {
     impl_->n_rows = n_rows;
 }
 
-int LlamaPeer::n_rows() const { return impl_->n_rows; }
+int LlamaPeer::n_rows() const {
+    return impl_->n_rows;
+}
 
-} // namespace knap
+}  // namespace knap

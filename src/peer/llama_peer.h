@@ -1,4 +1,5 @@
-// libllama computing the same model: what our forward pass is held to in tests and compared with in benchmarks.
+// libllama computing the same model: what our forward pass is held to in tests and compared with in
+// benchmarks.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +19,8 @@ struct PeerOptions {
     int n_threads = 1;
     bool flash_attention = false;
     bool repack = false;
-    Backend* pool = nullptr; // lends its threads, so that both sides wait and wake alike; must outlive the peer
+    Backend* pool = nullptr;  // lends its threads, so that both sides wait and wake alike; must
+                              // outlive the peer
 };
 
 class LlamaPeer {
@@ -28,9 +30,10 @@ class LlamaPeer {
     LlamaPeer(LlamaPeer&&) noexcept;
 
     enum class Logits { last_row, every_row };
-    // Feeds `tokens` after what was fed before. The logits of the rows asked for, [n_vocab] each, until the next feed.
+    // Feeds `tokens` after what was fed before. The logits of the rows asked for, [n_vocab] each,
+    // until the next feed.
     std::vector<std::span<const float>> feed(std::span<const Token> tokens, Logits wanted);
-    void truncate(int n_rows); // forgets rows from `n_rows` on
+    void truncate(int n_rows);  // forgets rows from `n_rows` on
     int n_rows() const;
 
   private:
@@ -38,4 +41,4 @@ class LlamaPeer {
     std::unique_ptr<Impl> impl_;
 };
 
-} // namespace knap
+}  // namespace knap

@@ -32,4 +32,4 @@ void AnswerText::show(std::string_view text) {
     }
 }
 
-} // namespace knap
+}  // namespace knap

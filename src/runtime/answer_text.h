@@ -18,7 +18,7 @@ class AnswerText {
 
     // Takes a token's bytes; true when a stop string is now complete.
     bool push(std::string_view bytes);
-    void finish(); // shows what was held back
+    void finish();  // shows what was held back
     const std::string& text() const { return text_; }
 
   private:
@@ -31,4 +31,4 @@ class AnswerText {
     bool has_stopped_ = false;
 };
 
-} // namespace knap
+}  // namespace knap

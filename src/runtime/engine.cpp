@@ -19,7 +19,8 @@ RuntimeConfig checked(RuntimeConfig config) {
         fail("-t: expected at least 1 thread (0: all cores), found ", config.n_threads);
     }
     if (config.n_ctx < 0) {
-        fail("-c: expected a context of at least 1 token (0: the model's own), found ", config.n_ctx);
+        fail("-c: expected a context of at least 1 token (0: the model's own), found ",
+             config.n_ctx);
     }
     return config;
 }
@@ -32,27 +33,34 @@ GgufFile open_checked(const std::filesystem::path& path) {
 
 int choose_context(const RuntimeConfig& config, const ModelConfig& model) {
     if (config.n_ctx > model.n_ctx_train) {
-        fail("-c: expected at most the model's context of ", model.n_ctx_train, " tokens, found ", config.n_ctx);
+        fail("-c: expected at most the model's context of ", model.n_ctx_train, " tokens, found ",
+             config.n_ctx);
     }
     return config.n_ctx > 0 ? config.n_ctx : std::min(model.n_ctx_train, kDefaultMaxContext);
 }
 
 std::string describe(const RopeConfig& rope) {
     const std::string pairing = rope.pairing == RopePairing::halves ? "neox" : "norm";
-    return rope.scaling == "none" ? pairing : concat(pairing, ", ", rope.scaling, " x", 1.0f / rope.freq_scale);
+    return rope.scaling == "none"
+               ? pairing
+               : concat(pairing, ", ", rope.scaling, " x", 1.0f / rope.freq_scale);
 }
 
 std::int64_t cache_bytes_per_token(const ModelConfig& model, const RuntimeConfig& config) {
     const auto bits = [](CacheType type) {
-        return type == CacheType::f32 ? 32.0 : type == CacheType::f16 ? 16.0 : 8.5; // q8_0: 34 bytes for 32 values
+        return type == CacheType::f32   ? 32.0
+               : type == CacheType::f16 ? 16.0
+                                        : 8.5;  // q8_0: 34 bytes for 32 values
     };
     return static_cast<std::int64_t>((bits(config.cache_type_k) + bits(config.cache_type_v)) / 8 *
                                      model.n_embd_kv() * model.n_layers);
 }
 
-} // namespace
+}  // namespace
 
-std::string_view version() { return KNAP_VERSION; }
+std::string_view version() {
+    return KNAP_VERSION;
+}
 
 std::string_view to_string(StopReason reason) {
     switch (reason) {
@@ -81,8 +89,8 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
     config.n_ctx = choose_context(config, model);
     config.n_threads = backend.n_threads();
     if (tokenizer->n_vocab() != model.n_vocab) {
-        fail(config.model_path.string(), ": expected a vocabulary of ", model.n_vocab, " tokens, found ",
-             tokenizer->n_vocab());
+        fail(config.model_path.string(), ": expected a vocabulary of ", model.n_vocab,
+             " tokens, found ", tokenizer->n_vocab());
     }
 }
 
@@ -96,7 +104,9 @@ Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 
-const RuntimeConfig& Engine::config() const { return impl_->config; }
+const RuntimeConfig& Engine::config() const {
+    return impl_->config;
+}
 
 ModelInfo Engine::info() const {
     const ModelConfig& model = impl_->model;
@@ -120,7 +130,8 @@ ModelInfo Engine::info() const {
         .weight_bytes_per_token = weights.per_token_bytes,
         .cache_bytes_per_token = cache_bytes_per_token(model, impl_->config),
         .types = weights.types,
-        .chat_template = ChatTemplate::recognises(chat) ? ChatTemplate::choose({}, chat).name() : "",
+        .chat_template =
+            ChatTemplate::recognises(chat) ? ChatTemplate::choose({}, chat).name() : "",
         .rope = describe(model.rope),
     };
 }
@@ -129,14 +140,19 @@ std::vector<Token> Engine::tokenize(std::string_view text, bool add_bos, bool pa
     return impl_->tokenizer->encode(text, add_bos, parse_special);
 }
 
-std::string Engine::detokenize(std::span<const Token> tokens) const { return impl_->tokenizer->decode(tokens); }
+std::string Engine::detokenize(std::span<const Token> tokens) const {
+    return impl_->tokenizer->decode(tokens);
+}
 
 std::string Engine::apply_chat_template(std::span<const ChatMessage> messages,
                                         std::string_view name,
                                         bool open_answer) const {
-    return ChatTemplate::choose(name, impl_->tokenizer->chat_template()).render(messages, open_answer);
+    return ChatTemplate::choose(name, impl_->tokenizer->chat_template())
+        .render(messages, open_answer);
 }
 
-bool Engine::has_chat_template() const { return !impl_->tokenizer->chat_template().empty(); }
+bool Engine::has_chat_template() const {
+    return !impl_->tokenizer->chat_template().empty();
+}
 
-} // namespace knap
+}  // namespace knap

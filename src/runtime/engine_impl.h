@@ -5,8 +5,9 @@
 #include <memory>
 #include <optional>
 
-#include "device/backend.h"
 #include "knap/knap.h"
+
+#include "device/backend.h"
 #include "model/config.h"
 #include "model/gguf_file.h"
 #include "model/weights.h"
@@ -17,14 +18,14 @@ namespace knap {
 struct Engine::Impl {
     explicit Impl(RuntimeConfig runtime_config);
 
-    RuntimeConfig config; // n_ctx and n_threads filled in
+    RuntimeConfig config;  // n_ctx and n_threads filled in
     GgufFile file;
     ModelConfig model;
     Backend backend;
-    std::unique_ptr<Weights> weights; // points into `file`
+    std::unique_ptr<Weights> weights;  // points into `file`
     std::unique_ptr<Tokenizer> tokenizer;
     std::uint64_t fingerprint = 0;
     double load_ms = 0;
 };
 
-} // namespace knap
+}  // namespace knap

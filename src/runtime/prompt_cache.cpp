@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "kv/kv_cache.h"
 #include "base/mapped_file.h"
 #include "base/partial_file.h"
+#include "kv/kv_cache.h"
 
 namespace knap {
 namespace {
@@ -18,7 +18,7 @@ constexpr std::string_view kMagic = "knapkv01";
 struct Header {
     char magic[8];
     std::uint64_t model;
-    std::uint64_t types; // of keys and values
+    std::uint64_t types;  // of keys and values
     std::uint64_t n_layers;
     std::uint64_t row_bytes;
     std::uint64_t n_tokens;
@@ -31,7 +31,8 @@ struct Header {
 };
 
 std::uint64_t types_of(const KvCacheOptions& options) {
-    return static_cast<std::uint64_t>(options.type_k) | static_cast<std::uint64_t>(options.type_v) << 8;
+    return static_cast<std::uint64_t>(options.type_k) | static_cast<std::uint64_t>(options.type_v)
+                                                            << 8;
 }
 
 Header make_header(std::uint64_t model, int n_layers, std::size_t n_tokens, const KvCache& cache) {
@@ -48,7 +49,8 @@ Header make_header(std::uint64_t model, int n_layers, std::size_t n_tokens, cons
 // A file written front to back, with the checksum of all of it at the end.
 class ChecksummedWriter {
   public:
-    ChecksummedWriter(const std::filesystem::path& path, std::uint64_t n_bytes) : file_(path, n_bytes) {}
+    ChecksummedWriter(const std::filesystem::path& path, std::uint64_t n_bytes)
+        : file_(path, n_bytes) {}
 
     void write(std::span<const std::byte> bytes) {
         file_.write_at(offset_, bytes);
@@ -80,18 +82,24 @@ Header read_header(const std::filesystem::path& path, std::span<const std::byte>
     Fnv1a hash;
     hash.add(bytes.first(bytes.size() - sizeof checksum));
     if (hash.value() != checksum) {
-        fail(path.string(), ": expected a whole prompt cache, found a damaged or partial one (delete it to make it anew)");
+        fail(path.string(),
+             ": expected a whole prompt cache, found a damaged or partial one (delete it to make "
+             "it anew)");
     }
     return header;
 }
 
-void check_header(const std::filesystem::path& path, const Header& found, const Header& expected, int n_ctx,
+void check_header(const std::filesystem::path& path,
+                  const Header& found,
+                  const Header& expected,
+                  int n_ctx,
                   std::size_t n_bytes) {
     if (found.model != expected.model || found.n_layers != expected.n_layers) {
         fail(path.string(), ": expected a prompt cache of this model, found one of another model");
     }
     if (found.types != expected.types || found.row_bytes != expected.row_bytes) {
-        fail(path.string(), ": expected a prompt cache with these -ctk and -ctv, found one with others");
+        fail(path.string(),
+             ": expected a prompt cache with these -ctk and -ctv, found one with others");
     }
     if (found.n_tokens > static_cast<std::uint64_t>(n_ctx)) {
         fail(path.string(), ": expected at most ", n_ctx, " tokens (-c), found ", found.n_tokens);
@@ -101,7 +109,7 @@ void check_header(const std::filesystem::path& path, const Header& found, const 
     }
 }
 
-} // namespace
+}  // namespace
 
 void write_prompt_cache(const std::filesystem::path& path,
                         std::uint64_t model_fingerprint,
@@ -127,7 +135,8 @@ std::vector<Token> read_prompt_cache(const std::filesystem::path& path,
                                      KvCache& cache) {
     const MappedFile file(path);
     const Header header = read_header(path, file.bytes());
-    check_header(path, header, make_header(model_fingerprint, n_layers, 0, cache), n_ctx, file.bytes().size());
+    check_header(path, header, make_header(model_fingerprint, n_layers, 0, cache), n_ctx,
+                 file.bytes().size());
 
     std::vector<Token> tokens(header.n_tokens);
     const std::byte* next = file.bytes().data() + sizeof(Header);
@@ -142,4 +151,4 @@ std::vector<Token> read_prompt_cache(const std::filesystem::path& path,
     return tokens;
 }
 
-} // namespace knap
+}  // namespace knap

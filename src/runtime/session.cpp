@@ -1,8 +1,8 @@
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <limits>
 #include <utility>
+
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -20,7 +20,7 @@ namespace {
 
 // Rows above the context for what a round drafts, so that a nearly full context still speculates.
 constexpr int kScratchRows = 256;
-constexpr int kRowStep = 256; // a whole number of context buckets
+constexpr int kRowStep = 256;  // a whole number of context buckets
 
 KvCacheOptions cache_options(const ModelConfig& model, const RuntimeConfig& config) {
     return {
@@ -61,7 +61,7 @@ SamplingOptions effective_sampling(const GenerateOptions& options, const Tokeniz
     return sampling;
 }
 
-} // namespace
+}  // namespace
 
 struct Session::Impl {
     explicit Impl(Engine::Impl& engine_)
@@ -71,13 +71,15 @@ struct Session::Impl {
 
     void check_prompt(std::span<const Token> prompt) const;
     int keep_common_beginning(std::span<const Token> prompt);
-    Result generate(std::span<const Token> prompt, const GenerateOptions& options, const Observer& observer);
+    Result generate(std::span<const Token> prompt,
+                    const GenerateOptions& options,
+                    const Observer& observer);
 
     Engine::Impl& engine;
     KvCache cache;
     Forward forward;
-    std::vector<Token> history; // rows [0, cache.committed()) are those of its first tokens
-    std::size_t n_prompt = 0;   // of the latest request: what a prompt cache saves
+    std::vector<Token> history;  // rows [0, cache.committed()) are those of its first tokens
+    std::size_t n_prompt = 0;    // of the latest request: what a prompt cache saves
 };
 
 namespace {
@@ -89,7 +91,9 @@ class Generation {
         : session_(session),
           options_(options),
           tokenizer_(*session.engine.tokenizer),
-          sampler_(effective_sampling(options, tokenizer_), session.engine.model.n_vocab, session.engine.config.n_ctx),
+          sampler_(effective_sampling(options, tokenizer_),
+                   session.engine.model.n_vocab,
+                   session.engine.config.n_ctx),
           answer_(options.stop, observer.on_text),
           observer_(observer) {}
 
@@ -118,11 +122,12 @@ class Generation {
 Generation::Logits Generation::prefill(int n_reused) {
     const Stopwatch watch;
     const int n_prompt = static_cast<int>(session_.history.size());
-    const Logits logits = advance(session_.forward, session_.cache, session_.history, [&](int n_rows) {
-        if (observer_.on_prefill) {
-            observer_.on_prefill(n_rows, n_prompt);
-        }
-    });
+    const Logits logits =
+        advance(session_.forward, session_.cache, session_.history, [&](int n_rows) {
+            if (observer_.on_prefill) {
+                observer_.on_prefill(n_rows, n_prompt);
+            }
+        });
     result_.n_prompt = n_prompt;
     result_.n_prompt_reused = n_reused;
     result_.timings.prefill_ms = watch.elapsed_ms();
@@ -149,14 +154,16 @@ std::optional<StopReason> Generation::take_token(std::span<const float> logits) 
     if (answer_.push(tokenizer_.piece(token))) {
         return StopReason::stop;
     }
-    return options_.n_predict >= 0 && n_generated() >= options_.n_predict ? std::optional(StopReason::length)
-                                                                          : std::nullopt;
+    return options_.n_predict >= 0 && n_generated() >= options_.n_predict
+               ? std::optional(StopReason::length)
+               : std::nullopt;
 }
 
 void Generation::decode(Logits logits) {
     const Stopwatch watch;
     const double compute_before = session_.forward.statistics().compute_ms;
-    const auto weight_bytes = static_cast<double>(session_.engine.weights->statistics().per_token_bytes);
+    const auto weight_bytes =
+        static_cast<double>(session_.engine.weights->statistics().per_token_bytes);
     const auto row_bytes = static_cast<double>(session_.cache.bytes_per_row());
     std::int64_t n_passes = 0;
     std::int64_t reservations_when_warm = session_.forward.statistics().reservations;
@@ -184,7 +191,8 @@ void Generation::decode(Logits logits) {
         timings.tokens_per_second = 1000.0 * static_cast<double>(n_passes) / timings.decode_ms;
         timings.bandwidth_gb_per_second = bytes_read / timings.decode_ms * 1e-6;
     }
-    result_.allocations_after_warmup = session_.forward.statistics().reservations - reservations_when_warm;
+    result_.allocations_after_warmup =
+        session_.forward.statistics().reservations - reservations_when_warm;
 }
 
 void Generation::report_memory() {
@@ -216,28 +224,31 @@ Result Generation::run(int n_reused) {
     return std::move(result_);
 }
 
-} // namespace
+}  // namespace
 
 void Session::Impl::check_prompt(std::span<const Token> prompt) const {
     if (prompt.empty()) {
         fail("prompt: expected at least one token, found none");
     }
     if (prompt.size() > static_cast<std::size_t>(engine.config.n_ctx)) {
-        fail("prompt: expected at most ", engine.config.n_ctx, " tokens (the context, -c), found ", prompt.size());
+        fail("prompt: expected at most ", engine.config.n_ctx, " tokens (the context, -c), found ",
+             prompt.size());
     }
-    const auto bad = std::find_if(prompt.begin(), prompt.end(),
-                                  [&](Token token) { return token < 0 || token >= engine.model.n_vocab; });
+    const auto bad = std::find_if(prompt.begin(), prompt.end(), [&](Token token) {
+        return token < 0 || token >= engine.model.n_vocab;
+    });
     if (bad != prompt.end()) {
-        fail("prompt: expected token ids below ", engine.model.n_vocab, ", found ", *bad, " at position ",
-             bad - prompt.begin());
+        fail("prompt: expected token ids below ", engine.model.n_vocab, ", found ", *bad,
+             " at position ", bad - prompt.begin());
     }
 }
 
-// Keeps the rows that `prompt` shares with the history, all but those of its last token: that one is computed again,
-// because its logits are wanted.
+// Keeps the rows that `prompt` shares with the history, all but those of its last token: that one
+// is computed again, because its logits are wanted.
 int Session::Impl::keep_common_beginning(std::span<const Token> prompt) {
     const auto cached = std::span(history).first(static_cast<std::size_t>(cache.committed()));
-    const auto common = std::mismatch(cached.begin(), cached.end(), prompt.begin(), prompt.end() - 1).first;
+    const auto common =
+        std::mismatch(cached.begin(), cached.end(), prompt.begin(), prompt.end() - 1).first;
     const int n_common = static_cast<int>(common - cached.begin());
     cache.truncate(n_common);
     history.assign(prompt.begin(), prompt.end());
@@ -245,10 +256,12 @@ int Session::Impl::keep_common_beginning(std::span<const Token> prompt) {
     return n_common;
 }
 
-Result Session::Impl::generate(std::span<const Token> prompt, const GenerateOptions& options,
+Result Session::Impl::generate(std::span<const Token> prompt,
+                               const GenerateOptions& options,
                                const Observer& observer) {
     check_prompt(prompt);
-    Generation generation(*this, options, observer); // checks the options, before the history changes
+    Generation generation(*this, options,
+                          observer);  // checks the options, before the history changes
     history.reserve(static_cast<std::size_t>(engine.config.n_ctx));
     return generation.run(keep_common_beginning(prompt));
 }
@@ -258,11 +271,15 @@ Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
-Result Session::generate(std::span<const Token> prompt, const GenerateOptions& options, const Observer& observer) {
+Result Session::generate(std::span<const Token> prompt,
+                         const GenerateOptions& options,
+                         const Observer& observer) {
     return impl_->generate(prompt, options, observer);
 }
 
-std::span<const Token> Session::history() const { return impl_->history; }
+std::span<const Token> Session::history() const {
+    return impl_->history;
+}
 
 void Session::reset() {
     impl_->cache.truncate(0);
@@ -271,15 +288,17 @@ void Session::reset() {
 }
 
 void Session::save_prompt_cache(const std::filesystem::path& path) const {
-    const std::size_t n_rows = std::min(impl_->n_prompt, static_cast<std::size_t>(impl_->cache.committed()));
+    const std::size_t n_rows =
+        std::min(impl_->n_prompt, static_cast<std::size_t>(impl_->cache.committed()));
     write_prompt_cache(path, impl_->engine.fingerprint, impl_->engine.model.n_layers,
                        std::span(impl_->history).first(n_rows), impl_->cache);
 }
 
 void Session::load_prompt_cache(const std::filesystem::path& path) {
-    impl_->history = read_prompt_cache(path, impl_->engine.fingerprint, impl_->engine.model.n_layers,
-                                       impl_->engine.config.n_ctx, impl_->cache);
+    impl_->history =
+        read_prompt_cache(path, impl_->engine.fingerprint, impl_->engine.model.n_layers,
+                          impl_->engine.config.n_ctx, impl_->cache);
     impl_->n_prompt = impl_->history.size();
 }
 
-} // namespace knap
+}  // namespace knap

@@ -7,11 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "support/process.h"
-#include "support/tiny_model.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include "support/process.h"
+#include "support/tiny_model.h"
 
 namespace knap {
 

@@ -1,6 +1,7 @@
 // Ctrl-C and SIGTERM.
-#include "cli/command.h"
 #include <signal.h>
+
+#include "cli/command.h"
 
 namespace knap {
 namespace {

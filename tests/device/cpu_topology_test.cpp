@@ -1,9 +1,9 @@
 #include "device/cpu_topology.h"
 
+#include <fstream>
+
 #include <gtest/gtest.h>
 #include <stdlib.h>
-
-#include <fstream>
 
 namespace knap {
 namespace {
@@ -63,7 +63,9 @@ TEST_F(CpuTopology, NoQuotaIsNoLimit) {
     EXPECT_EQ(cgroup_cpu_limit(root_ / "missing", root_ / "mount"), 0);
 }
 
-TEST(DefaultThreadCount, IsAtLeastOne) { EXPECT_GE(default_thread_count(), 1); }
+TEST(DefaultThreadCount, IsAtLeastOne) {
+    EXPECT_GE(default_thread_count(), 1);
+}
 
-} // namespace
-} // namespace knap
+}  // namespace
+}  // namespace knap

@@ -1,5 +1,6 @@
-// Steady decoding asks the system for no memory: every call of malloc and its kin is counted. ggml makes two small ones
-// whenever it computes, even an empty graph; a step must make no more. A program of its own, because it replaces malloc.
+// Steady decoding asks the system for no memory: every call of malloc and its kin is counted. ggml
+// makes two small ones whenever it computes, even an empty graph; a step must make no more. A
+// program of its own, because it replaces malloc.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -72,7 +73,7 @@ long count_for_steps(test::LoadedModel& model) {
                          .logit_rows = std::span(&last_row, 1)});
     };
     rig.feed(std::span(tokens).first(kPrompt));
-    step(kPrompt); // builds the graph of the bucket that holds rows 64 to 127
+    step(kPrompt);  // builds the graph of the bucket that holds rows 64 to 127
     const long before = n_allocations;
     for (int row = kPrompt + 1; row < kPrompt + 1 + kSteps; ++row) {
         step(row);
@@ -80,7 +81,7 @@ long count_for_steps(test::LoadedModel& model) {
     return n_allocations - before;
 }
 
-} // namespace
+}  // namespace
 
 int main() {
     test::LoadedModel model(tiny_model("tiny-llama", "Q8_0"));

@@ -1,8 +1,8 @@
 #include "graph/attention_layout.h"
 
-#include <gtest/gtest.h>
-
 #include <numeric>
+
+#include <gtest/gtest.h>
 
 namespace knap {
 namespace {
@@ -54,7 +54,8 @@ TEST(Mask, CausalEqualsTheNaiveOne) {
         build_mask(AttentionLayout::causal, first_row, block, mask);
         for (int row = 0; row < block.n_rows; ++row) {
             for (int column = 0; column < block.n_kv; ++column) {
-                const std::uint16_t expected = column <= first_row + block.first + row ? 0 : kHidden;
+                const std::uint16_t expected =
+                    column <= first_row + block.first + row ? 0 : kHidden;
                 ASSERT_EQ(mask[static_cast<std::size_t>(row * block.n_kv + column)], expected)
                     << "row " << row << ", column " << column;
             }
@@ -62,5 +63,5 @@ TEST(Mask, CausalEqualsTheNaiveOne) {
     }
 }
 
-} // namespace
-} // namespace knap
+}  // namespace
+}  // namespace knap

@@ -1,11 +1,11 @@
 // What a pass promises besides its numbers: plans, captures, resuming, reuse, rollback, cancelling.
 #include "graph/forward.h"
 
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <cmath>
 #include <numeric>
+
+#include <gtest/gtest.h>
 
 #include "support/loaded_model.h"
 #include "support/logits.h"
@@ -16,9 +16,13 @@ namespace {
 
 class ForwardPass : public ::testing::Test {
   protected:
-    ForwardPass() : model_(tiny_model("tiny-llama", "Q8_0")), rig_(model_, {.capacity = 512, .n_ubatch = 256}) {}
+    ForwardPass()
+        : model_(tiny_model("tiny-llama", "Q8_0")),
+          rig_(model_, {.capacity = 512, .n_ubatch = 256}) {}
 
-    std::vector<Token> tokens(int n, unsigned seed = 3) const { return random_tokens(n, model_.config.n_vocab, seed); }
+    std::vector<Token> tokens(int n, unsigned seed = 3) const {
+        return random_tokens(n, model_.config.n_vocab, seed);
+    }
     int n_embd() const { return model_.config.n_embd; }
     int n_layers() const { return model_.config.n_layers; }
 
@@ -26,14 +30,17 @@ class ForwardPass : public ::testing::Test {
     ForwardRig rig_;
 };
 
-std::vector<float> copy(std::span<const float> values) { return {values.begin(), values.end()}; }
+std::vector<float> copy(std::span<const float> values) {
+    return {values.begin(), values.end()};
+}
 
 TEST_F(ForwardPass, FullPlanEqualsNoPlan) {
     const auto input = tokens(5);
     const std::vector<int> rows{4};
     const auto plain = copy(rig_.forward.run({.tokens = input, .logit_rows = rows}).logits);
     const ModulePlan full(n_layers());
-    EXPECT_EQ(copy(rig_.forward.run({.tokens = input, .plan = &full, .logit_rows = rows}).logits), plain);
+    EXPECT_EQ(copy(rig_.forward.run({.tokens = input, .plan = &full, .logit_rows = rows}).logits),
+              plain);
 }
 
 TEST_F(ForwardPass, SkippedModuleLeavesTheStreamAlone) {
@@ -42,7 +49,8 @@ TEST_F(ForwardPass, SkippedModuleLeavesTheStreamAlone) {
     plan.set(1, Module::attention, Level::skip);
     plan.set(2, Module::mlp, Level::skip);
     const std::vector<int> captures{0, 2, 3, 4, 5, 6, 8};
-    const ForwardResult result = rig_.forward.run({.tokens = input, .plan = &plan, .captures = captures});
+    const ForwardResult result =
+        rig_.forward.run({.tokens = input, .plan = &plan, .captures = captures});
     ASSERT_EQ(result.captures.size(), captures.size());
     EXPECT_EQ(copy(result.captures[1]), copy(result.captures[2])) << "layer 1 attention is skipped";
     EXPECT_NE(copy(result.captures[2]), copy(result.captures[3])) << "layer 1 mlp runs";
@@ -57,7 +65,8 @@ TEST_F(ForwardPass, CapturesDoNotChangeLogits) {
     const auto plain = copy(rig_.forward.run({.tokens = input, .logit_rows = rows}).logits);
     std::vector<int> captures(static_cast<std::size_t>(2 * n_layers() + 1));
     std::iota(captures.begin(), captures.end(), 0);
-    const ForwardResult result = rig_.forward.run({.tokens = input, .captures = captures, .logit_rows = rows});
+    const ForwardResult result =
+        rig_.forward.run({.tokens = input, .captures = captures, .logit_rows = rows});
     EXPECT_EQ(copy(result.logits), plain);
     EXPECT_EQ(result.captures.size(), captures.size());
 }
@@ -67,9 +76,10 @@ TEST_F(ForwardPass, ResumingFromCapturedRowsEqualsOnePass) {
     const std::vector<int> rows{2, 8};
     const auto whole = copy(rig_.forward.run({.tokens = input, .logit_rows = rows}).logits);
     const std::vector<int> captures{2 * 2};
-    const auto hidden =
-        copy(rig_.forward.run({.tokens = input, .exit_layer = 2, .captures = captures}).captures[0]);
-    const ForwardResult resumed = rig_.forward.run({.hidden = hidden, .entry_layer = 2, .logit_rows = rows});
+    const auto hidden = copy(
+        rig_.forward.run({.tokens = input, .exit_layer = 2, .captures = captures}).captures[0]);
+    const ForwardResult resumed =
+        rig_.forward.run({.hidden = hidden, .entry_layer = 2, .logit_rows = rows});
     EXPECT_EQ(copy(resumed.logits), whole);
 }
 
@@ -91,11 +101,14 @@ TEST_F(ForwardPass, PositionsShiftTheRotationAlone) {
     const std::vector<int> rows{3};
     const auto plain = copy(rig_.forward.run({.tokens = input, .logit_rows = rows}).logits);
     const std::vector<std::int32_t> shifted{100, 101, 102, 103};
-    const auto moved = copy(rig_.forward.run({.tokens = input, .positions = shifted, .logit_rows = rows}).logits);
+    const auto moved =
+        copy(rig_.forward.run({.tokens = input, .positions = shifted, .logit_rows = rows}).logits);
     EXPECT_NE(moved, plain);
-    EXPECT_LT(max_abs_difference(moved, plain), 0.25f) << "attention depends on distances alone, up to rounding";
+    EXPECT_LT(max_abs_difference(moved, plain), 0.25f)
+        << "attention depends on distances alone, up to rounding";
     const std::vector<std::int32_t> spread{0, 50, 90, 200};
-    const auto other = copy(rig_.forward.run({.tokens = input, .positions = spread, .logit_rows = rows}).logits);
+    const auto other =
+        copy(rig_.forward.run({.tokens = input, .positions = spread, .logit_rows = rows}).logits);
     EXPECT_GT(max_abs_difference(other, plain), 0.25f);
 }
 
@@ -106,7 +119,7 @@ TEST_F(ForwardPass, AfterTruncateGoingOnEqualsNeverHavingBeenThere) {
     const auto expected = rig_.feed(ending);
     const auto expected_cache = rig_.cache_bytes();
     rig_.cache.truncate(30);
-    rig_.feed(tokens(100, 9)); // somewhere else, beyond the bucket
+    rig_.feed(tokens(100, 9));  // somewhere else, beyond the bucket
     rig_.cache.truncate(30);
     EXPECT_EQ(rig_.feed(ending), expected);
     EXPECT_EQ(rig_.cache_bytes(), expected_cache);
@@ -117,7 +130,7 @@ TEST_F(ForwardPass, SteadyDecodingBuildsNoGraphAndReservesNothing) {
     const auto input = tokens(50, 4);
     rig_.feed(input, std::vector<int>(2, 1));
     const ForwardStatistics before = rig_.forward.statistics();
-    rig_.feed(std::span(input).subspan(2), std::vector<int>(40, 1)); // rows 72 to 111: one bucket
+    rig_.feed(std::span(input).subspan(2), std::vector<int>(40, 1));  // rows 72 to 111: one bucket
     const ForwardStatistics after = rig_.forward.statistics();
     EXPECT_EQ(after.graphs.built, before.graphs.built);
     EXPECT_EQ(after.graphs.reused, before.graphs.reused + 40);
@@ -128,7 +141,7 @@ TEST_F(ForwardPass, SteadyDecodingBuildsNoGraphAndReservesNothing) {
 TEST_F(ForwardPass, GraphsAreBoundedInNumberAndRebuiltWhenNeeded) {
     const auto input = tokens(200);
     const auto first = rig_.feed(std::span(input).first(3));
-    for (int n = 1; n <= 60; ++n) { // more shapes than are kept
+    for (int n = 1; n <= 60; ++n) {  // more shapes than are kept
         rig_.cache.truncate(0);
         rig_.feed(std::span(input).first(static_cast<std::size_t>(n)));
     }
@@ -139,7 +152,7 @@ TEST_F(ForwardPass, GraphsAreBoundedInNumberAndRebuiltWhenNeeded) {
 
 TEST_F(ForwardPass, MoreLogitRowsThanReservedStillComeOutRight) {
     const auto input = tokens(200);
-    const auto rows = rig_.feed(input); // 200 rows of logits: more than was reserved for
+    const auto rows = rig_.feed(input);  // 200 rows of logits: more than was reserved for
     rig_.cache.truncate(0);
     const auto singles = rig_.feed(input, std::vector<int>(200, 1));
     EXPECT_EQ(rows, singles);
@@ -178,13 +191,15 @@ TEST(ForwardCaches, EveryCacheTypeAndPathAgreesWithinTheBound) {
         {{.type_k = CacheType::q8_0}, 0.5f},
         {{.path = AttentionPath::flash}, 0.25f},
         {{.type_k = CacheType::f32, .type_v = CacheType::f32, .path = AttentionPath::flash}, 0.25f},
-        {{.type_k = CacheType::q8_0, .type_v = CacheType::q8_0, .path = AttentionPath::flash}, 0.5f},
+        {{.type_k = CacheType::q8_0, .type_v = CacheType::q8_0, .path = AttentionPath::flash},
+         0.5f},
     };
     for (std::size_t i = 0; i < cases.size(); ++i) {
         ForwardRig rig(model, cases[i].first);
-        EXPECT_LT(max_abs_difference(rig.feed(input).back(), expected), cases[i].second) << "case " << i;
+        EXPECT_LT(max_abs_difference(rig.feed(input).back(), expected), cases[i].second)
+            << "case " << i;
     }
 }
 
-} // namespace
-} // namespace knap::test
+}  // namespace
+}  // namespace knap::test

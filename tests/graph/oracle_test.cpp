@@ -1,9 +1,10 @@
-// Our logits against libllama's, over a prompt and 32 decoded tokens, for random models of every architecture.
-#include <gtest/gtest.h>
-
+// Our logits against libllama's, over a prompt and 32 decoded tokens, for random models of every
+// architecture.
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "peer/llama_peer.h"
 #include "support/loaded_model.h"
@@ -22,7 +23,9 @@ struct OracleCase {
     const char* type;
 };
 
-void PrintTo(const OracleCase& c, std::ostream* out) { *out << c.shape << '/' << c.type; }
+void PrintTo(const OracleCase& c, std::ostream* out) {
+    *out << c.shape << '/' << c.type;
+}
 
 class Oracle : public ::testing::TestWithParam<OracleCase> {
   protected:
@@ -32,7 +35,8 @@ class Oracle : public ::testing::TestWithParam<OracleCase> {
           model_(path_),
           prompt_(random_tokens(kPrompt, model_.config.n_vocab, 7)) {}
 
-    // Logits of the prompt's rows and of 32 tokens decoded after it one at a time, each libllama's own choice.
+    // Logits of the prompt's rows and of 32 tokens decoded after it one at a time, each libllama's
+    // own choice.
     void run_oracle() {
         feed_oracle(prompt_);
         for (int i = 0; i < kDecoded; ++i) {
@@ -76,13 +80,20 @@ TEST_P(Oracle, ReferenceIsBitIdenticalToLibllama) {
     }
 }
 
-// How far logits (spread about 1) may be from libllama's. The folded attention sums in another order; with quantised
-// weights, activations are rounded to 8 bits, and a last-place difference becomes a step of that size.
-float bound(std::string_view type) { return type == "F32" || type == "F16" || type == "BF16" ? 0.05f : 0.25f; }
+// How far logits (spread about 1) may be from libllama's. The folded attention sums in another
+// order; with quantised weights, activations are rounded to 8 bits, and a last-place difference
+// becomes a step of that size.
+float bound(std::string_view type) {
+    return type == "F32" || type == "F16" || type == "BF16" ? 0.05f : 0.25f;
+}
 
-TEST_P(Oracle, KernelPathStaysWithinTheBound) { expect_close(AttentionPath::kernel); }
+TEST_P(Oracle, KernelPathStaysWithinTheBound) {
+    expect_close(AttentionPath::kernel);
+}
 
-TEST_P(Oracle, FoldedPathStaysWithinTheBound) { expect_close(AttentionPath::folded); }
+TEST_P(Oracle, FoldedPathStaysWithinTheBound) {
+    expect_close(AttentionPath::folded);
+}
 
 void Oracle::expect_close(AttentionPath path) {
     run_oracle();
@@ -92,7 +103,8 @@ void Oracle::expect_close(AttentionPath path) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
         EXPECT_LT(max_abs_difference(rows[i], expected_[i]), bound(GetParam().type)) << "row " << i;
         if (argmax(rows[i]) != argmax(expected_[i])) {
-            EXPECT_LT(top_two_gap(expected_[i]), 2 * bound(GetParam().type)) << "row " << i << ": not a near-tie";
+            EXPECT_LT(top_two_gap(expected_[i]), 2 * bound(GetParam().type))
+                << "row " << i << ": not a near-tie";
         }
     }
 }
@@ -131,12 +143,13 @@ INSTANTIATE_TEST_SUITE_P(Architectures,
                                            OracleCase{"small-llama", "Q6_K"},
                                            OracleCase{"small-qwen3", "Q4_K"}),
                          [](const auto& test) {
-                             std::string name = std::string(test.param.shape) + "_" + test.param.type;
+                             std::string name =
+                                 std::string(test.param.shape) + "_" + test.param.type;
                              for (char& c : name) {
                                  c = c == '-' ? '_' : c;
                              }
                              return name;
                          });
 
-} // namespace
-} // namespace knap::test
+}  // namespace
+}  // namespace knap::test

@@ -1,9 +1,9 @@
 // The default model against libllama: logits, and greedy text on ten prompts.
-#include <gtest/gtest.h>
-
 #include <cstdio>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "knap/knap.h"
 
@@ -17,15 +17,20 @@ namespace knap::test {
 namespace {
 
 constexpr int kThreads = 2;
-// Our attention sums in another order than libllama's, and activations are rounded to 8 bits: logits (spread about 4)
-// move by this much at most. Where libllama's own two best are closer than that, either may win.
-constexpr float kLogitBound = 1.0f;
-constexpr float kNearTie = 0.5f;
+// Our attention sums in another order than libllama's, and activations are rounded to 8 bits, so
+// single logits (spread about 4) move. libllama's own two attention paths differ in the same way;
+// ours may be this much farther away than they are from each other. Where libllama's two best are
+// closer than kNearTie, either may win.
+constexpr float kLogitFactor = 1.5f;
+constexpr float kNearTie = 0.3f;
 
 const char* const kText =
-    "A flint knapper does not carve the tool. He finds it: every blow takes away a flake that the tool did not need, "
-    "and the skill lies in knowing, before the hammer falls, how far the crack will run. Too timid and the edge stays "
-    "dull; too bold and the core breaks in two. The apprentices of the valley learned by counting. ";
+    "A flint knapper does not carve the tool. He finds it: every blow takes away a flake that the "
+    "tool did not need, "
+    "and the skill lies in knowing, before the hammer falls, how far the crack will run. Too timid "
+    "and the edge stays "
+    "dull; too bold and the core breaks in two. The apprentices of the valley learned by "
+    "counting. ";
 
 TEST(DefaultModel, ReferenceIsBitIdenticalAndTheShippedPathIsClose) {
     const auto path = default_model();
@@ -33,26 +38,34 @@ TEST(DefaultModel, ReferenceIsBitIdenticalAndTheShippedPathIsClose) {
     auto tokens = engine.tokenize(kText);
     LoadedModel model(path, Repack::off, kThreads);
     LlamaPeer oracle(path, {.n_threads = kThreads, .pool = &model.backend});
+    LlamaPeer flash(path, {.n_threads = kThreads, .flash_attention = true, .pool = &model.backend});
     ReferenceForward reference(model, 1024);
     ForwardRig rig(model);
 
     float worst = 0;
+    float worst_of_peers = 0;
     std::vector<Token> next = tokens;
-    for (int step = 0; step < 33; ++step) { // the prompt, then 32 tokens one at a time
+    for (int step = 0; step < 33; ++step) {  // the prompt, then 32 tokens one at a time
         const auto expected = oracle.feed(next, LlamaPeer::Logits::every_row);
+        const auto other = flash.feed(next, LlamaPeer::Logits::every_row);
         const auto plain = reference.feed(next);
         const auto shipped = rig.feed(next);
         for (std::size_t i = 0; i < expected.size(); ++i) {
-            ASSERT_TRUE(std::equal(expected[i].begin(), expected[i].end(), plain[i].begin())) << "step " << step;
+            ASSERT_TRUE(std::equal(expected[i].begin(), expected[i].end(), plain[i].begin()))
+                << "step " << step;
             worst = std::max(worst, max_abs_difference(shipped[i], expected[i]));
+            worst_of_peers = std::max(worst_of_peers, max_abs_difference(other[i], expected[i]));
             if (argmax(shipped[i]) != argmax(expected[i])) {
                 EXPECT_LT(top_two_gap(expected[i]), kNearTie) << "step " << step << ", row " << i;
             }
         }
         next = {argmax(expected.back())};
     }
-    std::printf("largest difference from libllama's logits: %.3f\n", static_cast<double>(worst));
-    EXPECT_LT(worst, kLogitBound);
+    std::printf(
+        "largest difference from libllama's logits: %.3f; of its flash attention on and off: "
+        "%.3f\n",
+        static_cast<double>(worst), static_cast<double>(worst_of_peers));
+    EXPECT_LT(worst, kLogitFactor * worst_of_peers);
 }
 
 TEST(DefaultModel, GreedyTextEqualsLibllamaUpToNearTies) {
@@ -91,11 +104,12 @@ TEST(DefaultModel, GreedyTextEqualsLibllamaUpToNearTies) {
             continue;
         }
         const float gap = top_two_gap(logits);
-        std::printf("\"%.40s\": differs at token %zu, a near-tie of %.3f\n", prompt.c_str(), i, static_cast<double>(gap));
+        std::printf("\"%.40s\": differs at token %zu, a near-tie of %.3f\n", prompt.c_str(), i,
+                    static_cast<double>(gap));
         EXPECT_LT(gap, kNearTie) << prompt;
     }
     std::printf("%d of %zu texts are equal to the end\n", n_equal, prompts.size());
 }
 
-} // namespace
-} // namespace knap::test
+}  // namespace
+}  // namespace knap::test

@@ -1,13 +1,13 @@
-// A row's result does not depend on the rows that run with it: one row at a time, many rows at once and any split of
-// a prompt give the same cache and the same logits.
-#include <gtest/gtest.h>
-
+// A row's result does not depend on the rows that run with it: one row at a time, many rows at once
+// and any split of a prompt give the same cache and the same logits.
 #include <algorithm>
 #include <optional>
 #include <ostream>
 #include <random>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "base/text.h"
 #include "support/loaded_model.h"
@@ -17,29 +17,34 @@
 namespace knap::test {
 namespace {
 
-constexpr int kTokens = 300; // several buckets, more than two attention blocks
+constexpr int kTokens = 300;  // several buckets, more than two attention blocks
 
 struct InvarianceCase {
     const char* shape;
     const char* type;
     Repack repack = Repack::off;
     CacheType cache = CacheType::f16;
-    std::optional<AttentionPath> path{}; // none: what the engine chooses
+    std::optional<AttentionPath> path{};  // none: what the engine chooses
 };
 
 void PrintTo(const InvarianceCase& c, std::ostream* out) {
     *out << c.shape << '/' << c.type << (c.repack == Repack::off ? "" : "/repacked")
-         << (c.cache == CacheType::f32 ? "/f32 cache" : c.cache == CacheType::q8_0 ? "/q8_0 keys" : "")
+         << (c.cache == CacheType::f32    ? "/f32 cache"
+             : c.cache == CacheType::q8_0 ? "/q8_0 keys"
+                                          : "")
          << (c.path ? concat("/", to_string(*c.path)) : "");
 }
 
-std::vector<int> single_rows() { return std::vector<int>(kTokens, 1); }
+std::vector<int> single_rows() {
+    return std::vector<int>(kTokens, 1);
+}
 
 std::vector<int> random_split(unsigned seed, int max_rows) {
     std::mt19937 engine(seed);
     std::vector<int> passes;
     for (int left = kTokens; left > 0; left -= passes.back()) {
-        passes.push_back(std::min(left, 1 + static_cast<int>(engine() % static_cast<unsigned>(max_rows))));
+        passes.push_back(
+            std::min(left, 1 + static_cast<int>(engine() % static_cast<unsigned>(max_rows))));
     }
     return passes;
 }
@@ -54,8 +59,12 @@ class RowInvariance : public ::testing::TestWithParam<InvarianceCase> {
     RowInvariance() : model_(tiny_model(GetParam().shape, GetParam().type), GetParam().repack) {}
 
     Outcome run(const std::vector<int>& passes) {
-        const CacheType values = GetParam().cache == CacheType::q8_0 ? CacheType::f16 : GetParam().cache;
-        ForwardRig rig(model_, {.capacity = 512, .type_k = GetParam().cache, .type_v = values, .path = GetParam().path});
+        const CacheType values =
+            GetParam().cache == CacheType::q8_0 ? CacheType::f16 : GetParam().cache;
+        ForwardRig rig(model_, {.capacity = 512,
+                                .type_k = GetParam().cache,
+                                .type_v = values,
+                                .path = GetParam().path});
         const auto tokens = random_tokens(kTokens, model_.config.n_vocab, 11);
         auto logits = rig.feed(tokens, passes);
         return {std::move(logits), rig.cache_bytes()};
@@ -86,30 +95,29 @@ TEST_P(ExactRows, AnySplitIsBitIdentical) {
 }
 
 // The weight types for which ggml's kernels keep the promise whatever the number of rows.
-INSTANTIATE_TEST_SUITE_P(Types,
-                         ExactRows,
-                         ::testing::Values(InvarianceCase{"tiny-llama", "Q8_0"},
-                                           InvarianceCase{"tiny-llama", "Q4_0"},
-                                           InvarianceCase{"tiny-llama", "Q4_0", Repack::automatic},
-                                           InvarianceCase{"tiny-llama", "Q4_1"},
-                                           InvarianceCase{"tiny-llama", "Q5_0"},
-                                           InvarianceCase{"tiny-llama", "Q5_1"},
-                                           InvarianceCase{"tiny-llama", "MXFP4"},
-                                           InvarianceCase{"tiny-llama", "MXFP4", Repack::automatic},
-                                           InvarianceCase{"tiny-llama", "IQ4_NL", Repack::automatic},
-                                           InvarianceCase{"tiny-mha", "Q4_1"},
-                                           InvarianceCase{"tiny-llama", "Q4_1", Repack::off, CacheType::f16,
-                                                          AttentionPath::folded},
-                                           InvarianceCase{"tiny-mha", "Q4_1", Repack::off, CacheType::f16,
-                                                          AttentionPath::folded},
-                                           InvarianceCase{"small-qwen3", "Q8_0", Repack::off, CacheType::f16,
-                                                          AttentionPath::folded},
-                                           InvarianceCase{"small-qwen3", "Q8_0"},
-                                           InvarianceCase{"tiny-qwen2", "Q8_0"},
-                                           InvarianceCase{"tiny-qwen3", "Q4_1"},
-                                           InvarianceCase{"small-llama", "Q4_0", Repack::automatic},
-                                           InvarianceCase{"small-llama", "Q4_1", Repack::off, CacheType::f32},
-                                           InvarianceCase{"small-llama", "Q4_1", Repack::off, CacheType::q8_0}));
+INSTANTIATE_TEST_SUITE_P(
+    Types,
+    ExactRows,
+    ::testing::Values(
+        InvarianceCase{"tiny-llama", "Q8_0"},
+        InvarianceCase{"tiny-llama", "Q4_0"},
+        InvarianceCase{"tiny-llama", "Q4_0", Repack::automatic},
+        InvarianceCase{"tiny-llama", "Q4_1"},
+        InvarianceCase{"tiny-llama", "Q5_0"},
+        InvarianceCase{"tiny-llama", "Q5_1"},
+        InvarianceCase{"tiny-llama", "MXFP4"},
+        InvarianceCase{"tiny-llama", "MXFP4", Repack::automatic},
+        InvarianceCase{"tiny-llama", "IQ4_NL", Repack::automatic},
+        InvarianceCase{"tiny-mha", "Q4_1"},
+        InvarianceCase{"tiny-llama", "Q4_1", Repack::off, CacheType::f16, AttentionPath::folded},
+        InvarianceCase{"tiny-mha", "Q4_1", Repack::off, CacheType::f16, AttentionPath::folded},
+        InvarianceCase{"small-qwen3", "Q8_0", Repack::off, CacheType::f16, AttentionPath::folded},
+        InvarianceCase{"small-qwen3", "Q8_0"},
+        InvarianceCase{"tiny-qwen2", "Q8_0"},
+        InvarianceCase{"tiny-qwen3", "Q4_1"},
+        InvarianceCase{"small-llama", "Q4_0", Repack::automatic},
+        InvarianceCase{"small-llama", "Q4_1", Repack::off, CacheType::f32},
+        InvarianceCase{"small-llama", "Q4_1", Repack::off, CacheType::q8_0}));
 
 // From 8 rows on ggml multiplies K-quants with another kernel; below that the promise holds.
 TEST_P(ExactFewRows, SplitsOfFewerThanEightRowsAreBitIdentical) {
@@ -125,9 +133,10 @@ INSTANTIATE_TEST_SUITE_P(Types,
                                            InvarianceCase{"small-llama", "Q5_K"},
                                            InvarianceCase{"small-llama", "Q6_K"}));
 
-// Float types and IQ4_NL take other kernels for one row than for several, K-quants from 8 rows on, repacked Q4_K from 4.
+// Float types and IQ4_NL take other kernels for one row than for several, K-quants from 8 rows on,
+// repacked Q4_K from 4.
 TEST_P(NearlyExactRows, SplitsStayWithinTheBound) {
-    constexpr float kBound = 0.25f; // of logits whose spread is about 1
+    constexpr float kBound = 0.25f;  // of logits whose spread is about 1
     const Outcome whole = run({kTokens});
     for (const auto& passes : {single_rows(), random_split(1, 40)}) {
         const Outcome split = run(passes);
@@ -154,7 +163,8 @@ TEST(Threads, DoNotChangeARow) {
     for (const int n_threads : {1, 2, 3}) {
         LoadedModel model(path, Repack::off, n_threads);
         ForwardRig rig(model, {.capacity = 512});
-        const auto rows = rig.feed(random_tokens(20, model.config.n_vocab, 5), std::vector<int>{17, 1, 2});
+        const auto rows =
+            rig.feed(random_tokens(20, model.config.n_vocab, 5), std::vector<int>{17, 1, 2});
         if (expected.empty()) {
             expected = rows;
         }
@@ -162,5 +172,5 @@ TEST(Threads, DoNotChangeARow) {
     }
 }
 
-} // namespace
-} // namespace knap::test
+}  // namespace
+}  // namespace knap::test

@@ -53,7 +53,8 @@ struct Problem {
             }
             double score = 0;
             for (int d = 0; d < head_dim; ++d) {
-                score += static_cast<double>(queries[at(column, head_dim, d)]) * keys[at(p, head_dim, d)];
+                score += static_cast<double>(queries[at(column, head_dim, d)]) *
+                         keys[at(p, head_dim, d)];
             }
             const double weight = std::exp(score * scale);
             total += weight;
@@ -67,20 +68,25 @@ struct Problem {
         return out;
     }
 
-    static std::size_t at(int row, int width, int column) { return static_cast<std::size_t>(row * width + column); }
+    static std::size_t at(int row, int width, int column) {
+        return static_cast<std::size_t>(row * width + column);
+    }
 
     int head_dim;
     int n_columns;
     int n_positions;
     float scale = 0.125f;
-    std::vector<float> queries; // [head_dim, n_columns]
-    std::vector<float> keys;    // [head_dim, n_positions]
-    std::vector<float> values;  // [head_dim, n_positions]
-    std::vector<float> mask;    // [n_positions, n_columns]
+    std::vector<float> queries;  // [head_dim, n_columns]
+    std::vector<float> keys;     // [head_dim, n_positions]
+    std::vector<float> values;   // [head_dim, n_positions]
+    std::vector<float> mask;     // [n_positions, n_columns]
 };
 
 // Runs a kernel over columns [first, first + count) of a problem, chunk by chunk.
-std::vector<float> solve(const AttentionKernel& kernel, const Problem& problem, int first, int count) {
+std::vector<float> solve(const AttentionKernel& kernel,
+                         const Problem& problem,
+                         int first,
+                         int count) {
     const int head_dim = problem.head_dim;
     std::vector<std::uint16_t> keys(problem.keys.size());
     std::vector<std::uint16_t> values(problem.values.size());
@@ -89,7 +95,8 @@ std::vector<float> solve(const AttentionKernel& kernel, const Problem& problem, 
             const int tile = p / kKeyTile;
             keys[static_cast<std::size_t>((tile * head_dim + d) * kKeyTile + p % kKeyTile)] =
                 ggml_fp32_to_fp16(problem.keys[Problem::at(p, head_dim, d)]);
-            values[Problem::at(p, head_dim, d)] = ggml_fp32_to_fp16(problem.values[Problem::at(p, head_dim, d)]);
+            values[Problem::at(p, head_dim, d)] =
+                ggml_fp32_to_fp16(problem.values[Problem::at(p, head_dim, d)]);
         }
     }
     std::vector<std::uint16_t> mask;
@@ -98,7 +105,7 @@ std::vector<float> solve(const AttentionKernel& kernel, const Problem& problem, 
     }
     const std::size_t size = partial_size(head_dim);
     std::vector<float> states(size * static_cast<std::size_t>(count));
-    std::vector<float> partials(states.size(), std::nanf("")); // every number must be written
+    std::vector<float> partials(states.size(), std::nanf(""));  // every number must be written
     for (int c = 0; c < count; ++c) {
         clear_partial(head_dim, states.data() + size * static_cast<std::size_t>(c));
     }
@@ -121,7 +128,8 @@ std::vector<float> solve(const AttentionKernel& kernel, const Problem& problem, 
                           .masks = masks.data(),
                           .partials = places.data()});
         for (int c = 0; c < count; ++c) {
-            kernel.merge(head_dim, states.data() + size * static_cast<std::size_t>(c), places[static_cast<std::size_t>(c)]);
+            kernel.merge(head_dim, states.data() + size * static_cast<std::size_t>(c),
+                         places[static_cast<std::size_t>(c)]);
         }
     }
     std::vector<float> out(static_cast<std::size_t>(head_dim * count));
@@ -143,8 +151,10 @@ TEST_P(AttentionKernels, AgreeWithTheDefinition) {
                 for (int c = 0; c < n_columns; ++c) {
                     const auto expected = problem.expected(c);
                     for (int d = 0; d < head_dim; ++d) {
-                        ASSERT_NEAR(out[Problem::at(c, head_dim, d)], expected[static_cast<std::size_t>(d)], 2e-5)
-                            << head_dim << " channels, column " << c << " of " << n_columns << ", " << n_positions;
+                        ASSERT_NEAR(out[Problem::at(c, head_dim, d)],
+                                    expected[static_cast<std::size_t>(d)], 2e-5)
+                            << head_dim << " channels, column " << c << " of " << n_columns << ", "
+                            << n_positions;
                     }
                 }
             }
@@ -160,7 +170,8 @@ TEST_P(AttentionKernels, AColumnDoesNotDependOnTheOthers) {
             for (int first = 0; first + count <= 48; first += 7) {
                 const auto some = solve(GetParam(), problem, first, count);
                 const auto* same = all.data() + Problem::at(first, head_dim, 0);
-                ASSERT_TRUE(std::equal(some.begin(), some.end(), same)) << count << " columns from " << first;
+                ASSERT_TRUE(std::equal(some.begin(), some.end(), same))
+                    << count << " columns from " << first;
             }
         }
     }
@@ -206,8 +217,9 @@ TEST_P(AttentionKernels, LargeScoresDoNotOverflow) {
 
 INSTANTIATE_TEST_SUITE_P(Machine,
                          AttentionKernels,
-                         ::testing::ValuesIn(attention_kernels().begin(), attention_kernels().end()),
+                         ::testing::ValuesIn(attention_kernels().begin(),
+                                             attention_kernels().end()),
                          [](const auto& test) { return std::string(test.param.name); });
 
-} // namespace
-} // namespace knap
+}  // namespace
+}  // namespace knap

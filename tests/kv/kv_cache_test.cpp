@@ -42,10 +42,13 @@ TEST(KvCacheDeathTest, MovingTheLineTheWrongWayIsABug) {
 }
 
 TEST(KvCache, QuantisedValuesNeedFlashAttention) {
-    const std::string message = error_of({.capacity = 64, .type_v = CacheType::q8_0}, "small-llama");
+    const std::string message =
+        error_of({.capacity = 64, .type_v = CacheType::q8_0}, "small-llama");
     EXPECT_THAT(message, HasSubstr("-ctv q8_0"));
     EXPECT_THAT(message, HasSubstr("-fa on"));
-    EXPECT_EQ(error_of({.capacity = 64, .type_v = CacheType::q8_0, .layout = KvLayout::rows}, "small-llama"), "");
+    EXPECT_EQ(error_of({.capacity = 64, .type_v = CacheType::q8_0, .layout = KvLayout::rows},
+                       "small-llama"),
+              "");
 }
 
 TEST(KvCache, QuantisedRowsNeedAFittingHeadSize) {
@@ -55,7 +58,8 @@ TEST(KvCache, QuantisedRowsNeedAFittingHeadSize) {
 
 TEST(KvCache, BytesFollowFromTheShape) {
     LoadedModel model(tiny_model());
-    const auto n_values = static_cast<std::size_t>(model.config.n_layers * model.config.n_embd_kv());
+    const auto n_values =
+        static_cast<std::size_t>(model.config.n_layers * model.config.n_embd_kv());
     KvCache f16(model.config, model.backend, {.capacity = 64});
     EXPECT_EQ(f16.bytes_per_row(), n_values * 2 * 2);
     EXPECT_GE(f16.bytes(), f16.bytes_per_row() * 64);
@@ -66,7 +70,8 @@ TEST(KvCache, BytesFollowFromTheShape) {
 
 TEST(KvCache, SavedRowsGoOnWhereTheyWereLeft) {
     LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
-    for (const AttentionPath path : {AttentionPath::kernel, AttentionPath::folded, AttentionPath::flash}) {
+    for (const AttentionPath path :
+         {AttentionPath::kernel, AttentionPath::folded, AttentionPath::flash}) {
         const ForwardOptions options{.capacity = 256, .path = path};
         ForwardRig original(model, options);
         original.feed(random_tokens(33, model.config.n_vocab, 1));
@@ -82,5 +87,5 @@ TEST(KvCache, SavedRowsGoOnWhereTheyWereLeft) {
     }
 }
 
-} // namespace
-} // namespace knap::test
+}  // namespace
+}  // namespace knap::test

@@ -5,11 +5,17 @@
 #include <fstream>
 #include <limits>
 
+#include "llama-cpp.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
 #include "knap/types.h"
 
 #include "device/backend.h"
 #include "device/ggml_log.h"
-#include "llama-cpp.h"
 #include "model/config.h"
 #include "model/gguf_file.h"
 #include "model/vocab_check.h"
@@ -17,10 +23,6 @@
 #include "support/gguf_edit.h"
 #include "support/tiny_gguf.h"
 #include "support/tiny_model.h"
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 
 namespace knap::test {
 namespace {

@@ -1,11 +1,12 @@
 #include "model/gguf_file.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "knap/types.h"
 
 #include "support/tiny_gguf.h"
 #include "support/tiny_model.h"
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace knap::test {
 namespace {

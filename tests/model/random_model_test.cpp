@@ -11,14 +11,15 @@
 
 #include "ggml-cpp.h"
 #include "gguf.h"
+#include "llama-cpp.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "llama-cpp.h"
 #include "model/shapes.h"
 #include "support/tiny_model.h"
-#include <gtest/gtest.h>
-#include <sys/resource.h>
 
 namespace knap {
 namespace {

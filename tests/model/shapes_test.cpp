@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "knap/types.h"
-
 #include <gtest/gtest.h>
+
+#include "knap/types.h"
 
 namespace knap {
 namespace {

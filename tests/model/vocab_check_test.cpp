@@ -1,12 +1,13 @@
 #include "model/vocab_check.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "knap/types.h"
 
 #include "model/gguf_file.h"
 #include "support/tiny_gguf.h"
 #include "support/tiny_model.h"
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace knap::test {
 namespace {

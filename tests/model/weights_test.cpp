@@ -5,13 +5,14 @@
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "device/backend.h"
 #include "model/gguf_file.h"
 #include "support/gguf_edit.h"
 #include "support/tiny_gguf.h"
 #include "support/tiny_model.h"
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace knap::test {
 namespace {

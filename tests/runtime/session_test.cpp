@@ -1,8 +1,8 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <fstream>
 #include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "knap/knap.h"
 
@@ -34,7 +34,7 @@ class Sessions : public ::testing::Test {
     Sessions() : engine_(config_of(tiny_model("tiny-llama", "Q8_0"))), session_(engine_) {}
 
     std::vector<Token> prompt(int n, unsigned seed = 1) const {
-        return random_tokens(n, 256, seed); // bytes: no end-of-generation token among them
+        return random_tokens(n, 256, seed);  // bytes: no end-of-generation token among them
     }
     static GenerateOptions greedy(int n) { return {.n_predict = n, .ignore_eos = true}; }
 
@@ -49,7 +49,8 @@ TEST_F(Sessions, GreedyTextIsReproducible) {
     EXPECT_EQ(first.n_prompt, 20);
     Session other(engine_);
     EXPECT_EQ(other.generate(prompt(20), greedy(30)).tokens, first.tokens);
-    EXPECT_EQ(session_.generate(prompt(20), greedy(30)).tokens, first.tokens) << "on a used session";
+    EXPECT_EQ(session_.generate(prompt(20), greedy(30)).tokens, first.tokens)
+        << "on a used session";
 }
 
 TEST_F(Sessions, CommonBeginningIsNotComputedAgain) {
@@ -111,7 +112,8 @@ TEST_F(Sessions, SamplingGoesOnFromAnyPrefixOfItsOwnText) {
     longer.insert(longer.end(), whole.begin(), whole.begin() + 10);
     Session other(engine_);
     options.n_predict = 20;
-    EXPECT_EQ(other.generate(longer, options).tokens, std::vector<Token>(whole.begin() + 10, whole.end()));
+    EXPECT_EQ(other.generate(longer, options).tokens,
+              std::vector<Token>(whole.begin() + 10, whole.end()));
 }
 
 TEST_F(Sessions, ContextCanBeFilledExactly) {
@@ -133,11 +135,13 @@ TEST_F(Sessions, SmallestContextHoldsOneToken) {
 }
 
 TEST_F(Sessions, BadPromptsAreRefusedAndTheSessionLives) {
-    EXPECT_THAT(error_of([&] { session_.generate({}, greedy(1)); }), HasSubstr("at least one token"));
+    EXPECT_THAT(error_of([&] { session_.generate({}, greedy(1)); }),
+                HasSubstr("at least one token"));
     EXPECT_THAT(error_of([&] { session_.generate(prompt(257), greedy(1)); }),
                 HasSubstr("at most 256 tokens (the context, -c), found 257"));
     const std::vector<Token> unknown{1, 2, 1000000};
-    EXPECT_THAT(error_of([&] { session_.generate(unknown, greedy(1)); }), HasSubstr("found 1000000 at position 2"));
+    EXPECT_THAT(error_of([&] { session_.generate(unknown, greedy(1)); }),
+                HasSubstr("found 1000000 at position 2"));
     const std::vector<Token> negative{-1};
     EXPECT_THAT(error_of([&] { session_.generate(negative, greedy(1)); }), HasSubstr("found -1"));
     EXPECT_EQ(session_.generate(prompt(1), greedy(3)).n_generated, 3) << "a one-token prompt";
@@ -167,7 +171,7 @@ TEST_F(Sessions, StopStringEndsTheTextBeforeItAppears) {
     ASSERT_GT(whole.size(), 20u);
     std::size_t cut = whole.size() / 2;
     while ((static_cast<unsigned char>(whole[cut]) & 0xc0) == 0x80) {
-        ++cut; // to the beginning of a character
+        ++cut;  // to the beginning of a character
     }
     std::size_t end = cut + 6;
     while (end < whole.size() && (static_cast<unsigned char>(whole[end]) & 0xc0) == 0x80) {
@@ -177,8 +181,8 @@ TEST_F(Sessions, StopStringEndsTheTextBeforeItAppears) {
     GenerateOptions options = greedy(60);
     options.stop = {stop};
     std::string streamed;
-    const auto result =
-        session_.generate(prompt(20), options, {.on_text = [&](std::string_view text) { streamed += text; }});
+    const auto result = session_.generate(
+        prompt(20), options, {.on_text = [&](std::string_view text) { streamed += text; }});
     EXPECT_EQ(result.stop, StopReason::stop);
     EXPECT_EQ(result.text, whole.substr(0, whole.find(stop)));
     EXPECT_EQ(streamed, result.text);
@@ -205,7 +209,8 @@ TEST_F(Sessions, CancelledRequestKeepsWhatItHas) {
     EXPECT_EQ(result.text, streamed);
     EXPECT_EQ(session_.history().size(), 20u + result.tokens.size());
     Session fresh(engine_);
-    EXPECT_EQ(session_.generate(prompt(20), greedy(30)).tokens, fresh.generate(prompt(20), greedy(30)).tokens);
+    EXPECT_EQ(session_.generate(prompt(20), greedy(30)).tokens,
+              fresh.generate(prompt(20), greedy(30)).tokens);
 }
 
 TEST_F(Sessions, CancelledPrefillLeavesAUsableSession) {
@@ -215,12 +220,15 @@ TEST_F(Sessions, CancelledPrefillLeavesAUsableSession) {
     EXPECT_EQ(result.stop, StopReason::cancelled);
     EXPECT_EQ(result.n_generated, 0);
     Session fresh(engine_);
-    EXPECT_EQ(session_.generate(prompt(200), greedy(5)).tokens, fresh.generate(prompt(200), greedy(5)).tokens);
+    EXPECT_EQ(session_.generate(prompt(200), greedy(5)).tokens,
+              fresh.generate(prompt(200), greedy(5)).tokens);
 }
 
 TEST_F(Sessions, PrefillProgressReachesTheEnd) {
     std::vector<std::pair<int, int>> steps;
-    session_.generate(prompt(100), greedy(1), {.on_prefill = [&](int done, int total) { steps.push_back({done, total}); }});
+    session_.generate(prompt(100), greedy(1), {.on_prefill = [&](int done, int total) {
+                          steps.push_back({done, total});
+                      }});
     ASSERT_FALSE(steps.empty());
     EXPECT_EQ(steps.back(), (std::pair{100, 100}));
 }
@@ -236,7 +244,8 @@ TEST_F(Sessions, StatisticsAddUp) {
     EXPECT_GT(result.memory.scratch_bytes, 0);
     EXPECT_GT(result.memory.peak_rss_bytes, 0);
     RuntimeConfig config = config_of(tiny_model("tiny-llama", "Q8_0"));
-    EXPECT_EQ(result.attention_path, to_string(choose_attention(read_config(GgufFile::open(config.model_path)), config)));
+    EXPECT_EQ(result.attention_path,
+              to_string(choose_attention(read_config(GgufFile::open(config.model_path)), config)));
     EXPECT_EQ(result.strategy, "autoregressive");
     EXPECT_EQ(result.repack, "off");
 }
@@ -338,7 +347,8 @@ TEST_F(PromptCaches, EveryDamageIsNoticed) {
 
 TEST_F(PromptCaches, UnwritablePlaceIsAnErrorAndLosesNothing) {
     session_.generate(prompt(20), greedy(4));
-    EXPECT_NE(error_of([&] { session_.save_prompt_cache("/nonexistent/folder/x.cache"); }), "no error");
+    EXPECT_NE(error_of([&] { session_.save_prompt_cache("/nonexistent/folder/x.cache"); }),
+              "no error");
     EXPECT_EQ(session_.generate(prompt(20), greedy(4)).n_prompt_reused, 19);
 }
 
@@ -370,5 +380,5 @@ TEST(Engines, FillInWhatWasLeftOpen) {
     EXPECT_EQ(info.cache_bytes_per_token, info.n_layers * info.n_kv_heads * info.head_dim * 2 * 2);
 }
 
-} // namespace
-} // namespace knap::test
+}  // namespace
+}  // namespace knap::test

@@ -18,7 +18,7 @@ std::filesystem::path cache_folder() {
     return std::filesystem::path(home != nullptr ? home : "/") / ".cache" / "knap";
 }
 
-} // namespace
+}  // namespace
 
 std::filesystem::path default_model() {
     const char* chosen = std::getenv("KNAP_MODEL");
@@ -26,9 +26,10 @@ std::filesystem::path default_model() {
                           ? std::filesystem::path(chosen)
                           : cache_folder() / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf";
     if (!std::filesystem::exists(path)) {
-        throw std::runtime_error("expected the default model at " + path.string() + ": run deps/setup model");
+        throw std::runtime_error("expected the default model at " + path.string() +
+                                 ": run deps/setup model");
     }
     return path;
 }
 
-} // namespace knap::test
+}  // namespace knap::test

@@ -7,15 +7,15 @@ namespace knap::test {
 namespace {
 
 KvCacheOptions cache_options(const ModelConfig& config, const ForwardOptions& options) {
-    const AttentionPath usual = choose_attention(
-        config, {.cache_type_k = options.type_k, .cache_type_v = options.type_v});
+    const AttentionPath usual =
+        choose_attention(config, {.cache_type_k = options.type_k, .cache_type_v = options.type_v});
     return {.capacity = options.capacity,
             .type_k = options.type_k,
             .type_v = options.type_v,
             .layout = layout_for(options.path.value_or(usual))};
 }
 
-} // namespace
+}  // namespace
 
 LoadedModel::LoadedModel(const std::filesystem::path& path, Repack repack, int n_threads)
     : file(GgufFile::open(path)),
@@ -28,7 +28,8 @@ ForwardRig::ForwardRig(LoadedModel& loaded, const ForwardOptions& options)
       cache(loaded.config, loaded.backend, cache_options(loaded.config, options)),
       forward(loaded.config, *loaded.weights, loaded.backend, cache, options.n_ubatch) {}
 
-std::vector<std::vector<float>> ForwardRig::feed(std::span<const Token> tokens, std::span<const int> passes) {
+std::vector<std::vector<float>> ForwardRig::feed(std::span<const Token> tokens,
+                                                 std::span<const int> passes) {
     const auto n_vocab = static_cast<std::size_t>(model.config.n_vocab);
     std::vector<std::vector<float>> rows;
     for (const int n_rows : passes) {
@@ -55,10 +56,12 @@ std::vector<std::vector<float>> ForwardRig::feed(std::span<const Token> tokens) 
 }
 
 std::vector<std::byte> ForwardRig::cache_bytes() const {
-    const std::size_t layer_bytes = cache.saved_row_bytes() * static_cast<std::size_t>(cache.committed());
+    const std::size_t layer_bytes =
+        cache.saved_row_bytes() * static_cast<std::size_t>(cache.committed());
     std::vector<std::byte> bytes(layer_bytes * static_cast<std::size_t>(model.config.n_layers));
     for (int layer = 0; layer < model.config.n_layers; ++layer) {
-        cache.read_rows(layer, cache.committed(), bytes.data() + layer_bytes * static_cast<std::size_t>(layer));
+        cache.read_rows(layer, cache.committed(),
+                        bytes.data() + layer_bytes * static_cast<std::size_t>(layer));
     }
     return bytes;
 }
@@ -72,4 +75,4 @@ std::vector<Token> random_tokens(int n, int n_vocab, unsigned seed) {
     return tokens;
 }
 
-} // namespace knap::test
+}  // namespace knap::test

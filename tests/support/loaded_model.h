@@ -17,9 +17,12 @@
 
 namespace knap::test {
 
-// One thread unless asked: threads of a pool wait by spinning, which is slow where tests run side by side.
+// One thread unless asked: threads of a pool wait by spinning, which is slow where tests run side
+// by side.
 struct LoadedModel {
-    explicit LoadedModel(const std::filesystem::path& path, Repack repack = Repack::off, int n_threads = 1);
+    explicit LoadedModel(const std::filesystem::path& path,
+                         Repack repack = Repack::off,
+                         int n_threads = 1);
 
     GgufFile file;
     ModelConfig config;
@@ -32,17 +35,18 @@ struct ForwardOptions {
     int n_ubatch = 512;
     CacheType type_k = CacheType::f16;
     CacheType type_v = CacheType::f16;
-    std::optional<AttentionPath> path{}; // none: what the engine would choose
+    std::optional<AttentionPath> path{};  // none: what the engine would choose
 };
 
 // A forward pass with a cache of its own.
 struct ForwardRig {
     explicit ForwardRig(LoadedModel& loaded, const ForwardOptions& options = {});
 
-    // Feeds `tokens` after what is committed, in passes of the given sizes (their sum is the number of tokens), and
-    // gives the logits of every row, [n_vocab] each.
-    std::vector<std::vector<float>> feed(std::span<const Token> tokens, std::span<const int> passes);
-    std::vector<std::vector<float>> feed(std::span<const Token> tokens); // in one pass
+    // Feeds `tokens` after what is committed, in passes of the given sizes (their sum is the number
+    // of tokens), and gives the logits of every row, [n_vocab] each.
+    std::vector<std::vector<float>> feed(std::span<const Token> tokens,
+                                         std::span<const int> passes);
+    std::vector<std::vector<float>> feed(std::span<const Token> tokens);  // in one pass
     // The committed rows of every layer, as bytes.
     std::vector<std::byte> cache_bytes() const;
 
@@ -54,4 +58,4 @@ struct ForwardRig {
 // Reproducible token ids.
 std::vector<Token> random_tokens(int n, int n_vocab, unsigned seed);
 
-} // namespace knap::test
+}  // namespace knap::test

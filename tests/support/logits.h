@@ -8,8 +8,8 @@
 
 namespace knap::test {
 
-Token argmax(std::span<const float> row); // the lowest id of the largest
+Token argmax(std::span<const float> row);  // the lowest id of the largest
 float top_two_gap(std::span<const float> row);
 float max_abs_difference(std::span<const float> a, std::span<const float> b);
 
-} // namespace knap::test
+}  // namespace knap::test

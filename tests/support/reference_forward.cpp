@@ -20,7 +20,7 @@ ggml_tensor* linear(ggml_context* ctx, ggml_tensor* weight, ggml_tensor* bias, g
     return bias == nullptr ? y : ggml_add(ctx, y, bias);
 }
 
-} // namespace
+}  // namespace
 
 struct ReferenceForward::Graph {
     ggml_context_ptr context;
@@ -29,19 +29,22 @@ struct ReferenceForward::Graph {
     int n_kv;
     ggml_tensor* tokens;
     ggml_tensor* positions;
-    ggml_tensor* slots;       // i64 [n_rows]
-    ggml_tensor* value_slots; // i64 [n_rows * n_embd_kv]
-    ggml_tensor* mask;        // f32 [n_kv, n_rows]
+    ggml_tensor* slots;        // i64 [n_rows]
+    ggml_tensor* value_slots;  // i64 [n_rows * n_embd_kv]
+    ggml_tensor* mask;         // f32 [n_kv, n_rows]
 };
 
 ReferenceForward::ReferenceForward(LoadedModel& model, int n_ctx) : model_(model), n_ctx_(n_ctx) {
     const auto n_layers = static_cast<std::size_t>(model.config.n_layers);
     cache_context_.reset(ggml_init({2 * n_layers * ggml_tensor_overhead(), nullptr, true}));
     for (std::size_t i = 0; i < n_layers; ++i) {
-        keys_.push_back(ggml_new_tensor_2d(cache_context_.get(), GGML_TYPE_F16, model.config.n_embd_kv(), n_ctx));
-        values_.push_back(ggml_new_tensor_2d(cache_context_.get(), GGML_TYPE_F16, n_ctx, model.config.n_embd_kv()));
+        keys_.push_back(ggml_new_tensor_2d(cache_context_.get(), GGML_TYPE_F16,
+                                           model.config.n_embd_kv(), n_ctx));
+        values_.push_back(ggml_new_tensor_2d(cache_context_.get(), GGML_TYPE_F16, n_ctx,
+                                             model.config.n_embd_kv()));
     }
-    cache_buffer_.reset(ggml_backend_alloc_ctx_tensors(cache_context_.get(), model.backend.handle()));
+    cache_buffer_.reset(
+        ggml_backend_alloc_ctx_tensors(cache_context_.get(), model.backend.handle()));
     ggml_backend_buffer_clear(cache_buffer_.get(), 0);
 }
 
@@ -53,10 +56,12 @@ ggml_tensor* ReferenceForward::attention(Graph& g, int layer, ggml_tensor* x) {
         if (head_norm != nullptr) {
             heads = norm(ctx, heads, head_norm, c.rms_eps);
         }
-        const int mode = c.rope.pairing == RopePairing::halves ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
-        return ggml_rope_ext(ctx, heads, g.positions, model_.weights->tensors().rope_freqs, c.rope.n_rot, mode,
-                             c.rope.n_ctx_orig, c.rope.freq_base, c.rope.freq_scale, c.rope.ext_factor,
-                             c.rope.attn_factor, c.rope.beta_fast, c.rope.beta_slow);
+        const int mode =
+            c.rope.pairing == RopePairing::halves ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
+        return ggml_rope_ext(ctx, heads, g.positions, model_.weights->tensors().rope_freqs,
+                             c.rope.n_rot, mode, c.rope.n_ctx_orig, c.rope.freq_base,
+                             c.rope.freq_scale, c.rope.ext_factor, c.rope.attn_factor,
+                             c.rope.beta_fast, c.rope.beta_slow);
     };
     ggml_tensor* q = linear(ctx, w.wq, w.bq, x);
     ggml_tensor* k = linear(ctx, w.wk, w.bk, x);
@@ -67,18 +72,23 @@ ggml_tensor* ReferenceForward::attention(Graph& g, int layer, ggml_tensor* x) {
     ggml_tensor* key_cache = keys_[static_cast<std::size_t>(layer)];
     ggml_tensor* value_cache = values_[static_cast<std::size_t>(layer)];
     ggml_build_forward_expand(
-        g.graph, ggml_set_rows(ctx, key_cache, ggml_reshape_2d(ctx, k, c.n_embd_kv(), g.n_rows), g.slots));
-    ggml_build_forward_expand(g.graph,
-                              ggml_set_rows(ctx, ggml_reshape_2d(ctx, value_cache, 1, ggml_nelements(value_cache)),
-                                            ggml_reshape_2d(ctx, v, 1, ggml_nelements(v)), g.value_slots));
+        g.graph,
+        ggml_set_rows(ctx, key_cache, ggml_reshape_2d(ctx, k, c.n_embd_kv(), g.n_rows), g.slots));
+    ggml_build_forward_expand(
+        g.graph,
+        ggml_set_rows(ctx, ggml_reshape_2d(ctx, value_cache, 1, ggml_nelements(value_cache)),
+                      ggml_reshape_2d(ctx, v, 1, ggml_nelements(v)), g.value_slots));
 
-    ggml_tensor* cached_k = ggml_view_3d(ctx, key_cache, c.head_dim, g.n_kv, c.n_kv_heads, key_cache->nb[1],
-                                         ggml_row_size(GGML_TYPE_F16, c.head_dim), 0);
-    ggml_tensor* cached_v = ggml_view_3d(ctx, value_cache, g.n_kv, c.head_dim, c.n_kv_heads, value_cache->nb[1],
-                                         value_cache->nb[1] * static_cast<std::size_t>(c.head_dim), 0);
-    ggml_tensor* scores = ggml_mul_mat(ctx, cached_k, ggml_permute(ctx, q, 0, 2, 1, 3)); // [n_kv, n_rows, n_heads]
+    ggml_tensor* cached_k =
+        ggml_view_3d(ctx, key_cache, c.head_dim, g.n_kv, c.n_kv_heads, key_cache->nb[1],
+                     ggml_row_size(GGML_TYPE_F16, c.head_dim), 0);
+    ggml_tensor* cached_v =
+        ggml_view_3d(ctx, value_cache, g.n_kv, c.head_dim, c.n_kv_heads, value_cache->nb[1],
+                     value_cache->nb[1] * static_cast<std::size_t>(c.head_dim), 0);
+    ggml_tensor* scores =
+        ggml_mul_mat(ctx, cached_k, ggml_permute(ctx, q, 0, 2, 1, 3));  // [n_kv, n_rows, n_heads]
     scores = ggml_soft_max_ext(ctx, scores, g.mask, c.attention_scale, 0.0f);
-    ggml_tensor* out = ggml_mul_mat(ctx, cached_v, scores); // [head_dim, n_rows, n_heads]
+    ggml_tensor* out = ggml_mul_mat(ctx, cached_v, scores);  // [head_dim, n_rows, n_heads]
     out = ggml_cont_2d(ctx, ggml_permute(ctx, out, 0, 2, 1, 3), c.n_embd_q(), g.n_rows);
     return linear(ctx, w.wo, w.bo, out);
 }
@@ -121,7 +131,8 @@ std::vector<std::vector<float>> ReferenceForward::feed(std::span<const Token> to
     g.n_rows = static_cast<int>(tokens.size());
     g.n_kv = std::min(n_ctx_, (n_past_ + g.n_rows + 255) / 256 * 256);
     g.context.reset(ggml_init(
-        {kMaxNodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(kMaxNodes, false), nullptr, true}));
+        {kMaxNodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(kMaxNodes, false), nullptr,
+         true}));
     ggml_context* ctx = g.context.get();
     g.graph = ggml_new_graph_custom(ctx, kMaxNodes, false);
     g.tokens = ggml_new_tensor_1d(ctx, GGML_TYPE_I32, g.n_rows);
@@ -131,7 +142,7 @@ std::vector<std::vector<float>> ReferenceForward::feed(std::span<const Token> to
     g.mask = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, g.n_kv, g.n_rows);
     for (ggml_tensor* input : {g.tokens, g.positions, g.slots, g.value_slots, g.mask}) {
         ggml_set_input(input);
-        ggml_set_output(input); // keeps it whole while the graph runs
+        ggml_set_output(input);  // keeps it whole while the graph runs
     }
     ggml_tensor* x = ggml_get_rows(ctx, w.token_embd, g.tokens);
     for (int layer = 0; layer < c.n_layers; ++layer) {
@@ -152,10 +163,11 @@ std::vector<std::vector<float>> ReferenceForward::feed(std::span<const Token> to
     std::vector<std::vector<float>> rows;
     for (int row = 0; row < g.n_rows; ++row) {
         std::vector<float> values(static_cast<std::size_t>(c.n_vocab));
-        ggml_backend_tensor_get(logits, values.data(), logits->nb[1] * static_cast<std::size_t>(row), logits->nb[1]);
+        ggml_backend_tensor_get(logits, values.data(),
+                                logits->nb[1] * static_cast<std::size_t>(row), logits->nb[1]);
         rows.push_back(std::move(values));
     }
     return rows;
 }
 
-} // namespace knap::test
+}  // namespace knap::test

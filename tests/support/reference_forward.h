@@ -1,5 +1,6 @@
-// The forward pass written as plainly as possible: no folding, no graph reuse, attention as libllama builds it with
-// flash attention off. It is bit-identical to libllama, and what ships is held to it.
+// The forward pass written as plainly as possible: no folding, no graph reuse, attention as
+// libllama builds it with flash attention off. It is bit-identical to libllama, and what ships is
+// held to it.
 #pragma once
 
 #include <span>
@@ -29,8 +30,8 @@ class ReferenceForward {
     int n_past_ = 0;
     ggml_context_ptr cache_context_;
     ggml_backend_buffer_ptr cache_buffer_;
-    std::vector<ggml_tensor*> keys_;   // [n_embd_kv, n_ctx] f16
-    std::vector<ggml_tensor*> values_; // [n_ctx, n_embd_kv] f16
+    std::vector<ggml_tensor*> keys_;    // [n_embd_kv, n_ctx] f16
+    std::vector<ggml_tensor*> values_;  // [n_ctx, n_embd_kv] f16
 };
 
-} // namespace knap::test
+}  // namespace knap::test
