@@ -21,7 +21,7 @@ export JOBS
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-DEMO_PROMPT := Why did people of the Stone Age knap flint into tools?
+DEMO_PROMPT := Tell a very short story about a girl who learns to knap flint from her grandmother.
 
 .PHONY: all build knap demo test bench sanitize install uninstall format format-check tidy model clean help setup configure
 

@@ -32,7 +32,7 @@ enum class Kernels { automatic, ggml };
 
 // How an engine runs: fixed for its lifetime.
 struct RuntimeConfig {
-    std::filesystem::path model_path;
+    std::filesystem::path model_path{};
     int n_ctx = 0;       // context in tokens; 0: the model's own, at most kDefaultMaxContext
     int n_threads = 0;   // 0: the physical cores that this process may use
     int n_ubatch = 512;  // most rows of one forward pass, up to kMaxUbatch
@@ -41,7 +41,7 @@ struct RuntimeConfig {
     bool flash_attention = false;  // outside the promise of row invariance
     Repack repack = Repack::automatic;
     Kernels kernels = Kernels::automatic;
-    std::function<void(double fraction)> on_load_progress;  // may be empty
+    std::function<void(double fraction)> on_load_progress{};  // may be empty
 };
 
 inline constexpr int kDefaultMaxContext = 8192;
@@ -58,31 +58,30 @@ struct SamplingOptions {
     float repeat_penalty = 1.0f;
     float presence_penalty = 0.0f;
     float frequency_penalty = 0.0f;
-    int repeat_last_n =
-        64;  // tokens that the penalties look back on; 0: none, -1: the whole context
+    int repeat_last_n = 64;  // tokens under penalty; 0: none, -1: the whole context
     std::uint64_t seed = 0;
-    std::vector<std::pair<Token, float>>
-        logit_bias;  // added to the logit; -infinity forbids the token
+    // Added to the logits; -infinity forbids a token.
+    std::vector<std::pair<Token, float>> logit_bias{};
 };
 
 // What is wanted of one request.
 struct GenerateOptions {
     int n_predict = -1;  // most tokens to generate; -1: until the text ends or the context is full
-    SamplingOptions sampling;
-    std::vector<std::string> stop;  // generation ends before any of these strings appears
-    bool ignore_eos = false;        // end-of-generation tokens are never chosen
+    SamplingOptions sampling{};
+    std::vector<std::string> stop{};  // generation ends before any of these strings appears
+    bool ignore_eos = false;          // end-of-generation tokens are never chosen
 };
 
 // What a request reports while it runs. Every member may be empty. All are called on the caller's
 // thread.
 struct Observer {
-    std::function<void(std::string_view text)>
-        on_text;  // whole UTF-8 characters, stop strings withheld
-    std::function<void(int done, int total)> on_prefill;
+    // Whole UTF-8 characters, stop strings withheld.
+    std::function<void(std::string_view text)> on_text{};
+    std::function<void(int done, int total)> on_prefill{};
     // Polled between tokens and inside long passes: true ends the request with
     // StopReason::cancelled. It may be called from the compute thread, so it should only read a
     // flag.
-    std::function<bool()> is_cancelled;
+    std::function<bool()> is_cancelled{};
 };
 
 enum class StopReason { eos, length, stop, context, cancelled };
@@ -123,8 +122,7 @@ struct Result {
     int n_generated = 0;
     Timings timings;
     GraphStatistics graphs;
-    std::int64_t allocations_after_warmup =
-        0;  // memory reserved by the engine after the first decoded token
+    std::int64_t allocations_after_warmup = 0;  // times that memory was reserved for passes
     MemoryStatistics memory;
     std::string attention_path;  // "kernel", "folded" or "flash"
     std::string repack;          // "off", or which types were repacked: "Q4_0"

@@ -29,8 +29,8 @@ struct ForwardRequest {
     AttentionLayout layout = AttentionLayout::causal;
     int entry_layer = 0;
     int exit_layer = -1;  // layers [entry_layer, exit_layer) run; -1: all that follow
-    std::span<const int>
-        captures{};  // i: the stream after the first i modules; ascending, within the layers run
+    // i: the stream after the first i modules; ascending, within the layers run
+    std::span<const int> captures{};
     std::span<const int> logit_rows{};  // rows whose logits are wanted, ascending
 };
 

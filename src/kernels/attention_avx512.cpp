@@ -10,8 +10,8 @@ namespace {
 struct Avx512Simd {
     using Vector = __m512;
     static constexpr int kWidth = 16;
-    static constexpr int kRegisters =
-        16;  // of 32: GCC 12 spills with more than about half of them as accumulators
+    // Of 32: GCC 12 spills with more than about half of them as accumulators
+    static constexpr int kRegisters = 16;
 
     static Vector zero() { return _mm512_setzero_ps(); }
     static Vector broadcast(float x) { return _mm512_set1_ps(x); }

@@ -41,8 +41,8 @@ struct KvCacheOptions {
 
 // Where the rows of a pass go: inputs of a graph, filled by KvCache::set_slots.
 struct KvSlots {
-    ggml_tensor* keys =
-        nullptr;  // i64: one per contiguous run of a row, n_kv_heads or n_embd_kv of them
+    // i64: one per contiguous run of a row, n_kv_heads or n_embd_kv of them
+    ggml_tensor* keys = nullptr;
     ggml_tensor* values = nullptr;
 };
 
@@ -107,10 +107,10 @@ class KvCache {
     int committed_ = 0;
     ggml_context_ptr context_;
     std::unique_ptr<ZeroedBuffer> buffer_;
-    std::vector<ggml_tensor*>
-        keys_;  // per layer [head_dim, capacity, n_kv_heads]; tiled: the same memory, other order
-    std::vector<ggml_tensor*>
-        values_;  // per layer [head_dim, capacity, n_kv_heads], or [capacity, head_dim, n_kv_heads]
+    // Per layer [head_dim, capacity, n_kv_heads]; tiled: the same memory, other order
+    std::vector<ggml_tensor*> keys_;
+    // Per layer [head_dim, capacity, n_kv_heads], or [capacity, head_dim, n_kv_heads]
+    std::vector<ggml_tensor*> values_;
 };
 
 }  // namespace knap

@@ -44,18 +44,18 @@ struct LayerWeights {
 struct ModelTensors {
     ggml_tensor* token_embd = nullptr;   // {n_embd, n_vocab}
     ggml_tensor* output_norm = nullptr;  // {n_embd}
-    ggml_tensor* output =
-        nullptr;  // {n_embd, n_vocab}; shares token_embd's data when the head is tied
+    // {n_embd, n_vocab}; shares token_embd's data when the head is tied
+    ggml_tensor* output = nullptr;
     ggml_tensor* output_b = nullptr;  // {n_vocab}
-    ggml_tensor* rope_freqs =
-        nullptr;  // {n_rot / 2} f32: frequency divisors of Llama 3.1 and later
+    // {n_rot / 2} f32: frequency divisors of Llama 3.1 and later
+    ggml_tensor* rope_freqs = nullptr;
     std::vector<LayerWeights> layers;
 };
 
 struct WeightStatistics {
     std::int64_t total_bytes = 0;  // of all tensors, as stored in the file
-    std::int64_t per_token_bytes =
-        0;  // read to decode one token: every matrix and norm, one embedding row
+    // Read to decode one token: every matrix and norm, one embedding row
+    std::int64_t per_token_bytes = 0;
     std::int64_t repacked_bytes = 0;  // copied into repacked layouts
     std::int64_t n_parameters = 0;
     std::vector<std::pair<std::string, int>> types;  // tensor type -> count, most first

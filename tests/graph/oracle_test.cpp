@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "peer/llama_peer.h"
+#include "support/gguf_variant.h"
 #include "support/loaded_model.h"
 #include "support/logits.h"
 #include "support/reference_forward.h"
@@ -150,6 +151,75 @@ INSTANTIATE_TEST_SUITE_P(Architectures,
                              }
                              return name;
                          });
+
+// What a checkpoint may say about its rotations, computed as libllama computes it: bit-identical.
+void expect_equal_to_libllama(const std::filesystem::path& path) {
+    LlamaPeer oracle(path);
+    LoadedModel model(path);
+    ReferenceForward reference(model, 1024);
+    const auto tokens = random_tokens(200, model.config.n_vocab, 3);
+    const auto expected = oracle.feed(tokens, LlamaPeer::Logits::every_row);
+    const auto rows = reference.feed(tokens);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        ASSERT_TRUE(std::equal(rows[i].begin(), rows[i].end(), expected[i].begin())) << "row " << i;
+    }
+}
+
+std::vector<float> last_row(const std::filesystem::path& path) {
+    LoadedModel model(path);
+    ForwardRig rig(model);
+    return rig.feed(random_tokens(200, model.config.n_vocab, 3)).back();
+}
+
+class Rotations : public ::testing::TestWithParam<const char*> {
+  protected:
+    GgufVariant variant_{tiny_model(GetParam(), "F32")};
+    std::string key(const char* field) const {
+        return std::string(GetParam()).substr(std::string("tiny-").size()) + ".rope." + field;
+    }
+    void expect_changed_and_equal(const std::string& name) {
+        const auto path = variant_.write(std::string(GetParam()) + name);
+        EXPECT_NE(last_row(path), last_row(tiny_model(GetParam(), "F32")))
+            << "the metadata must matter";
+        expect_equal_to_libllama(path);
+    }
+};
+
+TEST_P(Rotations, LinearScalingEqualsLibllama) {
+    gguf_set_val_str(variant_.metadata(), key("scaling.type").c_str(), "linear");
+    gguf_set_val_f32(variant_.metadata(), key("scaling.factor").c_str(), 4.0f);
+    expect_changed_and_equal("-linear");
+}
+
+TEST_P(Rotations, YarnScalingEqualsLibllama) {
+    gguf_set_val_str(variant_.metadata(), key("scaling.type").c_str(), "yarn");
+    gguf_set_val_f32(variant_.metadata(), key("scaling.factor").c_str(), 4.0f);
+    gguf_set_val_u32(variant_.metadata(), key("scaling.original_context_length").c_str(), 64);
+    expect_changed_and_equal("-yarn");
+}
+
+TEST_P(Rotations, AnotherBaseEqualsLibllama) {
+    gguf_set_val_f32(variant_.metadata(), key("freq_base").c_str(), 777.0f);
+    expect_changed_and_equal("-base");
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures,
+                         Rotations,
+                         ::testing::Values("tiny-llama", "tiny-qwen2", "tiny-qwen3"));
+
+TEST(RotationFactors, OfLlama3EqualLibllama) {
+    GgufVariant variant(tiny_model("tiny-llama", "F32"));
+    variant.add_f32("rope_freqs.weight", {1.0f, 1.0f, 1.5f, 2.0f, 4.0f, 8.0f, 8.0f, 8.0f});
+    const auto path = variant.write("rope-factors");
+    EXPECT_NE(last_row(path), last_row(tiny_model("tiny-llama", "F32")));
+    expect_equal_to_libllama(path);
+}
+
+TEST(SplitModels, ComputeWhatTheWholeFileDoes) {
+    const auto whole = tiny_model("tiny-llama", "Q8_0");
+    const auto first_part = GgufVariant(whole).write_split("split-model");
+    EXPECT_EQ(last_row(first_part), last_row(whole));
+}
 
 }  // namespace
 }  // namespace knap::test

@@ -7,6 +7,7 @@
 #include "knap/knap.h"
 
 #include "graph/attention.h"
+#include "support/gguf_variant.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
@@ -366,6 +367,17 @@ TEST(Engines, BadConfigurationsAreRefused) {
     refuse([](RuntimeConfig& c) { c.n_threads = -1; }, "-t: expected");
     refuse([](RuntimeConfig& c) { c.n_threads = 100000; }, "threads");
     refuse([](RuntimeConfig& c) { c.model_path = "/nonexistent.gguf"; }, "/nonexistent.gguf");
+}
+
+TEST(Engines, OpenSplitModels) {
+    const auto whole = tiny_model("tiny-llama", "Q8_0");
+    Engine engine(config_of(whole));
+    Engine parts(config_of(GgufVariant(whole).write_split("split-engine")));
+    Session session(engine);
+    Session split_session(parts);
+    const auto prompt = engine.tokenize("hello");
+    EXPECT_EQ(split_session.generate(prompt, {.n_predict = 20}).tokens,
+              session.generate(prompt, {.n_predict = 20}).tokens);
 }
 
 TEST(Engines, FillInWhatWasLeftOpen) {

@@ -139,8 +139,8 @@ TEST(SamplingTransform, MinPIsRelativeToTheMostProbable) {
 TEST(SamplingTransform, MinPDoesNotChangeWhatTopPMeasures) {
     SamplingOptions options = plain();
     options.min_p = 0.3f;  // leaves 0.5 and 0.2
-    options.top_p =
-        0.6f;  // of the whole mass: 0.5 < 0.6 keeps the second; of what min-p leaves it would not
+    // Of the whole mass: 0.5 < 0.6 keeps the second; of what min-p leaves it would not
+    options.top_p = 0.6f;
     EXPECT_THAT(transform(options, logits_of({0.5, 0.2, 0.15, 0.15})).tokens, ElementsAre(0, 1));
 }
 

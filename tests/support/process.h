@@ -12,11 +12,11 @@ namespace knap {
 struct ProcessRequest {
     std::vector<std::string> arguments;
     std::string input;  // standard input; it ends after this text
-    std::vector<std::pair<std::string, std::string>>
-        environment;  // set in addition to this process's own
+    // Set in addition to this process's own
+    std::vector<std::pair<std::string, std::string>> environment;
 
-    bool is_on_terminal =
-        false;  // all three streams are one pseudo-terminal; what it shows is `output`
+    // All three streams are one pseudo-terminal; what it shows is `output`
+    bool is_on_terminal = false;
     bool keeps_input_open = false;  // standard input does not end by itself
 
     // Sent in this order, each once its text has come out.
@@ -26,8 +26,8 @@ struct ProcessRequest {
                             // last signal
     };
     std::vector<Signal> signals;
-    std::optional<std::size_t>
-        closes_output_after;  // bytes of standard output read before it is closed
+    // Bytes of standard output read before it is closed
+    std::optional<std::size_t> closes_output_after;
 
     int timeout_s = 60;  // then the process is killed and `has_timed_out` set
 };
