@@ -1,10 +1,32 @@
 #include "graph/attention.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/error.h"
 #include "graph/kernel_attention.h"
 
 namespace knap {
 namespace {
+
+// Each path with the cache layout that it reads.
+struct PathEntry {
+    AttentionPath path;
+    KvLayout layout;
+    std::string_view name;
+};
+constexpr PathEntry kPaths[] = {
+    {AttentionPath::kernel, KvLayout::tiled_keys, "kernel"},
+    {AttentionPath::folded, KvLayout::transposed_values, "folded"},
+    {AttentionPath::flash, KvLayout::rows, "flash"},
+};
+
+template <typename Matches>
+const PathEntry& find_path(Matches matches) {
+    const auto* entry = std::find_if(std::begin(kPaths), std::end(kPaths), matches);
+    KNAP_ASSERT(entry != std::end(kPaths), "every path and every layout is in the table");
+    return *entry;
+}
 
 // Rows [block.first, block.first + block.n_rows) of [head_dim, n_heads, n_rows].
 ggml_tensor* block_rows(ggml_context* ctx, ggml_tensor* queries, const AttentionBlock& block) {
@@ -109,39 +131,15 @@ AttentionPath choose_attention(const ModelConfig& config, const RuntimeConfig& r
 }
 
 KvLayout layout_for(AttentionPath path) {
-    switch (path) {
-        case AttentionPath::kernel:
-            return KvLayout::tiled_keys;
-        case AttentionPath::folded:
-            return KvLayout::transposed_values;
-        case AttentionPath::flash:
-            break;
-    }
-    return KvLayout::rows;
+    return find_path([&](const PathEntry& entry) { return entry.path == path; }).layout;
 }
 
 AttentionPath path_for(KvLayout layout) {
-    switch (layout) {
-        case KvLayout::tiled_keys:
-            return AttentionPath::kernel;
-        case KvLayout::transposed_values:
-            return AttentionPath::folded;
-        case KvLayout::rows:
-            break;
-    }
-    return AttentionPath::flash;
+    return find_path([&](const PathEntry& entry) { return entry.layout == layout; }).path;
 }
 
 std::string_view to_string(AttentionPath path) {
-    switch (path) {
-        case AttentionPath::kernel:
-            return "kernel";
-        case AttentionPath::folded:
-            return "folded";
-        case AttentionPath::flash:
-            break;
-    }
-    return "flash";
+    return find_path([&](const PathEntry& entry) { return entry.path == path; }).name;
 }
 
 int heads_with_scores(const ModelConfig& config, const KvCache& cache) {

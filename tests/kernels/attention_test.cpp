@@ -109,14 +109,16 @@ std::vector<float> solve(const AttentionKernel& kernel,
     for (int c = 0; c < count; ++c) {
         clear_partial(head_dim, states.data() + size * static_cast<std::size_t>(c));
     }
+    const auto n_columns = static_cast<std::size_t>(count);
+    std::vector<const float*> queries(n_columns);
+    std::vector<const std::uint16_t*> masks(n_columns);
+    std::vector<float*> places(n_columns);
     for (int position = 0; position < problem.n_positions; position += kAttentionChunk) {
-        std::vector<const float*> queries;
-        std::vector<const std::uint16_t*> masks;
-        std::vector<float*> places;
-        for (int c = 0; c < count; ++c) {
-            queries.push_back(problem.queries.data() + Problem::at(first + c, head_dim, 0));
-            masks.push_back(mask.data() + Problem::at(first + c, problem.n_positions, position));
-            places.push_back(partials.data() + size * static_cast<std::size_t>(c));
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            const int column = first + static_cast<int>(c);
+            queries[c] = problem.queries.data() + Problem::at(column, head_dim, 0);
+            masks[c] = mask.data() + Problem::at(column, problem.n_positions, position);
+            places[c] = partials.data() + size * c;
         }
         kernel.run_chunk({.head_dim = head_dim,
                           .n_columns = count,

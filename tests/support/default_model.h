@@ -5,8 +5,7 @@
 
 namespace knap::test {
 
-// $KNAP_MODEL, else the file that `deps/setup model` fetches. Throws when there is none: such a
-// test must not pass.
+// The file that `deps/setup model` fetches. Throws when there is none: such a test must not pass.
 std::filesystem::path default_model();
 
 }  // namespace knap::test
