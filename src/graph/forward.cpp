@@ -66,6 +66,7 @@ struct Forward::Impl {
     BuiltGraph& graph_for(const ForwardRequest& request);
     BuiltGraph& build();
     void lay_out(BuiltGraph& built);
+    int max_rows(int first_row) const;
     void reserve_for(int first_row);
     bool reserve(ggml_cgraph* graph);
     bool is_captured(int n_modules) const;
@@ -105,23 +106,23 @@ Forward::Impl::Impl(const ModelConfig& config_,
       key(config.n_layers),
       full_plan(config.n_layers) {
     reserve_for(0);
-    reserve_for(cache.capacity() - n_ubatch);
+    reserve_for(std::max(0, cache.capacity() - n_ubatch));
     graphs.clear();
     graphs.reset_statistics();  // what was built to size the memory is nobody's pass
     statistics = {};
 }
 
+int Forward::Impl::max_rows(int first_row) const {
+    const int end = std::min(first_row + n_ubatch, cache.capacity());
+    return max_pass_rows(context_bucket(end, cache.capacity()), n_score_heads, n_ubatch);
+}
+
 // Reserves compute memory for the largest pass that starts at `first_row`.
 void Forward::Impl::reserve_for(int first_row) {
-    first_row = std::max(first_row, 0);
-    const int n_kv =
-        context_bucket(std::min(first_row + n_ubatch, cache.capacity()), cache.capacity());
-    key.n_rows = std::min(max_pass_rows(n_kv, n_score_heads, n_ubatch), cache.capacity());
+    key.n_rows = std::min(max_rows(first_row), cache.capacity() - first_row);
     key.exit_layer = config.n_layers;
     key.n_logit_rows = std::min(kReservedLogitRows, key.n_rows);
-    cut_into_blocks(
-        cache.capacity() - key.n_rows < first_row ? cache.capacity() - key.n_rows : first_row,
-        key.n_rows, n_score_heads, cache.capacity(), key.blocks);
+    cut_into_blocks(first_row, key.n_rows, n_score_heads, cache.capacity(), key.blocks);
     BuiltGraph& built = graphs.place(key);
     lay_out(built);
     reserve(built.graph);
@@ -277,9 +278,7 @@ ForwardResult Forward::run(const ForwardRequest& request) {
 }
 
 int Forward::max_rows(int first_row) const {
-    const int n_kv = context_bucket(std::min(first_row + impl_->n_ubatch, impl_->cache.capacity()),
-                                    impl_->cache.capacity());
-    return max_pass_rows(n_kv, impl_->n_score_heads, impl_->n_ubatch);
+    return impl_->max_rows(first_row);
 }
 
 const ForwardStatistics& Forward::statistics() const {

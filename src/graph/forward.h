@@ -44,7 +44,7 @@ struct ForwardResult {
 struct ForwardStatistics {
     GraphStatistics graphs;
     std::int64_t reservations = 0;  // times that memory had to be reserved
-    std::size_t scratch_bytes = 0;  // compute memory, inputs and graph arenas
+    std::size_t scratch_bytes = 0;  // compute memory and inputs
     double compute_ms = 0;          // inside the backend, since the beginning
 };
 
