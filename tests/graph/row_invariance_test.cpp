@@ -157,6 +157,30 @@ INSTANTIATE_TEST_SUITE_P(Types,
                                            InvarianceCase{"small-llama", "Q6_K"},
                                            InvarianceCase{"small-llama", "Q4_K", Repack::on}));
 
+// Rows on both sides of every kind of bucket edge: where steps are 64, where they turn to 256, and
+// a chunk of the kernel.
+TEST(BucketEdges, CrossingThemOneByOneEqualsCrossingThemAtOnce) {
+    LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
+    const auto tokens = random_tokens(1300, model.config.n_vocab, 13);
+    for (const AttentionPath path : {AttentionPath::kernel, AttentionPath::folded}) {
+        for (const int edge : {64, 128, 256, 512, 1024, 1280}) {
+            const int before = edge - 3;
+            std::vector<int> start(static_cast<std::size_t>(before / 500), 500);
+            start.push_back(before % 500);
+            std::vector<int> at_once = start;
+            at_once.push_back(6);
+            std::vector<int> one_by_one = start;
+            one_by_one.insert(one_by_one.end(), 6, 1);
+            const auto input = std::span(tokens).first(static_cast<std::size_t>(before + 6));
+            ForwardRig a(model, {.capacity = 2048, .path = path});
+            ForwardRig b(model, {.capacity = 2048, .path = path});
+            ASSERT_TRUE(a.feed(input, at_once) == b.feed(input, one_by_one))
+                << to_string(path) << ", " << edge;
+            ASSERT_TRUE(a.cache_bytes() == b.cache_bytes()) << to_string(path) << ", " << edge;
+        }
+    }
+}
+
 TEST(Threads, DoNotChangeARow) {
     const auto path = tiny_model("small-llama", "Q4_1");
     std::vector<std::vector<float>> expected;
