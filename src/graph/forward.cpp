@@ -25,11 +25,12 @@ constexpr int kReservedLogitRows = 32;
 // Upper bounds on the tensors of a graph, views included: see blocks.cpp and attention.cpp.
 constexpr int kTensorsPerLayer = 48;
 constexpr int kTensorsPerBlock = 20;
-constexpr int kTensorsPerGraph = 64;
+constexpr std::size_t kTensorsPerGraph = 64;
 
 std::size_t max_tensors(int n_layers, int n_blocks) {
-    return static_cast<std::size_t>(n_layers * (kTensorsPerLayer + kTensorsPerBlock * n_blocks) +
-                                    kTensorsPerGraph);
+    const int per_layer = kTensorsPerLayer + kTensorsPerBlock * n_blocks;
+    return static_cast<std::size_t>(n_layers) * static_cast<std::size_t>(per_layer) +
+           kTensorsPerGraph;
 }
 
 std::size_t arena_bytes(std::size_t n_tensors) {
@@ -56,11 +57,11 @@ std::span<const float> host_view(const ggml_tensor* tensor) {
 }  // namespace
 
 struct Forward::Impl {
-    Impl(const ModelConfig& config_,
-         const Weights& weights_,
-         Backend& backend_,
-         KvCache& cache_,
-         int n_ubatch_);
+    Impl(const ModelConfig& model_config,
+         const Weights& model_weights,
+         Backend& device,
+         KvCache& kv,
+         int max_rows_per_pass);
 
     void set_key(const ForwardRequest& request);
     BuiltGraph& graph_for(const ForwardRequest& request);
@@ -87,16 +88,16 @@ struct Forward::Impl {
     ForwardStatistics statistics;
 };
 
-Forward::Impl::Impl(const ModelConfig& config_,
-                    const Weights& weights_,
-                    Backend& backend_,
-                    KvCache& cache_,
-                    int n_ubatch_)
-    : config(config_),
-      weights(weights_),
-      backend(backend_),
-      cache(cache_),
-      n_ubatch(n_ubatch_),
+Forward::Impl::Impl(const ModelConfig& model_config,
+                    const Weights& model_weights,
+                    Backend& device,
+                    KvCache& kv,
+                    int max_rows_per_pass)
+    : config(model_config),
+      weights(model_weights),
+      backend(device),
+      cache(kv),
+      n_ubatch(max_rows_per_pass),
       n_score_heads(heads_with_scores(config, cache)),
       n_tensors(
           max_tensors(config.n_layers, max_blocks(cache.capacity(), n_score_heads, n_ubatch))),

@@ -17,8 +17,8 @@ constexpr std::uint16_t kHidden = 0xfc00;  // f16 -infinity
 // The sources of an attention node, as plain numbers and pointers. A column of a KV head is (row,
 // query head of the group): column c is row c / heads_per_kv.
 struct Inputs {
-    Inputs(const ggml_tensor* node, const ModelConfig& config_)
-        : config(config_),
+    Inputs(const ggml_tensor* node, const ModelConfig& model_config)
+        : config(model_config),
           queries(static_cast<const float*>(node->src[0]->data)),
           keys(static_cast<const std::uint16_t*>(node->src[1]->data)),
           values(static_cast<const std::uint16_t*>(node->src[2]->data)),

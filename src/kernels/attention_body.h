@@ -113,7 +113,8 @@ class AttentionBody {
         }
         for (int c = 0; c < Columns; ++c) {
             for (int v = 0; v < Vectors; ++v) {
-                Simd::store(scores + c * kAttentionChunk + position + v * kWidth, sums[c][v]);
+                const std::ptrdiff_t at = c * kAttentionChunk + position + v * kWidth;
+                Simd::store(scores + at, sums[c][v]);
             }
         }
     }
@@ -156,7 +157,7 @@ class AttentionBody {
         const std::uint16_t* values = chunk.values + channel;
         for (int position = 0; position < chunk.n_positions; ++position, values += chunk.head_dim) {
             for (int v = 0; v < Vectors; ++v) {
-                const Vector value = Simd::load_half(values + v * kWidth);
+                const Vector value = Simd::load_half(values + std::ptrdiff_t{v} * kWidth);
                 for (int c = 0; c < Columns; ++c) {
                     sums[c][v] =
                         Simd::fmadd(Simd::broadcast(weights[c * kAttentionChunk + position]), value,
@@ -166,7 +167,8 @@ class AttentionBody {
         }
         for (int c = 0; c < Columns; ++c) {
             for (int v = 0; v < Vectors; ++v) {
-                Simd::store(chunk.partials[first + c] + channel + v * kWidth, sums[c][v]);
+                const std::ptrdiff_t at = channel + v * kWidth;
+                Simd::store(chunk.partials[first + c] + at, sums[c][v]);
             }
         }
     }

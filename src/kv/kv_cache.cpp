@@ -107,8 +107,8 @@ std::int64_t KvCache::run_index(Spread spread, std::int64_t run, int row) const 
     }
     const std::int64_t head = run / head_dim_;
     const std::int64_t channel = run % head_dim_;
-    return (head * capacity() + row / kKeyTile * kKeyTile) * head_dim_ + channel * kKeyTile +
-           row % kKeyTile;
+    const std::int64_t in_tile = row % kKeyTile;
+    return (head * capacity() + row - in_tile) * head_dim_ + channel * kKeyTile + in_tile;
 }
 
 KvSlots KvCache::new_slots(ggml_context* inputs, int max_rows) const {

@@ -49,7 +49,9 @@ class Batch {
             batch_.pos[i] = first_position + i;
             batch_.n_seq_id[i] = 1;
             batch_.seq_id[i][0] = 0;
-            batch_.logits[i] = wanted == LlamaPeer::Logits::every_row || i + 1 == batch_.n_tokens;
+            const bool is_wanted =
+                wanted == LlamaPeer::Logits::every_row || i + 1 == batch_.n_tokens;
+            batch_.logits[i] = is_wanted ? 1 : 0;
         }
     }
     ~Batch() { llama_batch_free(batch_); }

@@ -64,8 +64,8 @@ SamplingOptions effective_sampling(const GenerateOptions& options, const Tokeniz
 }  // namespace
 
 struct Session::Impl {
-    explicit Impl(Engine::Impl& engine_)
-        : engine(engine_),
+    explicit Impl(Engine::Impl& owner)
+        : engine(owner),
           cache(engine.model, engine.backend, cache_options(engine.model, engine.config)),
           forward(engine.model, *engine.weights, engine.backend, cache, engine.config.n_ubatch) {}
 
