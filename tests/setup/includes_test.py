@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Includes point one way through the rooms of src/, as docs/architecture.md draws them."""
+import re
+import sys
+from pathlib import Path
+
+BELOW = {
+    "base": [],
+    "device": ["base"],
+    "kernels": ["base"],
+    "model": ["device"],
+    "kv": ["kernels", "model"],
+    "graph": ["kv"],
+    "sampling": ["base"],
+    "decode": ["graph", "sampling"],
+    "text": ["model"],
+    "peer": ["device"],
+    "runtime": ["decode", "text"],
+}
+MAY_SEE_GGML = {"device", "kernels", "model", "kv", "graph", "text", "peer"}
+
+
+def reachable(room):
+    rooms = {room}
+    for below in BELOW[room]:
+        rooms |= reachable(below)
+    return rooms
+
+
+def faults(root):
+    for path in sorted((root / "src").glob("*/*")):
+        room = path.parent.name
+        if room not in BELOW:
+            yield f"{path}: room {room} is not on the map: add it here and to docs/architecture.md"
+            continue
+        for include in re.findall(r'#include ["<]([^">]+)[">]', path.read_text()):
+            folder = include.split("/")[0] if "/" in include else ""
+            if folder in BELOW and folder not in reachable(room):
+                yield f"{path}: {room} must not include {include}"
+            if re.match(r"(ggml|gguf|llama)", include) and room not in MAY_SEE_GGML:
+                yield f"{path}: {room} must not see {include}"
+
+
+found = list(faults(Path(sys.argv[1])))
+print("\n".join(found) or "includes point one way")
+sys.exit(bool(found))
