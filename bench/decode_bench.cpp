@@ -2,13 +2,14 @@
 // the same threads? libllama is run with flash attention on and off, and the better of the two
 // counts.
 //
-//     decode_bench MODEL [THREADS]
+//     decode_bench MODEL [THREADS] [ggml]     "ggml": without kernels of our own
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench_main.h"
@@ -33,13 +34,14 @@ constexpr int kContext = 8192;
 // Our side: a model with a cache.
 class Ours {
   public:
-    Ours(const std::filesystem::path& path, Backend& backend)
+    Ours(const std::filesystem::path& path, Backend& backend, Kernels kernels)
         : file_(GgufFile::open(path)),
           config_(read_config(file_)),
           weights_(Weights::load(file_, config_, backend, Repack::automatic, {})),
           cache_(config_,
                  backend,
-                 {.capacity = kContext + 256, .layout = layout_for(choose_attention(config_, {}))}),
+                 {.capacity = kContext + 256,
+                  .layout = layout_for(choose_attention(config_, {.kernels = kernels}))}),
           forward_(config_, *weights_, backend, cache_, kUbatch) {}
 
     // Brings the cache to the first `n` tokens.
@@ -57,9 +59,9 @@ class Ours {
 
 class Race {
   public:
-    Race(const std::filesystem::path& path, int n_threads)
+    Race(const std::filesystem::path& path, int n_threads, Kernels kernels)
         : backend_(n_threads),
-          ours_(path, backend_),
+          ours_(path, backend_, kernels),
           plain_(path, peer_options(false)),
           flash_(path, peer_options(true)) {
         std::mt19937 engine(1);
@@ -156,8 +158,8 @@ class Race {
     std::vector<Token> tokens_;
 };
 
-void run_races(const std::filesystem::path& path, int n_threads) {
-    Race race(path, n_threads);
+void run_races(const std::filesystem::path& path, int n_threads, Kernels kernels) {
+    Race race(path, n_threads, kernels);
     std::printf("%s, %d threads; speed of knap / speed of libllama's better setting, medians\n",
                 path.filename().c_str(), race.n_threads());
     race.race_prefill("prefill 512", 0, 512, 5);
@@ -173,10 +175,12 @@ void run_races(const std::filesystem::path& path, int n_threads) {
 
 int main(int argc, char** argv) {
     if (argc < 2) {
-        std::fprintf(stderr, "usage: decode_bench MODEL [THREADS]\n");
+        std::fprintf(stderr, "usage: decode_bench MODEL [THREADS] [ggml]\n");
         return 2;
     }
+    const bool is_ggml_alone = argc > 3 && std::string_view(argv[3]) == "ggml";
     return knap::bench::bench_main("decode_bench", [&] {
-        knap::bench::run_races(argv[1], argc > 2 ? std::atoi(argv[2]) : 0);
+        knap::bench::run_races(argv[1], argc > 2 ? std::atoi(argv[2]) : 0,
+                               is_ggml_alone ? knap::Kernels::ggml : knap::Kernels::automatic);
     });
 }
