@@ -11,7 +11,6 @@ namespace knap {
 namespace {
 
 constexpr std::uint16_t kVisible = 0x0000;  // f16 0
-constexpr std::uint16_t kHidden = 0xfc00;   // f16 -infinity
 constexpr std::int64_t kScoreBytes = 40 << 20;
 constexpr int kMaxBlockRows = 128;
 
@@ -65,7 +64,7 @@ void build_mask(AttentionLayout layout,
                          static_cast<std::size_t>(block.n_kv));
         const auto n_visible = first_row + block.first + row + 1;
         std::fill_n(line.begin(), n_visible, kVisible);
-        std::fill(line.begin() + n_visible, line.end(), kHidden);
+        std::fill(line.begin() + n_visible, line.end(), kHiddenBits);
     }
 }
 

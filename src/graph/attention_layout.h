@@ -46,6 +46,9 @@ void cut_into_blocks(int first_row,
                      int capacity,
                      std::vector<AttentionBlock>& blocks);
 
+// What a mask holds where a row may not look: the bits of f16 -infinity.
+inline constexpr std::uint16_t kHiddenBits = 0xfc00;
+
 // Writes the mask of one block, f16 bits [n_kv, n_rows]: 0 where a row may look, -infinity
 // elsewhere.
 void build_mask(AttentionLayout layout,

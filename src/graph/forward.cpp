@@ -46,6 +46,11 @@ int max_blocks(int capacity, int n_score_heads, int n_ubatch) {
     return std::min(kMaxBlocks, (n_ubatch + step - 1) / step);
 }
 
+[[noreturn]] void fail_for_memory(int n_rows) {
+    fail("memory: expected room to compute ", n_rows,
+         " rows, found less (a smaller -ub or -c needs less)");
+}
+
 std::span<const float> host_view(const ggml_tensor* tensor) {
     if (tensor == nullptr) {
         return {};
@@ -172,8 +177,7 @@ BuiltGraph& Forward::Impl::build() {
         reserve(built->graph);
     }
     if (!ggml_gallocr_alloc_graph(allocator.get(), built->graph)) {
-        fail("memory: expected room to compute ", key.n_rows,
-             " rows, found less (a smaller -ub or -c needs less)");
+        fail_for_memory(key.n_rows);
     }
     return *built;
 }
@@ -183,8 +187,7 @@ BuiltGraph& Forward::Impl::build() {
 bool Forward::Impl::reserve(ggml_cgraph* graph) {
     const std::size_t before = ggml_gallocr_get_buffer_size(allocator.get(), 0);
     if (!ggml_gallocr_reserve(allocator.get(), graph)) {
-        fail("memory: expected room to compute ", key.n_rows,
-             " rows, found less (a smaller -ub or -c needs less)");
+        fail_for_memory(key.n_rows);
     }
     const std::size_t after = ggml_gallocr_get_buffer_size(allocator.get(), 0);
     statistics.reservations += after != before ? 1 : 0;

@@ -6,13 +6,17 @@
 #include <span>
 
 #include "base/error.h"
+#include "graph/attention_layout.h"
 #include "kernels/attention.h"
 
 namespace knap {
 namespace {
 
 constexpr int kMaxHeadDim = 256;
-constexpr std::uint16_t kHidden = 0xfc00;  // f16 -infinity
+
+int count_chunks(int n_kv) {
+    return (n_kv + kAttentionChunk - 1) / kAttentionChunk;
+}
 
 // The sources of an attention node, as plain numbers and pointers. A column of a KV head is (row,
 // query head of the group): column c is row c / heads_per_kv.
@@ -28,7 +32,7 @@ struct Inputs {
           n_rows(static_cast<int>(node->src[3]->ne[1])) {}
 
     int n_columns() const { return n_rows * config.heads_per_kv(); }
-    int n_chunks() const { return (n_kv + kAttentionChunk - 1) / kAttentionChunk; }
+    int n_chunks() const { return count_chunks(n_kv); }
     // Where the numbers of a column lie in a tensor [head_dim, n_heads, n_rows].
     std::ptrdiff_t column_offset(int kv_head, int column) const {
         const int group = config.heads_per_kv();
@@ -129,7 +133,8 @@ bool sees_chunk(const Inputs& in, int first, int n_columns, int chunk) {
     const int count = std::min(kAttentionChunk, in.n_kv - position);
     for (int c = first; c < first + n_columns; ++c) {
         const std::uint16_t* mask = in.column_mask(c, position);
-        if (std::any_of(mask, mask + count, [](std::uint16_t bits) { return bits != kHidden; })) {
+        if (std::any_of(mask, mask + count,
+                        [](std::uint16_t bits) { return bits != kHiddenBits; })) {
             return true;
         }
     }
@@ -196,7 +201,7 @@ ggml_tensor* build_kernel_attention(ggml_context* ctx,
     std::array<ggml_tensor*, 4> sources{queries, cache.keys(ctx, layer, n_kv),
                                         cache.values(ctx, layer, n_kv), mask};
     auto* userdata = const_cast<ModelConfig*>(&config);  // ggml passes it back as it is
-    const std::int64_t n_chunks = (n_kv + kAttentionChunk - 1) / kAttentionChunk;
+    const int n_chunks = count_chunks(n_kv);
     if (n_columns > kMaxAttentionColumns ||
         n_chunks == 1) {  // with one chunk there is nothing to merge
         return ggml_custom_4d(ctx, GGML_TYPE_F32, config.n_embd_q(), n_rows, 1, 1, sources.data(),

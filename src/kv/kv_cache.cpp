@@ -30,10 +30,23 @@ void check_type(const char* flag, ggml_type type, int head_dim) {
     }
 }
 
+std::size_t stored_bytes(ggml_type type, int n_values) {
+    return ggml_type_size(type) * static_cast<std::size_t>(n_values) /
+           static_cast<std::size_t>(ggml_blck_size(type));
+}
+
 }  // namespace
 
+std::size_t kv_row_bytes(const ModelConfig& config, CacheType type_k, CacheType type_v) {
+    return stored_bytes(to_ggml(type_k), config.n_embd_kv()) +
+           stored_bytes(to_ggml(type_v), config.n_embd_kv());
+}
+
 KvCache::KvCache(const ModelConfig& config, const Backend& backend, const KvCacheOptions& options)
-    : options_(options), head_dim_(config.head_dim), n_kv_heads_(config.n_kv_heads) {
+    : options_(options),
+      head_dim_(config.head_dim),
+      n_kv_heads_(config.n_kv_heads),
+      row_bytes_(kv_row_bytes(config, options.type_k, options.type_v)) {
     const ggml_type type_k = to_ggml(options.type_k);
     const ggml_type type_v = to_ggml(options.type_v);
     check_type("-ctk", type_k, head_dim_);
@@ -180,9 +193,7 @@ ggml_tensor* KvCache::values(ggml_context* ctx, int layer, int n_rows) const {
 }
 
 std::size_t KvCache::saved_row_bytes() const {
-    const std::int64_t n_embd_kv = std::int64_t{n_kv_heads_} * head_dim_;
-    return ggml_row_size(to_ggml(options_.type_k), n_embd_kv) +
-           ggml_row_size(to_ggml(options_.type_v), n_embd_kv);
+    return row_bytes_;
 }
 
 // Calls visit(place in the cache, n_bytes) for every contiguous piece of the first `n_rows` rows of

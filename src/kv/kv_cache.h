@@ -39,6 +39,9 @@ struct KvCacheOptions {
     KvLayout layout = KvLayout::transposed_values;
 };
 
+// Bytes of one row of keys and one of values, in one layer.
+std::size_t kv_row_bytes(const ModelConfig& config, CacheType type_k, CacheType type_v);
+
 // Where the rows of a pass go: inputs of a graph, filled by KvCache::set_slots.
 struct KvSlots {
     // i64: one per contiguous run of a row, n_kv_heads or n_embd_kv of them
@@ -104,6 +107,7 @@ class KvCache {
     KvCacheOptions options_;
     int head_dim_ = 0;
     int n_kv_heads_ = 0;
+    std::size_t row_bytes_ = 0;
     int committed_ = 0;
     ggml_context_ptr context_;
     std::unique_ptr<ZeroedBuffer> buffer_;

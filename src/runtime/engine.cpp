@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "model/fingerprint.h"
+#include "kv/kv_cache.h"
 #include "model/vocab_check.h"
 #include "runtime/engine_impl.h"
 #include "text/chat_template.h"
@@ -47,13 +47,9 @@ std::string describe(const RopeConfig& rope) {
 }
 
 std::int64_t cache_bytes_per_token(const ModelConfig& model, const RuntimeConfig& config) {
-    const auto bits = [](CacheType type) {
-        return type == CacheType::f32   ? 32.0
-               : type == CacheType::f16 ? 16.0
-                                        : 8.5;  // q8_0: 34 bytes for 32 values
-    };
-    return static_cast<std::int64_t>((bits(config.cache_type_k) + bits(config.cache_type_v)) / 8 *
-                                     model.n_embd_kv() * model.n_layers);
+    return static_cast<std::int64_t>(
+               kv_row_bytes(model, config.cache_type_k, config.cache_type_v)) *
+           model.n_layers;
 }
 
 }  // namespace
@@ -84,8 +80,7 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
       model(read_config(file)),
       backend(config.n_threads),
       weights(Weights::load(file, model, backend, config.repack, config.on_load_progress)),
-      tokenizer(Tokenizer::load(config.model_path)),
-      fingerprint(knap::fingerprint(file)) {
+      tokenizer(Tokenizer::load(config.model_path)) {
     config.n_ctx = choose_context(config, model);
     config.n_threads = backend.n_threads();
     if (tokenizer->n_vocab() != model.n_vocab) {

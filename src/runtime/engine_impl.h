@@ -1,7 +1,6 @@
 // What an Engine is made of. Shared by the files of this room; nothing outside it includes this.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -24,7 +23,6 @@ struct Engine::Impl {
     Backend backend;
     std::unique_ptr<Weights> weights;  // points into `file`
     std::unique_ptr<Tokenizer> tokenizer;
-    std::uint64_t fingerprint = 0;
     double load_ms = 0;
 };
 

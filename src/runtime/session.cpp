@@ -10,6 +10,7 @@
 #include "graph/attention.h"
 #include "graph/forward.h"
 #include "kv/kv_cache.h"
+#include "model/fingerprint.h"
 #include "runtime/answer_text.h"
 #include "runtime/engine_impl.h"
 #include "runtime/prompt_cache.h"
@@ -290,13 +291,13 @@ void Session::reset() {
 void Session::save_prompt_cache(const std::filesystem::path& path) const {
     const std::size_t n_rows =
         std::min(impl_->n_prompt, static_cast<std::size_t>(impl_->cache.committed()));
-    write_prompt_cache(path, impl_->engine.fingerprint, impl_->engine.model.n_layers,
+    write_prompt_cache(path, fingerprint(impl_->engine.file), impl_->engine.model.n_layers,
                        std::span(impl_->history).first(n_rows), impl_->cache);
 }
 
 void Session::load_prompt_cache(const std::filesystem::path& path) {
     impl_->history =
-        read_prompt_cache(path, impl_->engine.fingerprint, impl_->engine.model.n_layers,
+        read_prompt_cache(path, fingerprint(impl_->engine.file), impl_->engine.model.n_layers,
                           impl_->engine.config.n_ctx, impl_->cache);
     impl_->n_prompt = impl_->history.size();
 }
