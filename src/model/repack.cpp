@@ -1,36 +1,19 @@
 #include "model/repack.h"
 
-#include <algorithm>
-#include <iterator>
 #include <string_view>
 
 #include "ggml-backend.h"
 
 #include "device/backend.h"
 #include "model/gguf_file.h"
+#include "model/row_invariance.h"
 
 namespace knap {
 namespace {
 
-// Repacked layouts that give a row the same bits however many rows are computed with it, found by
-// comparing many rows with one (bench/matmul_rows_bench). Q2_K and Q4_K fail that: from 4
-// rows on another kernel takes over.
-struct InvariantLayout {
-    std::string_view buffer_type;
-    ggml_type type;
-};
-constexpr InvariantLayout kInvariantLayouts[] = {
-    {"CPU_REPACK", GGML_TYPE_Q4_0},
-    {"CPU_REPACK", GGML_TYPE_IQ4_NL},
-    {"CPU_REPACK", GGML_TYPE_MXFP4},
-};
-
 bool is_invariant(ggml_backend_buffer_type_t buffer_type, ggml_type type) {
     const std::string_view name = ggml_backend_buft_name(buffer_type);
-    return std::any_of(std::begin(kInvariantLayouts), std::end(kInvariantLayouts),
-                       [&](const InvariantLayout& layout) {
-                           return layout.buffer_type == name && layout.type == type;
-                       });
+    return name == "CPU_REPACK" && row_invariant_rows(type, WeightLayout::repacked) == kAnyRows;
 }
 
 // Room for the tensors of one question to the device; none of them has memory.

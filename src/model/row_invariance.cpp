@@ -1,0 +1,75 @@
+#include "model/row_invariance.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include "ggml-backend.h"
+
+#include "model/weights.h"
+
+namespace knap {
+namespace {
+
+struct RowPromise {
+    ggml_type type;
+    WeightLayout layout;
+    int n_rows;
+};
+
+constexpr RowPromise kPromises[] = {
+    {GGML_TYPE_Q8_0, WeightLayout::plain, kAnyRows},
+    {GGML_TYPE_Q4_0, WeightLayout::plain, kAnyRows},
+    {GGML_TYPE_Q4_1, WeightLayout::plain, kAnyRows},
+    {GGML_TYPE_Q5_0, WeightLayout::plain, kAnyRows},
+    {GGML_TYPE_Q5_1, WeightLayout::plain, kAnyRows},
+    {GGML_TYPE_MXFP4, WeightLayout::plain, kAnyRows},
+    {GGML_TYPE_Q4_0, WeightLayout::repacked, kAnyRows},
+    {GGML_TYPE_IQ4_NL, WeightLayout::repacked, kAnyRows},
+    {GGML_TYPE_MXFP4, WeightLayout::repacked, kAnyRows},
+    // From 8 rows on a tiled kernel takes over.
+    {GGML_TYPE_Q2_K, WeightLayout::plain, 7},
+    {GGML_TYPE_Q3_K, WeightLayout::plain, 7},
+    {GGML_TYPE_Q4_K, WeightLayout::plain, 7},
+    {GGML_TYPE_Q5_K, WeightLayout::plain, 7},
+    {GGML_TYPE_Q6_K, WeightLayout::plain, 7},
+    // From 4 rows on they are multiplied four at a time.
+    {GGML_TYPE_Q2_K, WeightLayout::repacked, 3},
+    {GGML_TYPE_Q4_K, WeightLayout::repacked, 3},
+};
+
+int matrix_rows(const ggml_tensor* matrix) {
+    return row_invariant_rows(matrix->type, layout_of(matrix));
+}
+
+int layer_rows(const LayerWeights& w) {
+    return std::min({matrix_rows(w.wq), matrix_rows(w.wk), matrix_rows(w.wv), matrix_rows(w.wo),
+                     matrix_rows(w.ffn_gate), matrix_rows(w.ffn_up), matrix_rows(w.ffn_down)});
+}
+
+}  // namespace
+
+WeightLayout layout_of(const ggml_tensor* weight) {
+    if (ggml_backend_buffer_is_host(weight->buffer)) {
+        return WeightLayout::plain;
+    }
+    const std::string_view name = ggml_backend_buffer_name(weight->buffer);
+    return name == "CPU_REPACK" ? WeightLayout::repacked : WeightLayout::other;
+}
+
+int row_invariant_rows(ggml_type type, WeightLayout layout) {
+    const auto promise = std::ranges::find_if(kPromises, [&](const RowPromise& known) {
+        return known.type == type && known.layout == layout;
+    });
+    return promise != std::end(kPromises) ? promise->n_rows : 1;
+}
+
+int row_invariant_rows(const Weights& weights) {
+    int n_rows = matrix_rows(weights.tensors().output);
+    for (const LayerWeights& layer : weights.tensors().layers) {
+        n_rows = std::min(n_rows, layer_rows(layer));
+    }
+    return n_rows;
+}
+
+}  // namespace knap
