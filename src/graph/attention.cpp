@@ -1,6 +1,8 @@
 #include "graph/attention.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <iterator>
 
 #include "base/error.h"
@@ -48,6 +50,68 @@ ggml_tensor* fold_queries(ggml_context* ctx, const ModelConfig& config, ggml_ten
     return n_columns == 1 ? ggml_pad(ctx, q, 0, 1, 0, 0) : q;
 }
 
+// Rows [first, first + count) of `x`, which has them along dimension `dim`.
+ggml_tensor* cut_rows(ggml_context* ctx, ggml_tensor* x, int dim, int first, int count) {
+    std::array<std::int64_t, 3> size{x->ne[0], x->ne[1], x->ne[2]};
+    size[static_cast<std::size_t>(dim)] = count;
+    return ggml_view_3d(ctx, x, size[0], size[1], size[2], x->nb[1], x->nb[2],
+                        x->nb[dim] * static_cast<std::size_t>(first));
+}
+
+// The two runs of cache rows that a block reads.
+struct Runs {
+    ggml_tensor* sinks;  // null when there are none
+    ggml_tensor* recent;
+};
+
+// `view(n)` gives the first n rows of the cache, which lie along dimension `dim`.
+template <typename View>
+Runs find_runs(ggml_context* ctx, const AttentionBlock& block, int dim, View view) {
+    ggml_tensor* recent = view(block.recent_row + block.n_recent());
+    if (block.recent_row > 0) {
+        recent = cut_rows(ctx, recent, dim, block.recent_row, block.n_recent());
+    }
+    return {block.n_sinks > 0 ? view(block.n_sinks) : nullptr, recent};
+}
+
+// Each [head_dim, rows of the run, n_kv_heads].
+Runs key_runs(ggml_context* ctx, const KvCache& cache, int layer, const AttentionBlock& block) {
+    return find_runs(ctx, block, 1, [&](int n) { return cache.keys(ctx, layer, n); });
+}
+
+// As keys, or each [rows of the run, head_dim, n_kv_heads] where values are transposed.
+Runs value_runs(ggml_context* ctx, const KvCache& cache, int layer, const AttentionBlock& block) {
+    const int dim = cache.options().layout == KvLayout::transposed_values ? 0 : 1;
+    return find_runs(ctx, block, dim, [&](int n) { return cache.values(ctx, layer, n); });
+}
+
+// A copy of both runs, one after the other.
+ggml_tensor* join_runs(ggml_context* ctx, const Runs& runs, int dim) {
+    return runs.sinks != nullptr ? ggml_concat(ctx, runs.sinks, runs.recent, dim) : runs.recent;
+}
+
+// [n_kv, n_columns, n_kv_heads] of columns [head_dim, n_columns, n_kv_heads]
+ggml_tensor* folded_scores(ggml_context* ctx, const Runs& keys, ggml_tensor* columns) {
+    ggml_tensor* recent = ggml_mul_mat(ctx, keys.recent, columns);
+    return keys.sinks != nullptr
+               ? ggml_concat(ctx, ggml_mul_mat(ctx, keys.sinks, columns), recent, 0)
+               : recent;
+}
+
+// [head_dim, n_columns, n_kv_heads]
+ggml_tensor* folded_values(ggml_context* ctx,
+                           const AttentionBlock& block,
+                           const Runs& values,
+                           ggml_tensor* weights) {
+    if (values.sinks == nullptr) {
+        return ggml_mul_mat(ctx, values.recent, weights);
+    }
+    ggml_tensor* of_sinks = cut_rows(ctx, weights, 0, 0, block.n_sinks);
+    ggml_tensor* of_recent = cut_rows(ctx, weights, 0, block.n_sinks, block.n_recent());
+    return ggml_add(ctx, ggml_mul_mat(ctx, values.sinks, of_sinks),
+                    ggml_mul_mat(ctx, values.recent, of_recent));
+}
+
 ggml_tensor* folded_block(ggml_context* ctx,
                           const ModelConfig& config,
                           const KvCache& cache,
@@ -60,14 +124,14 @@ ggml_tensor* folded_block(ggml_context* ctx,
     const std::int64_t n_stored = is_padded ? 2 : n_columns;
     ggml_tensor* columns = fold_queries(ctx, config, q);
 
-    ggml_tensor* scores = ggml_mul_mat(ctx, cache.keys(ctx, layer, block.n_kv), columns);
+    ggml_tensor* scores = folded_scores(ctx, key_runs(ctx, cache, layer, block), columns);
     // One mask row serves every head; the padding column is a head more that nobody reads.
     scores = ggml_reshape_3d(ctx, scores, block.n_kv, block.n_rows,
                              n_stored * config.n_kv_heads / block.n_rows);
     scores = ggml_soft_max_ext_inplace(ctx, scores, mask, config.attention_scale, 0.0f);
     scores = ggml_reshape_3d(ctx, scores, block.n_kv, n_stored, config.n_kv_heads);
 
-    ggml_tensor* out = ggml_mul_mat(ctx, cache.values(ctx, layer, block.n_kv), scores);
+    ggml_tensor* out = folded_values(ctx, block, value_runs(ctx, cache, layer, block), scores);
     if (is_padded) {
         out = ggml_cont(
             ctx, ggml_view_3d(ctx, out, out->ne[0], 1, out->ne[2], out->nb[1], out->nb[2], 0));
@@ -79,6 +143,7 @@ ggml_tensor* folded_block(ggml_context* ctx,
     return ggml_cont_2d(ctx, ggml_permute(ctx, out, 0, 2, 1, 3), config.n_embd_q(), block.n_rows);
 }
 
+// ggml's operator reads one run of rows, so those of a window are copied together.
 ggml_tensor* flash_block(ggml_context* ctx,
                          const ModelConfig& config,
                          const KvCache& cache,
@@ -86,21 +151,12 @@ ggml_tensor* flash_block(ggml_context* ctx,
                          ggml_tensor* q,
                          const AttentionBlock& block,
                          ggml_tensor* mask) {
-    ggml_tensor* out = ggml_flash_attn_ext(
-        ctx, ggml_permute(ctx, q, 0, 2, 1, 3), cache.keys(ctx, layer, block.n_kv),
-        cache.values(ctx, layer, block.n_kv), mask, config.attention_scale, 0.0f, 0.0f);
+    ggml_tensor* keys = join_runs(ctx, key_runs(ctx, cache, layer, block), 1);
+    ggml_tensor* values = join_runs(ctx, value_runs(ctx, cache, layer, block), 1);
+    ggml_tensor* out = ggml_flash_attn_ext(ctx, ggml_permute(ctx, q, 0, 2, 1, 3), keys, values,
+                                           mask, config.attention_scale, 0.0f, 0.0f);
     ggml_prec_set_acc(out, GGML_PREC_F32);
     return ggml_reshape_2d(ctx, out, config.n_embd_q(), block.n_rows);
-}
-
-ggml_tensor* kernel_block(ggml_context* ctx,
-                          const ModelConfig& config,
-                          const KvCache& cache,
-                          int layer,
-                          ggml_tensor* q,
-                          const AttentionBlock&,
-                          ggml_tensor* mask) {
-    return build_kernel_attention(ctx, config, cache, layer, q, mask);
 }
 
 // Joins blocks pairwise, so that each row is copied a logarithmic number of times.
@@ -152,15 +208,24 @@ ggml_tensor* build_attention(ggml_context* ctx,
                              int layer,
                              ggml_tensor* queries,
                              std::span<const AttentionBlock> blocks,
-                             std::span<ggml_tensor* const> masks) {
+                             std::span<ggml_tensor* const> masks,
+                             std::span<ggml_tensor* const> runs) {
     KNAP_ASSERT(blocks.size() == masks.size() && !blocks.empty(), "one mask a block");
     const AttentionPath path = path_for(cache.options().layout);
-    const auto build_block = path == AttentionPath::kernel   ? kernel_block
-                             : path == AttentionPath::folded ? folded_block
-                                                             : flash_block;
+    KNAP_ASSERT(path != AttentionPath::kernel || runs.empty() || runs.size() == blocks.size(),
+                "the runs of every block, or of none");
     return join_blocks(ctx, 0, blocks.size(), [&](std::size_t i) {
         ggml_tensor* q = block_rows(ctx, queries, blocks[i]);
-        return build_block(ctx, config, cache, layer, q, blocks[i], masks[i]);
+        switch (path) {
+            case AttentionPath::kernel:
+                return build_kernel_attention(ctx, config, cache, layer, q, blocks[i], masks[i],
+                                              runs.empty() ? nullptr : runs[i]);
+            case AttentionPath::folded:
+                return folded_block(ctx, config, cache, layer, q, blocks[i], masks[i]);
+            case AttentionPath::flash:
+                break;
+        }
+        return flash_block(ctx, config, cache, layer, q, blocks[i], masks[i]);
     });
 }
 

@@ -4,12 +4,13 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "ggml.h"
 
 #include "knap/types.h"
 
-#include "graph/attention_layout.h"
+#include "graph/attention_blocks.h"
 #include "kv/kv_cache.h"
 #include "model/config.h"
 
@@ -31,8 +32,16 @@ std::string_view to_string(AttentionPath path);  // "kernel", "folded", "flash"
 // Heads whose scores a path holds at once, for the size of its blocks: 0 where it holds none.
 int heads_with_scores(const ModelConfig& config, const KvCache& cache);
 
-// `queries` f32 [head_dim, n_heads, n_rows] after RoPE; masks[i] f16 [n_kv, n_rows] of blocks[i].
-// Returns f32 [n_heads * head_dim, n_rows].
+// What the attentions of a group read besides queries and cache.
+struct AttentionInputs {
+    std::span<const AttentionBlock> blocks;
+    std::vector<ggml_tensor*> masks;  // of each block, f16 [n_kv, n_rows]
+    std::vector<ggml_tensor*> runs;   // windows on the kernel path: of each block, i32 [2]
+};
+
+// `queries` f32 [head_dim, n_heads, n_rows] after RoPE; masks[i] f16 [n_kv, n_rows] of blocks[i];
+// runs[i], for windows on the kernel path, i32 [2]: the block's n_sinks and recent_row. Returns f32
+// [n_heads * head_dim, n_rows].
 //
 // On the folded path the cache is read once for all query heads of a KV head. A product of a single
 // column would take another ggml kernel with other rounding than many columns take, so it is padded
@@ -43,6 +52,7 @@ ggml_tensor* build_attention(ggml_context* ctx,
                              int layer,
                              ggml_tensor* queries,
                              std::span<const AttentionBlock> blocks,
-                             std::span<ggml_tensor* const> masks);
+                             std::span<ggml_tensor* const> masks,
+                             std::span<ggml_tensor* const> runs = {});
 
 }  // namespace knap

@@ -1,70 +1,155 @@
 #include "graph/attention_layout.h"
 
 #include <algorithm>
-#include <bit>
-
-#include "knap/types.h"
 
 #include "base/error.h"
 
 namespace knap {
 namespace {
 
-constexpr std::uint16_t kVisible = 0x0000;  // f16 0
-constexpr std::int64_t kScoreBytes = 40 << 20;
-constexpr int kMaxBlockRows = 128;
+using Kind = AttentionLayout::Kind;
 
-int round_up(int n, int step) {
-    return (n + step - 1) / step * step;
+constexpr std::uint16_t kVisible = 0x0000;  // f16 0
+
+bool are_valid_parents(std::span<const int> parents) {
+    for (std::size_t k = 0; k < parents.size(); ++k) {
+        if (parents[k] < -1 || parents[k] >= static_cast<int>(k)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int depth(std::span<const int> parents, int node) {
+    int n_ancestors = 0;
+    while (parents[static_cast<std::size_t>(node)] >= 0) {
+        node = parents[static_cast<std::size_t>(node)];
+        ++n_ancestors;
+    }
+    return n_ancestors;
+}
+
+// One row's line of a block's mask, everything hidden at first.
+class MaskLine {
+  public:
+    MaskLine(const AttentionBlock& block, int sinks, std::span<std::uint16_t> columns)
+        : block_(block), sinks_(sinks), columns_(columns) {
+        std::fill(columns_.begin(), columns_.end(), kHiddenBits);
+    }
+
+    // Shows cache rows [begin, end): those below the window's sinks in the first run, the others in
+    // the second, so that none is shown twice where the runs overlap.
+    void show(int begin, int end) {
+        const int border = block_.n_sinks > 0 ? sinks_ : 0;
+        fill(begin, std::min({end, border, block_.n_sinks}), 0);
+        fill(std::max({begin, border, block_.recent_row}),
+             std::min(end, block_.recent_row + block_.n_recent()),
+             block_.n_sinks - block_.recent_row);
+    }
+
+  private:
+    // `offset` leads from a cache row to its column.
+    void fill(int begin, int end, int offset) {
+        if (begin < end) {
+            std::fill(columns_.begin() + (begin + offset), columns_.begin() + (end + offset),
+                      kVisible);
+        }
+    }
+
+    const AttentionBlock& block_;
+    int sinks_;
+    std::span<std::uint16_t> columns_;
+};
+
+void show_context(const std::optional<Window>& window, int context, MaskLine& line) {
+    if (!window) {
+        line.show(0, context);
+        return;
+    }
+    line.show(0, std::min(window->sinks, context));
+    line.show(std::max(0, context - window->recent), context);
+}
+
+// Row `row` of the pass, at cache row `own`, and the rows of the round that it continues.
+void show_round(const AttentionLayout& layout, int row, int own, int context, MaskLine& line) {
+    switch (layout.kind) {
+        case Kind::causal:
+            line.show(context, own + 1);
+            return;
+        case Kind::tree:
+            for (int node = own - context; node >= 0;
+                 node = layout.parents[static_cast<std::size_t>(node)]) {
+                line.show(context + node, context + node + 1);
+            }
+            return;
+        case Kind::branches:
+            line.show(own - row % layout.branch_rows, own + 1);
+            return;
+        case Kind::replay:
+            line.show(own, own + 1);
+            return;
+    }
 }
 
 }  // namespace
 
-int context_bucket(int n_kv, int capacity) {
-    return std::min(round_up(n_kv, n_kv <= 1024 ? 64 : 256), capacity);
-}
-
-int max_block_rows(int n_kv, int n_score_heads) {
-    if (n_score_heads == 0) {
-        return kMaxUbatch;
+bool is_valid_layout(const AttentionLayout& layout, int first_row, int n_rows, bool has_windows) {
+    if (layout.context < 0) {
+        return false;
     }
-    const std::int64_t row_bytes =
-        std::int64_t{n_kv} * n_score_heads * static_cast<std::int64_t>(sizeof(float));
-    const auto fitting =
-        static_cast<std::uint64_t>(std::max<std::int64_t>(1, kScoreBytes / row_bytes));
-    return static_cast<int>(std::min<std::uint64_t>(std::bit_floor(fitting), kMaxBlockRows));
+    const int n_ahead = first_row - layout.context;  // rows of the round from earlier passes
+    switch (layout.kind) {
+        case Kind::causal:
+            return n_ahead >= 0 || !has_windows;
+        case Kind::tree:
+            return n_ahead >= 0 && static_cast<int>(layout.parents.size()) == n_ahead + n_rows &&
+                   are_valid_parents(layout.parents);
+        case Kind::branches:
+            return n_ahead >= 0 && layout.branch_rows > 0 && n_rows % layout.branch_rows == 0;
+        case Kind::replay:
+            return n_ahead >= n_rows - 1;  // no row is written over what another has to see
+    }
+    return false;
 }
 
-int max_pass_rows(int n_kv, int n_score_heads, int n_ubatch) {
-    return std::min(n_ubatch, kMaxBlocks * max_block_rows(n_kv, n_score_heads));
-}
-
-void cut_into_blocks(int first_row,
-                     int n_rows,
-                     int n_score_heads,
-                     int capacity,
-                     std::vector<AttentionBlock>& blocks) {
-    const int step = max_block_rows(context_bucket(first_row + n_rows, capacity), n_score_heads);
-    blocks.clear();
-    for (int first = 0; first < n_rows; first += step) {
-        const int count = std::min(step, n_rows - first);
-        blocks.push_back({first, count, context_bucket(first_row + first + count, capacity)});
+void fill_positions(const AttentionLayout& layout,
+                    int first_row,
+                    std::span<std::int32_t> positions) {
+    for (int row = 0; row < static_cast<int>(positions.size()); ++row) {
+        std::int32_t& position = positions[static_cast<std::size_t>(row)];
+        switch (layout.kind) {
+            case Kind::causal:
+                position = first_row + row;
+                break;
+            case Kind::tree:
+                position = layout.context + depth(layout.parents, first_row - layout.context + row);
+                break;
+            case Kind::branches:
+                position = layout.context + row % layout.branch_rows;
+                break;
+            case Kind::replay:
+                position = layout.context + row;
+                break;
+        }
     }
 }
 
-void build_mask(AttentionLayout layout,
+void build_mask(const AttentionLayout& layout,
                 int first_row,
+                const std::optional<Window>& window,
                 const AttentionBlock& block,
                 std::span<std::uint16_t> mask) {
-    KNAP_ASSERT(layout == AttentionLayout::causal, "every layout has a branch here");
     KNAP_ASSERT(mask.size() == block.mask_size(), "the mask covers the block");
-    for (int row = 0; row < block.n_rows; ++row) {
-        auto line =
-            mask.subspan(static_cast<std::size_t>(row) * static_cast<std::size_t>(block.n_kv),
-                         static_cast<std::size_t>(block.n_kv));
-        const auto n_visible = first_row + block.first + row + 1;
-        std::fill_n(line.begin(), n_visible, kVisible);
-        std::fill(line.begin() + n_visible, line.end(), kHiddenBits);
+    const auto n_columns = static_cast<std::size_t>(block.n_kv);
+    for (int i = 0; i < block.n_rows; ++i) {
+        const int row = block.first + i;
+        const int own = first_row + row;
+        // A causal pass may go over rows that were committed before.
+        const int context = std::min(layout.context_of(row), own + 1);
+        MaskLine line(block, window ? window->sinks : 0,
+                      mask.subspan(static_cast<std::size_t>(i) * n_columns, n_columns));
+        show_context(window, context, line);
+        show_round(layout, row, own, context, line);
     }
 }
 

@@ -1,58 +1,58 @@
-// Which cache rows each row of a pass may see, and how the rows are cut into blocks that attend
-// together.
-//
-// Where attention holds its scores, those of a block take n_kv x n_rows x n_heads floats, so long
-// contexts are cut into small blocks; and a block ends at the last cache row that its own rows can
-// see, so a prompt does not pay for the square above its diagonal. Where attention holds no scores
-// (`n_score_heads` is 0) a pass is one block.
+// Which cache rows each row of a pass may see.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
-#include <vector>
+
+#include "graph/attention_blocks.h"
+#include "graph/module_plan.h"
 
 namespace knap {
 
-// causal: row i of a pass sees every cache row up to and including its own.
-enum class AttentionLayout : std::uint8_t { causal };
+// How the rows of a pass stand to the text before them and to one another. Rows of a pass lie at
+// cache rows first_row, first_row + 1, ...; `context` is where the text that they all follow ends.
+struct AttentionLayout {
+    enum class Kind : std::uint8_t {
+        // A row sees every cache row up to and including its own.
+        causal,
+        // A row sees the context and its own ancestors. Cache row context + k is row k of the tree;
+        // earlier passes may have computed some of them.
+        tree,
+        // Runs of `branch_rows` rows, each a continuation of the context of its own: a row sees the
+        // context and the earlier rows of its branch (methods 3.7).
+        branches,
+        // Row i stands in for the committed row context + i: it sees the cache rows before that
+        // one, and itself (methods 3.19).
+        replay,
+    };
+    Kind kind = Kind::causal;
+    int context = -1;                // -1: the cache's committed rows
+    std::span<const int> parents{};  // tree: of each of its rows, all before it; -1: the context
+    int branch_rows = 0;             // branches
 
-struct AttentionBlock {
-    int first = 0;  // row of the pass
-    int n_rows = 0;
-    int n_kv = 0;  // cache rows that the block reads, rounded up to a bucket
-
-    bool operator==(const AttentionBlock&) const = default;
-    std::size_t mask_size() const {
-        return static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(n_kv);
-    }
+    // Where the text ends that row `row` of the pass follows.
+    int context_of(int row) const { return kind == Kind::replay ? context + row : context; }
 };
 
-// Rounds a number of cache rows up, so that graphs repeat while the context grows: in steps of 64
-// while that is a large part of the context, of 256 beyond. Never above `capacity`, which is itself
-// a bucket.
-int context_bucket(int n_kv, int capacity);
+// Whether a pass of `n_rows` rows from cache row `first_row` on may have this layout, its context
+// known. The context of a plain causal pass matters to windows alone.
+bool is_valid_layout(const AttentionLayout& layout, int first_row, int n_rows, bool has_windows);
 
-// Most rows of one block at `n_kv` cache rows, so that its scores stay within a fixed memory.
-int max_block_rows(int n_kv, int n_score_heads);
-// Most rows of one pass ending at cache row `n_kv`: at most kMaxBlocks blocks.
-int max_pass_rows(int n_kv, int n_score_heads, int n_ubatch);
-inline constexpr int kMaxBlocks = 16;
-
-// Cuts rows [0, n_rows) of a pass that starts at cache row `first_row`; `blocks` is overwritten.
-void cut_into_blocks(int first_row,
-                     int n_rows,
-                     int n_score_heads,
-                     int capacity,
-                     std::vector<AttentionBlock>& blocks);
+// The RoPE position of every row of the pass.
+void fill_positions(const AttentionLayout& layout,
+                    int first_row,
+                    std::span<std::int32_t> positions);
 
 // What a mask holds where a row may not look: the bits of f16 -infinity.
 inline constexpr std::uint16_t kHiddenBits = 0xfc00;
 
 // Writes the mask of one block, f16 bits [n_kv, n_rows]: 0 where a row may look, -infinity
-// elsewhere.
-void build_mask(AttentionLayout layout,
+// elsewhere. A window hides the rows of the context between its sinks and its recent rows. A cache
+// row that both runs of the block hold is shown in one of them.
+void build_mask(const AttentionLayout& layout,
                 int first_row,
+                const std::optional<Window>& window,
                 const AttentionBlock& block,
                 std::span<std::uint16_t> mask);
 

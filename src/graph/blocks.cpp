@@ -1,7 +1,5 @@
 #include "graph/blocks.h"
 
-#include "graph/attention.h"
-
 namespace knap {
 namespace {
 
@@ -41,7 +39,10 @@ ggml_tensor* build_norm(ggml_context* ctx, ggml_tensor* x, ggml_tensor* weight, 
     return ggml_mul(ctx, ggml_rms_norm(ctx, x, eps), weight);  // adjacent: ggml fuses the two
 }
 
-ggml_tensor* build_attention_module(const BlockContext& block, int layer, ggml_tensor* stream) {
+ggml_tensor* build_attention_module(const BlockContext& block,
+                                    int layer,
+                                    int group,
+                                    ggml_tensor* stream) {
     const LayerWeights& weights = block.tensors.layers[static_cast<std::size_t>(layer)];
     ggml_context* ctx = block.ctx;
     ggml_tensor* x =
@@ -58,8 +59,9 @@ ggml_tensor* build_attention_module(const BlockContext& block, int layer, ggml_t
     k = ggml_reshape_2d(ctx, k, block.config.n_embd_kv(), k->ne[2]);
     block.cache.write(ctx, block.graph, layer, k, v, block.slots);
 
-    ggml_tensor* out =
-        build_attention(ctx, block.config, block.cache, layer, q, block.blocks, block.masks);
+    const AttentionInputs& inputs = block.attention[static_cast<std::size_t>(group)];
+    ggml_tensor* out = build_attention(ctx, block.config, block.cache, layer, q, inputs.blocks,
+                                       inputs.masks, inputs.runs);
     return named(build_linear(ctx, weights.wo, weights.bo, out), layer, "attn.out");
 }
 

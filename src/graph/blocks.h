@@ -7,7 +7,7 @@
 
 #include "ggml.h"
 
-#include "graph/attention_layout.h"
+#include "graph/attention.h"
 #include "kv/kv_cache.h"
 #include "model/config.h"
 #include "model/weights.h"
@@ -23,14 +23,17 @@ struct BlockContext {
     const KvCache& cache;
     ggml_tensor* positions;  // i32 [n_rows]
     KvSlots slots;
-    std::span<const AttentionBlock> blocks;
-    std::span<ggml_tensor* const> masks;
+    std::span<const AttentionInputs> attention;  // by group
 };
 
 ggml_tensor* build_norm(ggml_context* ctx, ggml_tensor* x, ggml_tensor* weight, float eps);
 
-// Writes the layer's keys and values of these rows to the cache, then attends. [n_embd, n_rows]
-ggml_tensor* build_attention_module(const BlockContext& block, int layer, ggml_tensor* stream);
+// Writes the layer's keys and values of these rows to the cache, then attends to the rows that its
+// group sees. [n_embd, n_rows]
+ggml_tensor* build_attention_module(const BlockContext& block,
+                                    int layer,
+                                    int group,
+                                    ggml_tensor* stream);
 
 ggml_tensor* build_mlp_module(const BlockContext& block, int layer, ggml_tensor* stream);
 

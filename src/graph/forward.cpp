@@ -1,6 +1,7 @@
 #include "graph/forward.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
@@ -9,29 +10,19 @@
 #include "base/error.h"
 #include "device/backend.h"
 #include "graph/attention.h"
-#include "graph/blocks.h"
+#include "graph/attention_groups.h"
 #include "graph/forward_inputs.h"
 #include "graph/graph_cache.h"
+#include "graph/pass_graph.h"
 #include "kv/kv_cache.h"
 #include "model/weights.h"
 
 namespace knap {
 namespace {
 
-constexpr std::size_t kMaxGraphs = 32;
+constexpr std::size_t kMaxGraphs = 64;
 // Reserved for in advance; a pass that asks for more logits makes the memory grow once.
 constexpr int kReservedLogitRows = 32;
-
-// Upper bounds on the tensors of a graph, views included: see blocks.cpp and attention.cpp.
-constexpr int kTensorsPerLayer = 48;
-constexpr int kTensorsPerBlock = 20;
-constexpr std::size_t kTensorsPerGraph = 64;
-
-std::size_t max_tensors(int n_layers, int n_blocks) {
-    const int per_layer = kTensorsPerLayer + kTensorsPerBlock * n_blocks;
-    return static_cast<std::size_t>(n_layers) * static_cast<std::size_t>(per_layer) +
-           kTensorsPerGraph;
-}
 
 std::size_t arena_bytes(std::size_t n_tensors) {
     constexpr std::size_t kPage = 4096;
@@ -51,6 +42,20 @@ int max_blocks(int capacity, int n_score_heads, int n_ubatch) {
          " rows, found less (a smaller -ub or -c needs less)");
 }
 
+// Whether numbers rise from `lowest` to `highest` at most, each once.
+bool are_ascending(std::span<const int> numbers, int lowest, int highest) {
+    return std::adjacent_find(numbers.begin(), numbers.end(), std::greater_equal<>()) ==
+               numbers.end() &&
+           (numbers.empty() || (numbers.front() >= lowest && numbers.back() <= highest));
+}
+
+int count_captured_rows(const ForwardRequest& request, int n_rows) {
+    if (request.captures.empty()) {
+        return 0;
+    }
+    return request.capture_rows.empty() ? n_rows : static_cast<int>(request.capture_rows.size());
+}
+
 std::span<const float> host_view(const ggml_tensor* tensor) {
     if (tensor == nullptr) {
         return {};
@@ -68,14 +73,17 @@ struct Forward::Impl {
          KvCache& kv,
          int max_rows_per_pass);
 
-    void set_key(const ForwardRequest& request);
-    BuiltGraph& graph_for(const ForwardRequest& request);
+    void describe(const ForwardRequest& request);
+    void check_rows(const ForwardRequest& request) const;
+    void set_layout(const ForwardRequest& request);
+    void set_layers(const ModulePlan& plan, int exit_layer);
+    void set_blocks(int first_row);
+    BuiltGraph& graph_for_pass();
     BuiltGraph& build();
     void lay_out(BuiltGraph& built);
     int max_rows(int first_row) const;
     void reserve_for(int first_row);
     bool reserve(ggml_cgraph* graph);
-    bool is_captured(int n_modules) const;
 
     const ModelConfig& config;
     const Weights& weights;
@@ -87,8 +95,11 @@ struct Forward::Impl {
     ForwardInputs inputs;
     ggml_gallocr_ptr allocator;
     GraphCache graphs;
-    GraphKey key;  // of the pass at hand; kept so that its vectors keep their memory
-    ModulePlan full_plan;
+    const ModulePlan full_plan;
+    // Of the pass at hand; kept so that their vectors keep their memory.
+    GraphKey key;
+    AttentionLayout layout;
+    AttentionGroups groups;
     std::vector<std::span<const float>> capture_views;
     ForwardStatistics statistics;
 };
@@ -105,11 +116,10 @@ Forward::Impl::Impl(const ModelConfig& model_config,
       n_ubatch(max_rows_per_pass),
       n_score_heads(heads_with_scores(config, cache)),
       n_tensors(
-          max_tensors(config.n_layers, max_blocks(cache.capacity(), n_score_heads, n_ubatch))),
+          max_pass_tensors(config.n_layers, max_blocks(cache.capacity(), n_score_heads, n_ubatch))),
       inputs(config, backend, cache, n_ubatch),
       allocator(ggml_gallocr_new(backend.buffer_type())),
       graphs(kMaxGraphs, arena_bytes(n_tensors)),
-      key(config.n_layers),
       full_plan(config.n_layers) {
     reserve_for(0);
     reserve_for(std::max(0, cache.capacity() - n_ubatch));
@@ -126,43 +136,99 @@ int Forward::Impl::max_rows(int first_row) const {
 // Reserves compute memory for the largest pass that starts at `first_row`.
 void Forward::Impl::reserve_for(int first_row) {
     key.n_rows = std::min(max_rows(first_row), cache.capacity() - first_row);
-    key.exit_layer = config.n_layers;
     key.n_logit_rows = std::min(kReservedLogitRows, key.n_rows);
-    cut_into_blocks(first_row, key.n_rows, n_score_heads, cache.capacity(), key.blocks);
+    set_layers(full_plan, config.n_layers);
+    set_blocks(first_row);
     BuiltGraph& built = graphs.place(key);
     lay_out(built);
     reserve(built.graph);
 }
 
-bool Forward::Impl::is_captured(int n_modules) const {
-    return std::find(key.captures.begin(), key.captures.end(), n_modules) != key.captures.end();
-}
-
-void Forward::Impl::set_key(const ForwardRequest& request) {
+// Turns a request into the key of its graph, and what its inputs are made of.
+void Forward::Impl::describe(const ForwardRequest& request) {
+    const auto n_embd = static_cast<std::size_t>(config.n_embd);
+    const int exit_layer = request.exit_layer < 0 ? config.n_layers : request.exit_layer;
+    const ModulePlan& plan = request.plan != nullptr ? *request.plan : full_plan;
     key.embeds_tokens = request.hidden.empty();
     key.n_rows = static_cast<int>(key.embeds_tokens ? request.tokens.size()
-                                                    : request.hidden.size() /
-                                                          static_cast<std::size_t>(config.n_embd));
+                                                    : request.hidden.size() / n_embd);
     key.entry_layer = request.entry_layer;
-    key.exit_layer = request.exit_layer < 0 ? config.n_layers : request.exit_layer;
     key.n_logit_rows = static_cast<int>(request.logit_rows.size());
-    key.layout = request.layout;
     key.captures.assign(request.captures.begin(), request.captures.end());
-    key.plan = request.plan != nullptr ? *request.plan : full_plan;
-    KNAP_ASSERT(key.n_rows > 0 && request.first_row + key.n_rows <= cache.capacity(),
-                "rows fit the cache");
-    KNAP_ASSERT(key.embeds_tokens ? key.entry_layer == 0 : request.tokens.empty(),
-                "one kind of input");
-    cut_into_blocks(request.first_row, key.n_rows, n_score_heads, cache.capacity(), key.blocks);
-    KNAP_ASSERT(key.n_rows <= n_ubatch && key.blocks.size() <= kMaxBlocks, "rows fit max_rows()");
+    key.n_capture_rows = count_captured_rows(request, key.n_rows);
+    KNAP_ASSERT(0 <= key.entry_layer && key.entry_layer <= exit_layer &&
+                    exit_layer <= config.n_layers && plan.n_layers() == config.n_layers,
+                "layers of this model");
+    KNAP_ASSERT(plan.head() == HeadLevel::full, "the whole head is all there is");
+    check_rows(request);
+    set_layers(plan, exit_layer);
+    KNAP_ASSERT(are_ascending(key.captures, 2 * key.entry_layer, 2 * key.exit_layer()),
+                "captures lie within the layers that run");
+    set_layout(request);
+    set_blocks(request.first_row);
 }
 
-BuiltGraph& Forward::Impl::graph_for(const ForwardRequest& request) {
-    set_key(request);
-    if (BuiltGraph* built = graphs.find(key)) {
-        return *built;
+void Forward::Impl::check_rows(const ForwardRequest& request) const {
+    KNAP_ASSERT(key.embeds_tokens ? key.entry_layer == 0 : request.tokens.empty(),
+                "one kind of input");
+    KNAP_ASSERT(key.n_rows > 0 && key.n_rows <= n_ubatch, "rows fit max_rows()");
+    KNAP_ASSERT(request.first_row >= 0 && request.first_row + key.n_rows <= cache.capacity(),
+                "rows fit the cache");
+    KNAP_ASSERT(request.positions.empty() ||
+                    request.positions.size() == static_cast<std::size_t>(key.n_rows),
+                "a position for every row");
+    KNAP_ASSERT(are_ascending(request.capture_rows, 0, key.n_rows - 1) &&
+                    are_ascending(request.logit_rows, 0, key.n_rows - 1),
+                "rows of the pass");
+}
+
+// What is built of each layer.
+void Forward::Impl::set_layers(const ModulePlan& plan, int exit_layer) {
+    groups.assign(plan, key.entry_layer, exit_layer);
+    key.layers.clear();
+    for (int layer = key.entry_layer; layer < exit_layer; ++layer) {
+        key.layers.push_back(
+            {.attention_group = groups.group_of(plan.level(layer, Module::attention)),
+             .has_mlp = plan.runs(layer, Module::mlp)});
     }
-    return build();
+}
+
+void Forward::Impl::set_layout(const ForwardRequest& request) {
+    layout = request.layout;
+    if (layout.context < 0) {
+        layout.context = cache.committed();
+    }
+    KNAP_ASSERT(is_valid_layout(layout, request.first_row, key.n_rows, groups.has_windows()),
+                "the layout fits the rows");
+}
+
+void Forward::Impl::set_blocks(int first_row) {
+    groups.cut({.first_row = first_row,
+                .n_rows = key.n_rows,
+                .n_score_heads = n_score_heads,
+                .capacity = cache.capacity()},
+               layout.context);
+    const bool has_moving_runs = path_for(cache.options().layout) == AttentionPath::kernel;
+    for (std::size_t i = 0; i < key.blocks.size(); ++i) {
+        if (i >= groups.groups().size()) {
+            key.blocks[i].clear();
+            continue;
+        }
+        key.blocks[i] = groups.groups()[i].blocks;
+        KNAP_ASSERT(key.blocks[i].size() <= kMaxBlocks, "rows fit max_rows()");
+        for (AttentionBlock& block : key.blocks[i]) {
+            block.recent_row = has_moving_runs ? 0 : block.recent_row;
+        }
+    }
+    if (inputs.reserve_masks(groups.n_mask_entries())) {
+        ++statistics.reservations;
+        graphs.clear();
+    }
+}
+
+BuiltGraph& Forward::Impl::graph_for_pass() {
+    BuiltGraph* built = graphs.find(key);
+    return built != nullptr ? *built : build();
 }
 
 BuiltGraph& Forward::Impl::build() {
@@ -198,60 +264,8 @@ bool Forward::Impl::reserve(ggml_cgraph* graph) {
 void Forward::Impl::lay_out(BuiltGraph& built) {
     const std::span<std::byte> arena = graphs.arena(built);
     built.context.reset(ggml_init({arena.size(), arena.data(), true}));
-    ggml_context* ctx = built.context.get();
-    built.graph = ggml_new_graph_custom(ctx, n_tensors, false);
-
-    const std::vector<ggml_tensor*> masks = inputs.masks(ctx, key.blocks);
-    const BlockContext block{ctx,
-                             built.graph,
-                             config,
-                             weights.tensors(),
-                             cache,
-                             inputs.positions(ctx, key.n_rows),
-                             cache.view_slots(ctx, inputs.slots(), key.n_rows),
-                             key.blocks,
-                             masks};
-    ggml_tensor* stream = key.embeds_tokens ? ggml_get_rows(ctx, weights.tensors().token_embd,
-                                                            inputs.tokens(ctx, key.n_rows))
-                                            : inputs.hidden(ctx, key.n_rows);
-    const auto capture = [&](int n_modules) {
-        if (is_captured(n_modules)) {
-            ggml_set_output(stream);
-            ggml_build_forward_expand(built.graph, stream);
-            built.captures.push_back(stream);
-        }
-    };
-    const bool selects_rows = key.n_logit_rows > 0 && key.n_logit_rows < key.n_rows;
-    bool has_selected = false;
-    const auto select_rows = [&] {
-        if (selects_rows && !has_selected) {
-            stream = ggml_get_rows(ctx, stream, inputs.logit_rows(ctx, key.n_logit_rows));
-            has_selected = true;
-        }
-    };
-
-    capture(2 * key.entry_layer);
-    for (int layer = key.entry_layer; layer < key.exit_layer; ++layer) {
-        if (key.plan.runs(layer, Module::attention)) {
-            stream = ggml_add(ctx, stream, build_attention_module(block, layer, stream));
-        }
-        capture(2 * layer + 1);
-        if (layer == key.exit_layer - 1 && !is_captured(2 * layer + 2)) {
-            select_rows();  // nobody needs the other rows of the last MLP
-        }
-        if (key.plan.runs(layer, Module::mlp)) {
-            stream = ggml_add(ctx, stream, build_mlp_module(block, layer, stream));
-        }
-        capture(2 * layer + 2);
-    }
-    // Without logits the last attention is only built as far as its keys and values: what nobody
-    // reads is not added.
-    if (key.n_logit_rows > 0) {
-        select_rows();
-        built.logits = build_head(block, stream);
-        ggml_set_output(built.logits);
-        ggml_build_forward_expand(built.graph, built.logits);
-    }
+    built.graph = ggml_new_graph_custom(built.context.get(), n_tensors, false);
+    build_pass({config, weights.tensors(), cache, inputs}, key, built);
 }
 
 Forward::Forward(const ModelConfig& config,
@@ -265,8 +279,9 @@ Forward::~Forward() = default;
 
 ForwardResult Forward::run(const ForwardRequest& request) {
     Impl& self = *impl_;
-    BuiltGraph& built = self.graph_for(request);
-    self.inputs.set(request, self.key, self.cache);
+    self.describe(request);
+    BuiltGraph& built = self.graph_for_pass();
+    self.inputs.set(request, self.layout, self.groups.groups(), self.key.n_rows);
 
     const Stopwatch watch;
     const bool is_complete = self.backend.compute(built.graph);

@@ -25,20 +25,21 @@ struct ForwardRequest {
     std::span<const float> hidden{};   // rows to resume from before `entry_layer`: [n_embd, n_rows]
     const ModulePlan* plan = nullptr;  // null: every module at full
     int first_row = 0;                 // cache row of the first row; the others follow it
-    std::span<const std::int32_t> positions{};  // for RoPE; empty: the cache rows' own numbers
-    AttentionLayout layout = AttentionLayout::causal;
+    std::span<const std::int32_t> positions{};  // for RoPE; empty: those of the layout
+    AttentionLayout layout{};
     int entry_layer = 0;
     int exit_layer = -1;  // layers [entry_layer, exit_layer) run; -1: all that follow
     // i: the stream after the first i modules; ascending, within the layers run
     std::span<const int> captures{};
-    std::span<const int> logit_rows{};  // rows whose logits are wanted, ascending
+    std::span<const int> capture_rows{};  // rows that are captured, ascending; empty: all
+    std::span<const int> logit_rows{};    // rows whose logits are wanted, ascending
 };
 
 // Views into the pass's own memory: valid until the next pass.
 struct ForwardResult {
     bool is_complete = true;          // false: cancelled; nothing below is filled
     std::span<const float> logits{};  // [n_vocab, n_logit_rows]
-    std::span<const std::span<const float>> captures{};  // each [n_embd, n_rows], as asked for
+    std::span<const std::span<const float>> captures{};  // each [n_embd, n_capture_rows]
 };
 
 struct ForwardStatistics {

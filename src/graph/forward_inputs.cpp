@@ -1,23 +1,24 @@
 #include "graph/forward_inputs.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cstdint>
 
 #include "ggml-backend.h"
 
 #include "base/error.h"
 #include "device/backend.h"
-#include "graph/attention.h"
 #include "model/config.h"
 
 namespace knap {
 namespace {
 
-// The most mask entries of any pass: its rows shrink as the context grows.
-std::int64_t max_mask_size(int n_score_heads, int capacity, int n_ubatch) {
-    std::int64_t most = 0;
+// The most mask entries of any pass of full attention: its rows shrink as the context grows.
+std::size_t max_mask_size(int n_score_heads, int capacity, int n_ubatch) {
+    std::size_t most = 0;
     for (int n_kv = capacity; n_kv > 0; n_kv -= 64) {
-        most = std::max(most, std::int64_t{n_kv} * max_pass_rows(n_kv, n_score_heads, n_ubatch));
+        const AttentionBlock whole{.n_rows = max_pass_rows(n_kv, n_score_heads, n_ubatch),
+                                   .n_kv = n_kv};
+        most = std::max(most, whole.mask_size());
     }
     return most;
 }
@@ -32,56 +33,97 @@ std::span<Value> host_span(ggml_tensor* tensor) {
 ForwardInputs::ForwardInputs(const ModelConfig& config,
                              const Backend& backend,
                              const KvCache& cache,
-                             int n_ubatch) {
+                             int n_ubatch)
+    : backend_(backend), cache_(cache) {
     constexpr std::size_t kMaxInputs = 8;
     context_.reset(ggml_init({kMaxInputs * ggml_tensor_overhead(), nullptr, true}));
     ggml_context* ctx = context_.get();
-    tokens_ = ggml_set_name(ggml_new_tensor_1d(ctx, GGML_TYPE_I32, n_ubatch), "in.tokens");
+    const auto new_numbers = [&](const char* name, int n) {
+        return ggml_set_name(ggml_new_tensor_1d(ctx, GGML_TYPE_I32, n), name);
+    };
+    tokens_ = new_numbers("in.tokens", n_ubatch);
     hidden_ =
         ggml_set_name(ggml_new_tensor_2d(ctx, GGML_TYPE_F32, config.n_embd, n_ubatch), "in.hidden");
-    positions_ = ggml_set_name(ggml_new_tensor_1d(ctx, GGML_TYPE_I32, n_ubatch), "in.positions");
-    logit_rows_ = ggml_set_name(ggml_new_tensor_1d(ctx, GGML_TYPE_I32, n_ubatch), "in.logit_rows");
-    mask_ = ggml_set_name(ggml_new_tensor_1d(ctx, GGML_TYPE_F16,
-                                             max_mask_size(heads_with_scores(config, cache),
-                                                           cache.capacity(), n_ubatch)),
-                          "in.mask");
+    positions_ = new_numbers("in.positions", n_ubatch);
+    logit_rows_ = new_numbers("in.logit_rows", n_ubatch);
+    capture_rows_ = new_numbers("in.capture_rows", n_ubatch);
+    runs_ = new_numbers("in.runs", 2 * kMaxBlocks * kMaxWindows);
     slots_ = cache.new_slots(ctx, n_ubatch);
     buffer_.reset(ggml_backend_alloc_ctx_tensors_from_buft(ctx, backend.buffer_type()));
     if (buffer_ == nullptr) {
         fail("memory: expected room for the inputs of a pass of ", n_ubatch,
              " rows (-ub), found less");
     }
+    reserve_masks(max_mask_size(heads_with_scores(config, cache), cache.capacity(), n_ubatch));
 }
 
-void ForwardInputs::set(const ForwardRequest& request, const GraphKey& key, const KvCache& cache) {
-    if (key.embeds_tokens) {
-        std::copy(request.tokens.begin(), request.tokens.end(), host_span<Token>(tokens_).begin());
-    } else {
-        std::copy(request.hidden.begin(), request.hidden.end(), host_span<float>(hidden_).begin());
+bool ForwardInputs::reserve_masks(std::size_t n_entries) {
+    if (mask_ != nullptr && n_entries <= static_cast<std::size_t>(ggml_nelements(mask_))) {
+        return false;
     }
-    std::copy(request.logit_rows.begin(), request.logit_rows.end(),
-              host_span<int>(logit_rows_).begin());
-    set_positions(request, key.n_rows);
-    cache.set_slots(slots_, request.first_row, key.n_rows);
-    set_masks(request, key);
+    mask_ = nullptr;  // and so it stays should there be no room
+    mask_buffer_.reset();
+    mask_context_.reset(ggml_init({ggml_tensor_overhead(), nullptr, true}));
+    ggml_tensor* mask = ggml_new_tensor_1d(mask_context_.get(), GGML_TYPE_F16,
+                                           static_cast<std::int64_t>(n_entries));
+    mask_buffer_.reset(
+        ggml_backend_alloc_ctx_tensors_from_buft(mask_context_.get(), backend_.buffer_type()));
+    if (mask_buffer_ == nullptr) {
+        fail("memory: expected ", n_entries * sizeof(std::uint16_t) >> 20,
+             " MiB for the attention masks of a pass, found less (a smaller -ub needs less)");
+    }
+    mask_ = ggml_set_name(mask, "in.mask");
+    return true;
 }
 
-void ForwardInputs::set_positions(const ForwardRequest& request, int n_rows) {
-    auto out = host_span<std::int32_t>(positions_);
-    if (!request.positions.empty()) {
-        std::copy(request.positions.begin(), request.positions.end(), out.begin());
+void ForwardInputs::set(const ForwardRequest& request,
+                        const AttentionLayout& layout,
+                        std::span<const AttentionGroup> groups,
+                        int n_rows) {
+    const auto fill = [](auto values, ggml_tensor* tensor) {
+        using Value = typename decltype(values)::value_type;
+        std::copy(values.begin(), values.end(), host_span<Value>(tensor).begin());
+    };
+    fill(request.tokens, tokens_);
+    fill(request.hidden, hidden_);
+    fill(request.logit_rows, logit_rows_);
+    fill(request.capture_rows, capture_rows_);
+    set_positions(request, layout, n_rows);
+    cache_.set_slots(slots_, request.first_row, n_rows);
+    set_masks(request.first_row, layout, groups);
+    set_runs(groups);
+}
+
+void ForwardInputs::set_positions(const ForwardRequest& request,
+                                  const AttentionLayout& layout,
+                                  int n_rows) {
+    const auto out = host_span<std::int32_t>(positions_).first(static_cast<std::size_t>(n_rows));
+    if (request.positions.empty()) {
+        fill_positions(layout, request.first_row, out);
         return;
     }
-    for (int i = 0; i < n_rows; ++i) {
-        out[static_cast<std::size_t>(i)] = request.first_row + i;
+    std::copy(request.positions.begin(), request.positions.end(), out.begin());
+}
+
+void ForwardInputs::set_masks(int first_row,
+                              const AttentionLayout& layout,
+                              std::span<const AttentionGroup> groups) {
+    auto rest = host_span<std::uint16_t>(mask_);
+    for (const AttentionGroup& group : groups) {
+        for (const AttentionBlock& block : group.blocks) {
+            build_mask(layout, first_row, group.window, block, rest.first(block.mask_size()));
+            rest = rest.subspan(block.mask_size());
+        }
     }
 }
 
-void ForwardInputs::set_masks(const ForwardRequest& request, const GraphKey& key) {
-    auto rest = host_span<std::uint16_t>(mask_);
-    for (const AttentionBlock& block : key.blocks) {
-        build_mask(request.layout, request.first_row, block, rest.first(block.mask_size()));
-        rest = rest.subspan(block.mask_size());
+void ForwardInputs::set_runs(std::span<const AttentionGroup> groups) {
+    auto out = host_span<std::int32_t>(runs_).begin();
+    for (const AttentionGroup& group : groups.subspan(1)) {
+        for (const AttentionBlock& block : group.blocks) {
+            *out++ = block.n_sinks;
+            *out++ = block.recent_row;
+        }
     }
 }
 
@@ -101,20 +143,39 @@ ggml_tensor* ForwardInputs::logit_rows(ggml_context* ctx, int n_rows) const {
     return ggml_view_1d(ctx, logit_rows_, n_rows, 0);
 }
 
-std::vector<ggml_tensor*> ForwardInputs::masks(ggml_context* ctx,
-                                               std::span<const AttentionBlock> blocks) const {
-    std::vector<ggml_tensor*> views;
-    std::size_t offset = 0;
-    for (const AttentionBlock& block : blocks) {
-        const std::size_t row_bytes = ggml_row_size(GGML_TYPE_F16, block.n_kv);
-        views.push_back(ggml_view_2d(ctx, mask_, block.n_kv, block.n_rows, row_bytes, offset));
-        offset += row_bytes * static_cast<std::size_t>(block.n_rows);
+ggml_tensor* ForwardInputs::capture_rows(ggml_context* ctx, int n_rows) const {
+    return ggml_view_1d(ctx, capture_rows_, n_rows, 0);
+}
+
+KvSlots ForwardInputs::slots(ggml_context* ctx, int n_rows) const {
+    return cache_.view_slots(ctx, slots_, n_rows);
+}
+
+std::array<AttentionInputs, kMaxGroups> ForwardInputs::attention(ggml_context* ctx,
+                                                                 const GraphKey& key) const {
+    const bool has_runs = path_for(cache_.options().layout) == AttentionPath::kernel;
+    std::array<AttentionInputs, kMaxGroups> inputs;
+    std::size_t mask_offset = 0;
+    std::size_t run_offset = 0;
+    for (std::size_t group = 0; group < inputs.size(); ++group) {
+        inputs[group].blocks = key.blocks[group];
+        for (const AttentionBlock& block : key.blocks[group]) {
+            const std::size_t row_bytes = ggml_row_size(GGML_TYPE_F16, block.n_kv);
+            inputs[group].masks.push_back(
+                ggml_view_2d(ctx, mask_, block.n_kv, block.n_rows, row_bytes, mask_offset));
+            mask_offset += row_bytes * static_cast<std::size_t>(block.n_rows);
+            if (has_runs && group > 0) {
+                inputs[group].runs.push_back(ggml_view_1d(ctx, runs_, 2, run_offset));
+                run_offset += 2 * sizeof(std::int32_t);
+            }
+        }
     }
-    return views;
+    return inputs;
 }
 
 std::size_t ForwardInputs::bytes() const {
-    return ggml_backend_buffer_get_size(buffer_.get());
+    return ggml_backend_buffer_get_size(buffer_.get()) +
+           ggml_backend_buffer_get_size(mask_buffer_.get());
 }
 
 }  // namespace knap

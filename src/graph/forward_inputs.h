@@ -3,12 +3,14 @@
 // needs as views.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
-#include <vector>
 
 #include "ggml-cpp.h"
 
+#include "graph/attention.h"
+#include "graph/attention_groups.h"
 #include "graph/attention_layout.h"
 #include "graph/forward.h"
 #include "graph/graph_cache.h"
@@ -23,31 +25,47 @@ class ForwardInputs {
                   const KvCache& cache,
                   int n_ubatch);
 
-    // Fills what the graph of `key` reads.
-    void set(const ForwardRequest& request, const GraphKey& key, const KvCache& cache);
+    // Makes room for so many mask entries; true when masks moved, which voids every graph. There is
+    // room for any pass of full attention; windows may need more, once.
+    bool reserve_masks(std::size_t n_entries);
+    // Fills what the graph of a pass over `n_rows` rows reads. The context of `layout` is known.
+    void set(const ForwardRequest& request,
+             const AttentionLayout& layout,
+             std::span<const AttentionGroup> groups,
+             int n_rows);
 
-    ggml_tensor* tokens(ggml_context* ctx, int n_rows) const;      // i32 [n_rows]
-    ggml_tensor* hidden(ggml_context* ctx, int n_rows) const;      // f32 [n_embd, n_rows]
-    ggml_tensor* positions(ggml_context* ctx, int n_rows) const;   // i32 [n_rows]
-    ggml_tensor* logit_rows(ggml_context* ctx, int n_rows) const;  // i32 [n_rows]
-    std::vector<ggml_tensor*> masks(ggml_context* ctx,
-                                    std::span<const AttentionBlock> blocks) const;
-    const KvSlots& slots() const { return slots_; }
+    ggml_tensor* tokens(ggml_context* ctx, int n_rows) const;        // i32 [n_rows]
+    ggml_tensor* hidden(ggml_context* ctx, int n_rows) const;        // f32 [n_embd, n_rows]
+    ggml_tensor* positions(ggml_context* ctx, int n_rows) const;     // i32 [n_rows]
+    ggml_tensor* logit_rows(ggml_context* ctx, int n_rows) const;    // i32 [n_rows]
+    ggml_tensor* capture_rows(ggml_context* ctx, int n_rows) const;  // i32 [n_rows]
+    KvSlots slots(ggml_context* ctx, int n_rows) const;
+    // Of every group; they refer to the blocks of `key`.
+    std::array<AttentionInputs, kMaxGroups> attention(ggml_context* ctx, const GraphKey& key) const;
 
     std::size_t bytes() const;
 
   private:
-    void set_positions(const ForwardRequest& request, int n_rows);
-    void set_masks(const ForwardRequest& request, const GraphKey& key);
+    void set_positions(const ForwardRequest& request, const AttentionLayout& layout, int n_rows);
+    void set_masks(int first_row,
+                   const AttentionLayout& layout,
+                   std::span<const AttentionGroup> groups);
+    void set_runs(std::span<const AttentionGroup> groups);
 
+    const Backend& backend_;
+    const KvCache& cache_;
     ggml_context_ptr context_;
     ggml_backend_buffer_ptr buffer_;
     ggml_tensor* tokens_ = nullptr;
     ggml_tensor* hidden_ = nullptr;
     ggml_tensor* positions_ = nullptr;
     ggml_tensor* logit_rows_ = nullptr;
-    ggml_tensor* mask_ = nullptr;  // f16, blocks one after the other
+    ggml_tensor* capture_rows_ = nullptr;
+    ggml_tensor* runs_ = nullptr;  // i32 [2, kMaxBlocks * kMaxWindows], one block after the other
     KvSlots slots_;
+    ggml_context_ptr mask_context_;
+    ggml_backend_buffer_ptr mask_buffer_;
+    ggml_tensor* mask_ = nullptr;  // f16, one block after the other, group by group
 };
 
 }  // namespace knap

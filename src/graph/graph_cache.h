@@ -3,6 +3,7 @@
 // live in memory reserved once.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -14,25 +15,36 @@
 
 #include "knap/types.h"
 
-#include "graph/attention_layout.h"
-#include "graph/module_plan.h"
+#include "graph/attention_blocks.h"
+#include "graph/attention_groups.h"
 
 namespace knap {
 
+// What is built of a layer.
+struct LayerShape {
+    int attention_group = kNoGroup;
+    bool has_mlp = false;
+
+    bool operator==(const LayerShape&) const = default;
+};
+
 // Everything that shapes a graph.
 struct GraphKey {
-    explicit GraphKey(int n_layers) : plan(n_layers) {}
-
     int n_rows = 0;
     int entry_layer = 0;
-    int exit_layer = 0;
     int n_logit_rows = 0;
-    bool embeds_tokens = true;  // false: resumes from hidden rows
-    AttentionLayout layout = AttentionLayout::causal;
-    std::vector<AttentionBlock> blocks;
-    std::vector<int> captures;
-    ModulePlan plan;
+    int n_capture_rows = 0;            // captures hold so many rows
+    bool embeds_tokens = true;         // false: resumes from hidden rows
+    std::vector<LayerShape> layers{};  // from entry_layer on
+    // Of each group. Where the recent rows begin is an input of our kernel, and 0 here; it shapes
+    // the graphs of the other paths.
+    std::array<std::vector<AttentionBlock>, kMaxGroups> blocks{};
+    std::vector<int> captures{};
 
+    int exit_layer() const { return entry_layer + static_cast<int>(layers.size()); }
+    const LayerShape& layer(int i) const {
+        return layers[static_cast<std::size_t>(i - entry_layer)];
+    }
     bool operator==(const GraphKey&) const = default;
 };
 

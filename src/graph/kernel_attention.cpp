@@ -18,6 +18,20 @@ int count_chunks(int n_kv) {
     return (n_kv + kAttentionChunk - 1) / kAttentionChunk;
 }
 
+// Chunks that a block may touch. Chunks are cut at multiples of their size in the cache, so where
+// the second run may begin anywhere it may touch one more.
+int count_chunks(const AttentionBlock& block, bool moves) {
+    const int n_slack = moves ? kAttentionChunk - kRunStep : 0;
+    return count_chunks(block.n_sinks) + count_chunks(block.n_recent() + n_slack);
+}
+
+// A stretch of positions within one chunk: where its columns of the mask begin, and its cache rows.
+struct Stretch {
+    int column;
+    int row;
+    int count;  // 0 for the chunks that a run happens not to touch
+};
+
 // The sources of an attention node, as plain numbers and pointers. A column of a KV head is (row,
 // query head of the group): column c is row c / heads_per_kv.
 struct Inputs {
@@ -28,19 +42,37 @@ struct Inputs {
           values(static_cast<const std::uint16_t*>(node->src[2]->data)),
           mask(static_cast<const std::uint16_t*>(node->src[3]->data)),
           capacity(node->src[1]->ne[1]),
-          n_kv(static_cast<int>(node->src[3]->ne[0])),
-          n_rows(static_cast<int>(node->src[3]->ne[1])) {}
+          block{.n_rows = static_cast<int>(node->src[3]->ne[1]),
+                .n_kv = static_cast<int>(node->src[3]->ne[0])} {
+        if (const ggml_tensor* runs = node->src[4]) {
+            block.n_sinks = static_cast<const std::int32_t*>(runs->data)[0];
+            block.recent_row = static_cast<const std::int32_t*>(runs->data)[1];
+            moves = true;
+        }
+    }
 
-    int n_columns() const { return n_rows * config.heads_per_kv(); }
-    int n_chunks() const { return count_chunks(n_kv); }
+    int n_columns() const { return block.n_rows * config.heads_per_kv(); }
+    int n_chunks() const { return count_chunks(block, moves); }
+    // Chunks of the first run, then those of the second.
+    Stretch stretch(int chunk) const {
+        const int n_before = count_chunks(block.n_sinks);
+        if (chunk < n_before) {
+            const int row = chunk * kAttentionChunk;
+            return {row, row, std::min(kAttentionChunk, block.n_sinks - row)};
+        }
+        const int first = (block.recent_row / kAttentionChunk + chunk - n_before) * kAttentionChunk;
+        const int begin = std::max(first, block.recent_row);
+        const int end = std::min(first + kAttentionChunk, block.recent_row + block.n_recent());
+        return {block.n_sinks + begin - block.recent_row, begin, std::max(0, end - begin)};
+    }
     // Where the numbers of a column lie in a tensor [head_dim, n_heads, n_rows].
     std::ptrdiff_t column_offset(int kv_head, int column) const {
         const int group = config.heads_per_kv();
         const int head = kv_head * group + column % group;
         return (std::ptrdiff_t{column / group} * config.n_heads + head) * config.head_dim;
     }
-    const std::uint16_t* column_mask(int column, int position) const {
-        return mask + std::ptrdiff_t{column / config.heads_per_kv()} * n_kv + position;
+    const std::uint16_t* column_mask(int column, const Stretch& stretch) const {
+        return mask + std::ptrdiff_t{column / config.heads_per_kv()} * block.n_kv + stretch.column;
     }
 
     const ModelConfig& config;
@@ -49,8 +81,8 @@ struct Inputs {
     const std::uint16_t* values;
     const std::uint16_t* mask;
     std::int64_t capacity;
-    int n_kv;
-    int n_rows;
+    AttentionBlock block;
+    bool moves = false;  // the second run begins where an input says
 };
 
 const ModelConfig& config_of(void* userdata) {
@@ -64,19 +96,25 @@ const AttentionKernel& kernel() {
 // One chunk of the context for columns [first, first + partials.size()) of a KV head.
 void run_chunk(
     const Inputs& in, int kv_head, int first, int chunk, std::span<float* const> partials) {
-    const int position = chunk * kAttentionChunk;
+    const Stretch stretch = in.stretch(chunk);
     const int head_dim = in.config.head_dim;
-    const std::int64_t begin = (kv_head * in.capacity + position) * head_dim;
+    if (stretch.count == 0) {
+        for (float* partial : partials) {
+            clear_partial(head_dim, partial);
+        }
+        return;
+    }
+    const std::int64_t begin = (kv_head * in.capacity + stretch.row) * head_dim;
     std::array<const float*, kMaxAttentionColumns> queries;
     std::array<const std::uint16_t*, kMaxAttentionColumns> masks;
     for (int c = 0; c < static_cast<int>(partials.size()); ++c) {
         queries[static_cast<std::size_t>(c)] = in.queries + in.column_offset(kv_head, first + c);
-        masks[static_cast<std::size_t>(c)] = in.column_mask(first + c, position);
+        masks[static_cast<std::size_t>(c)] = in.column_mask(first + c, stretch);
     }
     kernel().run_chunk({
         .head_dim = head_dim,
         .n_columns = static_cast<int>(partials.size()),
-        .n_positions = std::min(kAttentionChunk, in.n_kv - position),
+        .n_positions = stretch.count,
         .scale = in.config.attention_scale,
         .queries = queries.data(),
         .keys = in.keys + begin,  // a tile's keys take the room of its rows
@@ -129,11 +167,10 @@ void merge_partials(ggml_tensor* node, int thread, int n_threads, void* userdata
 }
 
 bool sees_chunk(const Inputs& in, int first, int n_columns, int chunk) {
-    const int position = chunk * kAttentionChunk;
-    const int count = std::min(kAttentionChunk, in.n_kv - position);
+    const Stretch stretch = in.stretch(chunk);
     for (int c = first; c < first + n_columns; ++c) {
-        const std::uint16_t* mask = in.column_mask(c, position);
-        if (std::any_of(mask, mask + count,
+        const std::uint16_t* mask = in.column_mask(c, stretch);
+        if (std::any_of(mask, mask + stretch.count,
                         [](std::uint16_t bits) { return bits != kHiddenBits; })) {
             return true;
         }
@@ -154,7 +191,7 @@ void run_block(const Inputs& in, int kv_head, int first, int n_columns, float* o
     }
     for (int chunk = 0; chunk < in.n_chunks(); ++chunk) {
         if (!sees_chunk(in, first, n_columns, chunk)) {
-            continue;  // above the diagonal of a prompt
+            continue;  // above the diagonal of a prompt, or between sinks and window
         }
         run_chunk(in, kv_head, first, chunk,
                   std::span(places).first(static_cast<std::size_t>(n_columns)));
@@ -192,16 +229,20 @@ ggml_tensor* build_kernel_attention(ggml_context* ctx,
                                     const KvCache& cache,
                                     int layer,
                                     ggml_tensor* queries,
-                                    ggml_tensor* mask) {
-    const auto n_kv = static_cast<int>(mask->ne[0]);
-    const std::int64_t n_rows = mask->ne[1];
+                                    const AttentionBlock& block,
+                                    ggml_tensor* mask,
+                                    ggml_tensor* runs) {
+    const std::int64_t n_rows = block.n_rows;
     const std::int64_t n_columns = n_rows * config.heads_per_kv();
-    KNAP_ASSERT(n_kv % kAttentionStep == 0 && ggml_is_contiguous(queries),
+    KNAP_ASSERT(block.n_kv % kAttentionStep == 0 && ggml_is_contiguous(queries),
                 "the kernel's preconditions");
-    std::array<ggml_tensor*, 4> sources{queries, cache.keys(ctx, layer, n_kv),
-                                        cache.values(ctx, layer, n_kv), mask};
+    KNAP_ASSERT(runs != nullptr || (block.n_sinks == 0 && block.recent_row == 0),
+                "windows come with their runs");
+    // All of the cache: which of its rows are read is known when the graph runs.
+    std::array<ggml_tensor*, 5> sources{queries, cache.keys(ctx, layer, cache.capacity()),
+                                        cache.values(ctx, layer, cache.capacity()), mask, runs};
     auto* userdata = const_cast<ModelConfig*>(&config);  // ggml passes it back as it is
-    const int n_chunks = count_chunks(n_kv);
+    const int n_chunks = count_chunks(block, runs != nullptr);
     if (n_columns > kMaxAttentionColumns ||
         n_chunks == 1) {  // with one chunk there is nothing to merge
         return ggml_custom_4d(ctx, GGML_TYPE_F32, config.n_embd_q(), n_rows, 1, 1, sources.data(),

@@ -4,6 +4,7 @@
 
 #include "ggml.h"
 
+#include "graph/attention_blocks.h"
 #include "kv/kv_cache.h"
 #include "model/config.h"
 
@@ -15,11 +16,17 @@ bool kernel_attention_fits(const ModelConfig& config, CacheType type_k, CacheTyp
 // `queries` f32 [head_dim, n_heads, n_rows]; `mask` f16 [n_kv, n_rows]; a cache with tiled keys.
 // Returns f32 [n_heads * head_dim, n_rows]. Few rows are split over the threads along the context,
 // many along the rows; a row's result is the same. `config` must live as long as the graph.
+//
+// With `runs`, i32 [2], the block reads two runs of cache rows: where the second begins is read
+// when the graph runs, so a window moves without a new graph. Without it the block is full
+// attention.
 ggml_tensor* build_kernel_attention(ggml_context* ctx,
                                     const ModelConfig& config,
                                     const KvCache& cache,
                                     int layer,
                                     ggml_tensor* queries,
-                                    ggml_tensor* mask);
+                                    const AttentionBlock& block,
+                                    ggml_tensor* mask,
+                                    ggml_tensor* runs);
 
 }  // namespace knap

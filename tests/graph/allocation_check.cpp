@@ -1,6 +1,6 @@
-// Steady decoding asks the system for no memory: every call of malloc and its kin is counted. ggml
-// makes two small ones whenever it computes, even an empty graph; a step must make no more. A
-// program of its own, because it replaces malloc.
+// Steady decoding and drafting ask the system for no memory: every call of malloc and its kin is
+// counted. ggml makes two small ones whenever it computes, even an empty graph; a step must make no
+// more. A program of its own, because it replaces malloc.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -62,13 +62,14 @@ long count_for_empty_graphs(Backend& backend) {
     return n_allocations - before;
 }
 
-long count_for_steps(test::LoadedModel& model) {
+long count_for_steps(test::LoadedModel& model, const ModulePlan* plan) {
     constexpr int kPrompt = 70;
     test::ForwardRig rig(model, {.capacity = 512});
     const auto tokens = test::random_tokens(kPrompt + 1 + kSteps, model.config.n_vocab, 1);
     const int last_row = 0;
     const auto step = [&](int row) {
         rig.forward.run({.tokens = std::span(tokens).subspan(static_cast<std::size_t>(row), 1),
+                         .plan = plan,
                          .first_row = row,
                          .logit_rows = std::span(&last_row, 1)});
     };
@@ -87,8 +88,13 @@ int main() {
     test::LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
     const long counted_in_all = n_allocations;
     const long empty = count_for_empty_graphs(model.backend);
-    const long steps = count_for_steps(model);
-    std::printf("%d steps: %ld allocations; %d empty graphs: %ld\n", kSteps, steps, kSteps, empty);
+    const long steps = count_for_steps(model, nullptr);
+    ModulePlan draft_plan(model.config.n_layers);
+    draft_plan.set(0, Module::attention, Level::windowed(16, 16));
+    draft_plan.set(1, Module::attention, Level::skip);
+    const long drafts = count_for_steps(model, &draft_plan);
+    std::printf("%d steps: %ld allocations; %d drafts: %ld; %d empty graphs: %ld\n", kSteps, steps,
+                kSteps, drafts, kSteps, empty);
     const bool is_counting = counted_in_all > 0;
-    return is_counting && steps == empty ? 0 : 1;
+    return is_counting && steps == empty && drafts == empty ? 0 : 1;
 }

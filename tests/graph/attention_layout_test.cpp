@@ -1,67 +1,145 @@
 #include "graph/attention_layout.h"
 
-#include <numeric>
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
-namespace knap {
+#include "base/text.h"
+#include "support/naive_layout.h"
+
+namespace knap::test {
 namespace {
 
-TEST(ContextBucket, CoversTheRowsInStepsThatGrow) {
-    EXPECT_EQ(context_bucket(1, 8448), 64);
-    EXPECT_EQ(context_bucket(64, 8448), 64);
-    EXPECT_EQ(context_bucket(65, 8448), 128);
-    EXPECT_EQ(context_bucket(1024, 8448), 1024);
-    EXPECT_EQ(context_bucket(1025, 8448), 1280);
-    EXPECT_EQ(context_bucket(8448, 8448), 8448);
-    EXPECT_EQ(context_bucket(90, 100), 100) << "never above the capacity";
+using Kind = AttentionLayout::Kind;
+
+// Columns of a block in which cache row `j` stands.
+std::vector<int> columns_of(const AttentionBlock& block, int j) {
+    std::vector<int> columns;
+    if (j < block.n_sinks) {
+        columns.push_back(j);
+    }
+    if (j >= block.recent_row && j < block.recent_row + block.n_recent()) {
+        columns.push_back(block.n_sinks + j - block.recent_row);
+    }
+    return columns;
 }
 
-TEST(Blocks, CoverEveryRowOnceAndReachItsOwnCacheRow) {
-    for (const int first_row : {0, 1, 63, 64, 500, 7900}) {
-        for (const int n_rows : {1, 2, 64, 127, 128, 129, 300, 512}) {
-            std::vector<AttentionBlock> blocks;
-            cut_into_blocks(first_row, n_rows, 9, 8448, blocks);
-            int next = 0;
-            for (const AttentionBlock& block : blocks) {
-                EXPECT_EQ(block.first, next);
-                EXPECT_GE(block.n_kv, first_row + block.first + block.n_rows);
-                next += block.n_rows;
+std::string describe(const RandomPass& pass, const std::optional<Window>& window) {
+    return concat("kind ", static_cast<int>(pass.layout.kind), ", context ", pass.layout.context,
+                  ", rows ", pass.first_row, " + ", pass.n_rows, ", window ",
+                  window ? window->sinks : -1, "+", window ? window->recent : -1);
+}
+
+// Every cache row stands visible in exactly one column for the rows that see it, and in none for
+// the others.
+void expect_naive_mask(const RandomPass& pass,
+                       const std::optional<Window>& window,
+                       const AttentionBlock& block,
+                       int capacity) {
+    std::vector<std::uint16_t> mask(block.mask_size(), 0x1234);
+    build_mask(pass.layout, pass.first_row, window, block, mask);
+    for (int row = 0; row < block.n_rows; ++row) {
+        const auto line = mask.begin() + row * block.n_kv;
+        int n_seen = 0;
+        for (int j = 0; j < capacity; ++j) {
+            int n_visible = 0;
+            for (const int column : columns_of(block, j)) {
+                ASSERT_TRUE(line[column] == 0 || line[column] == kHiddenBits);
+                n_visible += line[column] == 0 ? 1 : 0;
             }
-            EXPECT_EQ(next, n_rows);
-            EXPECT_LE(blocks.size(), static_cast<std::size_t>(kMaxBlocks));
+            const bool sees =
+                naively_sees(pass.layout, window, pass.first_row, block.first + row, j);
+            ASSERT_EQ(n_visible, sees ? 1 : 0)
+                << describe(pass, window) << ": row " << block.first + row << ", cache row " << j;
+            n_seen += n_visible;
+        }
+        ASSERT_EQ(std::count(line, line + block.n_kv, 0), n_seen);
+    }
+}
+
+class Masks : public ::testing::TestWithParam<Kind> {};
+
+TEST_P(Masks, EqualTheNaiveOneForAnyLayoutWindowAndCut) {
+    std::mt19937 engine(7);
+    constexpr int kCapacity = 512;
+    for (int trial = 0; trial < 150; ++trial) {
+        const RandomPass pass = random_pass(engine, GetParam(), kCapacity, 40);
+        ASSERT_TRUE(is_valid_layout(pass.layout, pass.first_row, pass.n_rows, true));
+        std::optional<Window> window;
+        if (trial % 3 != 0) {
+            window = random_window(engine);
+        }
+        // So many heads that blocks are small.
+        const BlockCut cut{pass.first_row, pass.n_rows, (trial % 2) * 3000, kCapacity};
+        std::vector<AttentionBlock> blocks;
+        if (window) {
+            cut_into_window_blocks(cut, *window, pass.layout.context, blocks);
+        } else {
+            cut_into_blocks(cut, blocks);
+        }
+        for (const AttentionBlock& block : blocks) {
+            expect_naive_mask(pass, window, block, kCapacity);
+        }
+        if (HasFatalFailure()) {
+            return;
         }
     }
 }
 
-TEST(Blocks, KeepScoresWithinAFixedMemory) {
-    for (const int n_heads : {1, 9, 32, 64}) {
-        for (const int n_kv : {64, 1024, 8448, 131072}) {
-            const int rows = max_block_rows(n_kv, n_heads);
-            ASSERT_GE(rows, 1);
-            if (rows > 1) {
-                EXPECT_LE(std::int64_t{rows} * n_kv * n_heads * 4, 40 << 20);
-            }
-        }
-    }
+INSTANTIATE_TEST_SUITE_P(Kinds,
+                         Masks,
+                         ::testing::Values(Kind::causal, Kind::tree, Kind::branches, Kind::replay));
+
+TEST(Masks, CausalRowsBelowTheContextSeeWhatLiesBeforeThem) {
+    const AttentionLayout layout{.context = 40};
+    const AttentionBlock block{.first = 0, .n_rows = 2, .n_kv = 64};
+    std::vector<std::uint16_t> mask(block.mask_size());
+    build_mask(layout, 10, {}, block, mask);
+    EXPECT_EQ(std::count(mask.begin(), mask.begin() + 64, 0), 11);
+    EXPECT_EQ(std::count(mask.begin() + 64, mask.end(), 0), 12);
 }
 
-TEST(Mask, CausalEqualsTheNaiveOne) {
-    constexpr std::uint16_t kHidden = 0xfc00;
-    for (const int first_row : {0, 5, 60}) {
-        const AttentionBlock block{.first = 3, .n_rows = 7, .n_kv = 128};
-        std::vector<std::uint16_t> mask(block.mask_size(), 0x1234);
-        build_mask(AttentionLayout::causal, first_row, block, mask);
-        for (int row = 0; row < block.n_rows; ++row) {
-            for (int column = 0; column < block.n_kv; ++column) {
-                const std::uint16_t expected =
-                    column <= first_row + block.first + row ? 0 : kHidden;
-                ASSERT_EQ(mask[static_cast<std::size_t>(row * block.n_kv + column)], expected)
-                    << "row " << row << ", column " << column;
-            }
-        }
-    }
+TEST(Positions, AreThoseOfTheTextThatARowStandsFor) {
+    const auto positions = [](const AttentionLayout& layout, int first_row, int n_rows) {
+        std::vector<std::int32_t> out(static_cast<std::size_t>(n_rows));
+        fill_positions(layout, first_row, out);
+        return out;
+    };
+    using Expected = std::vector<std::int32_t>;
+    EXPECT_EQ(positions({.kind = Kind::causal, .context = 10}, 12, 3), (Expected{12, 13, 14}));
+    const std::vector<int> parents{-1, 0, 0, 1, 3, -1};
+    EXPECT_EQ(positions({.kind = Kind::tree, .context = 10, .parents = parents}, 10, 6),
+              (Expected{10, 11, 11, 12, 13, 10}));
+    EXPECT_EQ(positions({.kind = Kind::tree, .context = 10, .parents = parents}, 13, 3),
+              (Expected{12, 13, 10}));
+    EXPECT_EQ(positions({.kind = Kind::branches, .context = 10, .branch_rows = 2}, 15, 4),
+              (Expected{10, 11, 10, 11}));
+    EXPECT_EQ(positions({.kind = Kind::replay, .context = 10}, 20, 3), (Expected{10, 11, 12}));
+}
+
+TEST(Layouts, ThatCannotBeAreRefused) {
+    const std::vector<int> parents{-1, 0, 1};
+    const std::vector<int> forward_parents{-1, 2, 1};
+    const AttentionLayout tree{.kind = Kind::tree, .context = 10, .parents = parents};
+    EXPECT_TRUE(is_valid_layout(tree, 10, 3, false));
+    EXPECT_TRUE(is_valid_layout(tree, 12, 1, false));
+    EXPECT_FALSE(is_valid_layout(tree, 10, 2, false)) << "parents of rows that are not there";
+    EXPECT_FALSE(is_valid_layout(tree, 9, 3, false)) << "over its context";
+    EXPECT_FALSE(is_valid_layout({.kind = Kind::tree, .context = 10, .parents = forward_parents},
+                                 10, 3, false));
+    EXPECT_FALSE(
+        is_valid_layout({.kind = Kind::branches, .context = 10, .branch_rows = 2}, 10, 3, false));
+    EXPECT_FALSE(is_valid_layout({.kind = Kind::branches, .context = 10}, 10, 3, false));
+    EXPECT_TRUE(is_valid_layout({.kind = Kind::replay, .context = 10}, 12, 3, false));
+    EXPECT_FALSE(is_valid_layout({.kind = Kind::replay, .context = 10}, 11, 3, false))
+        << "over rows that it has to see";
+    EXPECT_TRUE(is_valid_layout({.context = 10}, 3, 3, false));
+    EXPECT_FALSE(is_valid_layout({.context = 10}, 3, 3, true)) << "a window follows the context";
+    EXPECT_FALSE(is_valid_layout({}, 3, 3, false)) << "an unknown context";
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::test

@@ -1,5 +1,7 @@
 #include "support/loaded_model.h"
 
+#include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <random>
 
@@ -28,22 +30,28 @@ ForwardRig::ForwardRig(LoadedModel& loaded, const ForwardOptions& options)
       cache(loaded.config, loaded.backend, cache_options(loaded.config, options)),
       forward(loaded.config, *loaded.weights, loaded.backend, cache, options.n_ubatch) {}
 
+std::vector<std::vector<float>> ForwardRig::run(ForwardRequest request) {
+    const auto n_embd = static_cast<std::size_t>(model.config.n_embd);
+    const auto n_vocab = static_cast<std::size_t>(model.config.n_vocab);
+    std::vector<int> logit_rows(request.tokens.size() + request.hidden.size() / n_embd);
+    std::iota(logit_rows.begin(), logit_rows.end(), 0);
+    request.logit_rows = logit_rows;
+    const ForwardResult result = forward.run(request);
+    std::vector<std::vector<float>> rows;
+    for (std::size_t i = 0; i < logit_rows.size(); ++i) {
+        const auto row = result.logits.subspan(i * n_vocab, n_vocab);
+        rows.emplace_back(row.begin(), row.end());
+    }
+    return rows;
+}
+
 std::vector<std::vector<float>> ForwardRig::feed(std::span<const Token> tokens,
                                                  std::span<const int> passes) {
-    const auto n_vocab = static_cast<std::size_t>(model.config.n_vocab);
     std::vector<std::vector<float>> rows;
     for (const int n_rows : passes) {
-        std::vector<int> logit_rows(static_cast<std::size_t>(n_rows));
-        std::iota(logit_rows.begin(), logit_rows.end(), 0);
-        const ForwardResult result = forward.run({
-            .tokens = tokens.first(static_cast<std::size_t>(n_rows)),
-            .first_row = cache.committed(),
-            .logit_rows = logit_rows,
-        });
-        for (std::size_t i = 0; i < logit_rows.size(); ++i) {
-            const auto row = result.logits.subspan(i * n_vocab, n_vocab);
-            rows.emplace_back(row.begin(), row.end());
-        }
+        auto of_pass = run({.tokens = tokens.first(static_cast<std::size_t>(n_rows)),
+                            .first_row = cache.committed()});
+        std::move(of_pass.begin(), of_pass.end(), std::back_inserter(rows));
         cache.commit(cache.committed() + n_rows);
         tokens = tokens.subspan(static_cast<std::size_t>(n_rows));
     }

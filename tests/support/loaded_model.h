@@ -42,6 +42,8 @@ struct ForwardOptions {
 struct ForwardRig {
     explicit ForwardRig(LoadedModel& loaded, const ForwardOptions& options = {});
 
+    // Runs a pass and gives the logits of every row, [n_vocab] each.
+    std::vector<std::vector<float>> run(ForwardRequest request);
     // Feeds `tokens` after what is committed, in passes of the given sizes (their sum is the number
     // of tokens), and gives the logits of every row, [n_vocab] each.
     std::vector<std::vector<float>> feed(std::span<const Token> tokens,

@@ -29,9 +29,9 @@ struct ReferenceForward::Graph {
     int n_kv;
     ggml_tensor* tokens;
     ggml_tensor* positions;
-    ggml_tensor* slots;        // i64 [n_rows]
-    ggml_tensor* value_slots;  // i64 [n_rows * n_embd_kv]
-    ggml_tensor* mask;         // f32 [n_kv, n_rows]
+    ggml_tensor* slots;               // i64 [n_rows]
+    ggml_tensor* value_slots;         // i64 [n_rows * n_embd_kv]
+    std::vector<ggml_tensor*> masks;  // of each layer, f32 [n_kv, n_rows]
 };
 
 ReferenceForward::ReferenceForward(LoadedModel& model, int n_ctx) : model_(model), n_ctx_(n_ctx) {
@@ -87,7 +87,8 @@ ggml_tensor* ReferenceForward::attention(Graph& g, int layer, ggml_tensor* x) {
                      value_cache->nb[1] * static_cast<std::size_t>(c.head_dim), 0);
     ggml_tensor* scores =
         ggml_mul_mat(ctx, cached_k, ggml_permute(ctx, q, 0, 2, 1, 3));  // [n_kv, n_rows, n_heads]
-    scores = ggml_soft_max_ext(ctx, scores, g.mask, c.attention_scale, 0.0f);
+    scores = ggml_soft_max_ext(ctx, scores, g.masks[static_cast<std::size_t>(layer)],
+                               c.attention_scale, 0.0f);
     ggml_tensor* out = ggml_mul_mat(ctx, cached_v, scores);  // [head_dim, n_rows, n_heads]
     out = ggml_cont_2d(ctx, ggml_permute(ctx, out, 0, 2, 1, 3), c.n_embd_q(), g.n_rows);
     return linear(ctx, w.wo, w.bo, out);
@@ -101,54 +102,81 @@ ggml_tensor* ReferenceForward::mlp(Graph& g, int layer, ggml_tensor* x) {
     return linear(ctx, w.ffn_down, w.ffn_down_b, ggml_swiglu_split(ctx, gate, up));
 }
 
-void ReferenceForward::set_inputs(Graph& g, std::span<const Token> tokens) {
+void ReferenceForward::set_inputs(Graph& g, const ReferencePass& pass) {
     std::vector<std::int32_t> positions;
     std::vector<std::int64_t> slots;
     std::vector<std::int64_t> value_slots;
-    std::vector<float> mask;
     for (int row = 0; row < g.n_rows; ++row) {
-        const int slot = n_past_ + row;
-        positions.push_back(slot);
+        const int slot = pass.first_row + row;
+        positions.push_back(pass.positions.empty() ? slot
+                                                   : pass.positions[static_cast<std::size_t>(row)]);
         slots.push_back(slot);
         for (std::int64_t channel = 0; channel < model_.config.n_embd_kv(); ++channel) {
             value_slots.push_back(channel * n_ctx_ + slot);
         }
-        for (int j = 0; j < g.n_kv; ++j) {
-            mask.push_back(j <= slot ? 0.0f : -INFINITY);
-        }
     }
-    ggml_backend_tensor_set(g.tokens, tokens.data(), 0, ggml_nbytes(g.tokens));
-    ggml_backend_tensor_set(g.positions, positions.data(), 0, ggml_nbytes(g.positions));
-    ggml_backend_tensor_set(g.slots, slots.data(), 0, ggml_nbytes(g.slots));
-    ggml_backend_tensor_set(g.value_slots, value_slots.data(), 0, ggml_nbytes(g.value_slots));
-    ggml_backend_tensor_set(g.mask, mask.data(), 0, ggml_nbytes(g.mask));
+    const auto set = [](ggml_tensor* tensor, const void* values) {
+        if (tensor->buffer != nullptr) {  // what only skipped modules read is nowhere
+            ggml_backend_tensor_set(tensor, values, 0, ggml_nbytes(tensor));
+        }
+    };
+    set(g.tokens, pass.tokens.data());
+    set(g.positions, positions.data());
+    set(g.slots, slots.data());
+    set(g.value_slots, value_slots.data());
+    for (int layer = 0; layer < static_cast<int>(g.masks.size()); ++layer) {
+        std::vector<float> mask;
+        for (int row = 0; row < g.n_rows; ++row) {
+            for (int j = 0; j < g.n_kv; ++j) {
+                const bool is_visible =
+                    pass.sees ? pass.sees(layer, row, j) : j <= pass.first_row + row;
+                mask.push_back(is_visible ? 0.0f : -INFINITY);
+            }
+        }
+        set(g.masks[static_cast<std::size_t>(layer)], mask.data());
+    }
 }
 
 std::vector<std::vector<float>> ReferenceForward::feed(std::span<const Token> tokens) {
+    auto rows = run({.tokens = tokens, .first_row = n_past_});
+    n_past_ += static_cast<int>(tokens.size());
+    return rows;
+}
+
+std::vector<std::vector<float>> ReferenceForward::run(const ReferencePass& pass) {
     const ModelConfig& c = model_.config;
     const ModelTensors& w = model_.weights->tensors();
+    const ModulePlan plan = pass.plan != nullptr ? *pass.plan : ModulePlan(c.n_layers);
     Graph g;
-    g.n_rows = static_cast<int>(tokens.size());
-    g.n_kv = std::min(n_ctx_, (n_past_ + g.n_rows + 255) / 256 * 256);
+    g.n_rows = static_cast<int>(pass.tokens.size());
+    g.n_kv = std::min(n_ctx_, (pass.first_row + g.n_rows + 255) / 256 * 256);
     g.context.reset(ggml_init(
         {kMaxNodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(kMaxNodes, false), nullptr,
          true}));
     ggml_context* ctx = g.context.get();
     g.graph = ggml_new_graph_custom(ctx, kMaxNodes, false);
-    g.tokens = ggml_new_tensor_1d(ctx, GGML_TYPE_I32, g.n_rows);
-    g.positions = ggml_new_tensor_1d(ctx, GGML_TYPE_I32, g.n_rows);
-    g.slots = ggml_new_tensor_1d(ctx, GGML_TYPE_I64, g.n_rows);
-    g.value_slots = ggml_new_tensor_1d(ctx, GGML_TYPE_I64, std::int64_t{g.n_rows} * c.n_embd_kv());
-    g.mask = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, g.n_kv, g.n_rows);
-    for (ggml_tensor* input : {g.tokens, g.positions, g.slots, g.value_slots, g.mask}) {
-        ggml_set_input(input);
-        ggml_set_output(input);  // keeps it whole while the graph runs
+    const auto input = [](ggml_tensor* tensor) {
+        ggml_set_input(tensor);
+        ggml_set_output(tensor);  // keeps it whole while the graph runs
+        return tensor;
+    };
+    g.tokens = input(ggml_new_tensor_1d(ctx, GGML_TYPE_I32, g.n_rows));
+    g.positions = input(ggml_new_tensor_1d(ctx, GGML_TYPE_I32, g.n_rows));
+    g.slots = input(ggml_new_tensor_1d(ctx, GGML_TYPE_I64, g.n_rows));
+    g.value_slots =
+        input(ggml_new_tensor_1d(ctx, GGML_TYPE_I64, std::int64_t{g.n_rows} * c.n_embd_kv()));
+    for (int layer = 0; layer < c.n_layers; ++layer) {
+        g.masks.push_back(input(ggml_new_tensor_2d(ctx, GGML_TYPE_F32, g.n_kv, g.n_rows)));
     }
     ggml_tensor* x = ggml_get_rows(ctx, w.token_embd, g.tokens);
     for (int layer = 0; layer < c.n_layers; ++layer) {
         const LayerWeights& lw = w.layers[static_cast<std::size_t>(layer)];
-        x = ggml_add(ctx, attention(g, layer, norm(ctx, x, lw.attn_norm, c.rms_eps)), x);
-        x = ggml_add(ctx, mlp(g, layer, norm(ctx, x, lw.ffn_norm, c.rms_eps)), x);
+        if (plan.runs(layer, Module::attention)) {
+            x = ggml_add(ctx, attention(g, layer, norm(ctx, x, lw.attn_norm, c.rms_eps)), x);
+        }
+        if (plan.runs(layer, Module::mlp)) {
+            x = ggml_add(ctx, mlp(g, layer, norm(ctx, x, lw.ffn_norm, c.rms_eps)), x);
+        }
     }
     ggml_tensor* logits = linear(ctx, w.output, w.output_b, norm(ctx, x, w.output_norm, c.rms_eps));
     ggml_set_output(logits);
@@ -156,9 +184,8 @@ std::vector<std::vector<float>> ReferenceForward::feed(std::span<const Token> to
 
     ggml_gallocr_ptr allocator(ggml_gallocr_new(model_.backend.buffer_type()));
     ggml_gallocr_alloc_graph(allocator.get(), g.graph);
-    set_inputs(g, tokens);
+    set_inputs(g, pass);
     model_.backend.compute(g.graph);
-    n_past_ += g.n_rows;
 
     std::vector<std::vector<float>> rows;
     for (int row = 0; row < g.n_rows; ++row) {

@@ -1,0 +1,98 @@
+#include "graph/attention_blocks.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "knap/types.h"
+
+#include "base/error.h"
+#include "kernels/attention.h"
+
+namespace knap {
+namespace {
+
+static_assert(kRunStep % kAttentionStep == 0 && kAttentionChunk % kRunStep == 0,
+              "the kernel reads whole runs");
+
+constexpr std::int64_t kScoreBytes = 40 << 20;
+constexpr int kMaxBlockRows = 128;
+
+int round_up(int n, int step) {
+    return (n + step - 1) / step * step;
+}
+
+int round_down(int n, int step) {
+    return n / step * step;
+}
+
+// Rows of the recent run: the window wherever it begins, then `n_round` rows of the round.
+int recent_rows(const Window& window, int n_round) {
+    constexpr int kSlack = kRunStep - 1;  // the run begins at a multiple of its step
+    return round_up(window.recent + kSlack + std::max(kRoundRows, n_round), kRunStep);
+}
+
+// Calls add(first, count) for runs of at most `step` rows.
+template <typename Add>
+void for_each_run(int n_rows, int step, Add add) {
+    for (int first = 0; first < n_rows; first += step) {
+        add(first, std::min(step, n_rows - first));
+    }
+}
+
+}  // namespace
+
+int context_bucket(int n_kv, int capacity) {
+    return std::min(round_up(n_kv, n_kv <= 1024 ? 64 : 256), capacity);
+}
+
+int max_block_rows(int n_kv, int n_score_heads) {
+    if (n_score_heads == 0) {
+        return kMaxUbatch;
+    }
+    const std::int64_t row_bytes =
+        std::int64_t{n_kv} * n_score_heads * static_cast<std::int64_t>(sizeof(float));
+    const auto fitting =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(1, kScoreBytes / row_bytes));
+    return static_cast<int>(std::min<std::uint64_t>(std::bit_floor(fitting), kMaxBlockRows));
+}
+
+int max_pass_rows(int n_kv, int n_score_heads, int n_ubatch) {
+    return std::min(n_ubatch, kMaxBlocks * max_block_rows(n_kv, n_score_heads));
+}
+
+void cut_into_blocks(const BlockCut& cut, std::vector<AttentionBlock>& blocks) {
+    const int bucket = context_bucket(cut.first_row + cut.n_rows, cut.capacity);
+    blocks.clear();
+    for_each_run(cut.n_rows, max_block_rows(bucket, cut.n_score_heads), [&](int first, int count) {
+        blocks.push_back({.first = first,
+                          .n_rows = count,
+                          .n_kv = context_bucket(cut.first_row + first + count, cut.capacity)});
+    });
+}
+
+void cut_into_window_blocks(const BlockCut& cut,
+                            const Window& window,
+                            int context,
+                            std::vector<AttentionBlock>& blocks) {
+    KNAP_ASSERT(window.sinks >= 0 && window.recent >= 0 && cut.capacity % kRunStep == 0,
+                "runs are whole steps of the cache");
+    const int end = cut.first_row + cut.n_rows;
+    const int bucket = context_bucket(end, cut.capacity);
+    const int n_sinks = std::min(round_up(window.sinks, kRunStep), bucket);
+    const int most = std::min(bucket, n_sinks + recent_rows(window, end - context));
+    const int begin = round_down(std::max(0, context - window.recent), kRunStep);
+    blocks.clear();
+    for_each_run(cut.n_rows, max_block_rows(most, cut.n_score_heads), [&](int first, int count) {
+        const int block_end = cut.first_row + first + count;
+        const int n_recent = std::min(recent_rows(window, block_end - context),
+                                      context_bucket(block_end, cut.capacity));
+        blocks.push_back({.first = first,
+                          .n_rows = count,
+                          .n_kv = n_sinks + n_recent,
+                          .n_sinks = n_sinks,
+                          .recent_row = std::min(begin, cut.capacity - n_recent)});
+    });
+}
+
+}  // namespace knap

@@ -1,0 +1,72 @@
+// How the rows of a pass are cut into blocks that attend together, and which cache rows a block
+// reads.
+//
+// Where attention holds its scores, those of a block take n_kv x n_rows x n_heads floats, so long
+// contexts are cut into small blocks; and a block ends at the last cache row that its own rows can
+// see, so a prompt does not pay for the square above its diagonal. Where attention holds no scores
+// (`n_score_heads` is 0) a pass is one block.
+//
+// A block with a window reads two runs of cache rows: its sinks, and its recent rows with those of
+// the round. Both begin and end at multiples of kRunStep, so every cache row keeps its place modulo
+// kRunStep wherever the runs lie, and sums are taken in the same order: with a given window, a
+// row's bits depend on what it sees alone.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "graph/module_plan.h"
+
+namespace knap {
+
+// The columns of a block's mask are its `n_sinks` rows from cache row 0 on, then the
+// `n_kv - n_sinks` rows from `recent_row` on.
+struct AttentionBlock {
+    int first = 0;  // row of the pass
+    int n_rows = 0;
+    int n_kv = 0;  // cache rows that the block reads, rounded up to a bucket
+    int n_sinks = 0;
+    int recent_row = 0;
+
+    int n_recent() const { return n_kv - n_sinks; }
+    std::size_t mask_size() const {
+        return static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(n_kv);
+    }
+    bool operator==(const AttentionBlock&) const = default;
+};
+
+inline constexpr int kRunStep = 64;
+
+// Rounds a number of cache rows up, so that graphs repeat while the context grows: in steps of 64
+// while that is a large part of the context, of 256 beyond. Never above `capacity`, which is itself
+// a bucket.
+int context_bucket(int n_kv, int capacity);
+
+// Most rows of one block at `n_kv` cache rows, so that its scores stay within a fixed memory.
+int max_block_rows(int n_kv, int n_score_heads);
+// Most rows of one pass ending at cache row `n_kv`: at most kMaxBlocks blocks.
+int max_pass_rows(int n_kv, int n_score_heads, int n_ubatch);
+inline constexpr int kMaxBlocks = 16;
+
+// What blocks are cut from: rows [0, n_rows) of a pass, at cache rows first_row, first_row + 1, ...
+struct BlockCut {
+    int first_row = 0;
+    int n_rows = 0;
+    int n_score_heads = 0;
+    int capacity = 0;  // of the cache
+};
+
+// Blocks of full attention; `blocks` is overwritten.
+void cut_into_blocks(const BlockCut& cut, std::vector<AttentionBlock>& blocks);
+
+// Blocks of windowed attention. Every row follows a context of at least `context` rows. The length
+// of a run does not depend on where the context ends once it is longer than the window, nor on the
+// rows of the round up to kRoundRows of them: one graph then serves every step.
+void cut_into_window_blocks(const BlockCut& cut,
+                            const Window& window,
+                            int context,
+                            std::vector<AttentionBlock>& blocks);
+inline constexpr int kRoundRows = 32;
+
+}  // namespace knap

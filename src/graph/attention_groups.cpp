@@ -1,0 +1,52 @@
+#include "graph/attention_groups.h"
+
+#include "base/error.h"
+
+namespace knap {
+
+void AttentionGroups::assign(const ModulePlan& plan, int entry_layer, int exit_layer) {
+    n_groups_ = 1;
+    has_full_ = false;
+    for (int layer = entry_layer; layer < exit_layer; ++layer) {
+        const Level& level = plan.level(layer, Module::attention);
+        has_full_ = has_full_ || level == Level::full;
+        if (level.kind == Level::Kind::window && group_of(level) == kNoGroup) {
+            KNAP_ASSERT(n_groups_ < groups_.size(), "whoever makes plans has counted the windows");
+            groups_[n_groups_++].window = level.window;
+        }
+    }
+}
+
+void AttentionGroups::cut(const BlockCut& cut, int context) {
+    groups_[0].blocks.clear();
+    if (has_full_) {
+        cut_into_blocks(cut, groups_[0].blocks);
+    }
+    for (std::size_t i = 1; i < n_groups_; ++i) {
+        cut_into_window_blocks(cut, *groups_[i].window, context, groups_[i].blocks);
+    }
+}
+
+int AttentionGroups::group_of(const Level& level) const {
+    if (level == Level::full) {
+        return 0;
+    }
+    for (std::size_t i = 1; i < n_groups_; ++i) {
+        if (level == Level::windowed(groups_[i].window->sinks, groups_[i].window->recent)) {
+            return static_cast<int>(i);
+        }
+    }
+    return kNoGroup;
+}
+
+std::size_t AttentionGroups::n_mask_entries() const {
+    std::size_t n_entries = 0;
+    for (const AttentionGroup& group : groups()) {
+        for (const AttentionBlock& block : group.blocks) {
+            n_entries += block.mask_size();
+        }
+    }
+    return n_entries;
+}
+
+}  // namespace knap

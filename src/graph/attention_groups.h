@@ -1,0 +1,45 @@
+// The attentions of a pass, in groups that see the same rows: those at full, and those of each
+// window. A group shares its blocks and its masks.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "graph/attention_blocks.h"
+#include "graph/module_plan.h"
+
+namespace knap {
+
+struct AttentionGroup {
+    std::optional<Window> window{};        // none: full attention
+    std::vector<AttentionBlock> blocks{};  // none when no attention of the pass is in the group
+};
+
+inline constexpr int kMaxGroups = 1 + kMaxWindows;
+inline constexpr int kNoGroup = -1;  // of an attention that is skipped
+
+class AttentionGroups {
+  public:
+    // Groups the attentions of layers [entry_layer, exit_layer); the groups before are forgotten,
+    // their memory is kept.
+    void assign(const ModulePlan& plan, int entry_layer, int exit_layer);
+    // Cuts the blocks of every group; the rows follow `context` rows at least.
+    void cut(const BlockCut& cut, int context);
+
+    // The number of the group of an attention at `level`, or kNoGroup.
+    int group_of(const Level& level) const;
+    // Full attention, then windows in the order of the layers.
+    std::span<const AttentionGroup> groups() const { return std::span(groups_).first(n_groups_); }
+    bool has_windows() const { return n_groups_ > 1; }
+    std::size_t n_mask_entries() const;  // of all blocks
+
+  private:
+    std::array<AttentionGroup, kMaxGroups> groups_{};
+    std::size_t n_groups_ = 1;
+    bool has_full_ = false;
+};
+
+}  // namespace knap

@@ -1,0 +1,105 @@
+#include "graph/module_plan.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/hash.h"
+
+namespace knap {
+
+void ModulePlan::skip_from(int layer) {
+    for (; layer < n_layers(); ++layer) {
+        set(layer, Module::attention, Level::skip);
+        set(layer, Module::mlp, Level::skip);
+    }
+}
+
+bool ModulePlan::is_full() const {
+    return head_ == HeadLevel::full &&
+           std::ranges::all_of(levels_, [](const Level& level) { return level == Level::full; });
+}
+
+std::size_t ModulePlan::hash() const {
+    std::uint64_t state = mix_in(levels_.size(), static_cast<std::uint64_t>(head_));
+    for (const Level& level : levels_) {
+        state = mix_in(state, static_cast<std::uint64_t>(level.kind));
+        state = mix_in(state, static_cast<std::uint64_t>(level.window.sinks));
+        state = mix_in(state, static_cast<std::uint64_t>(level.window.recent));
+    }
+    return state;
+}
+
+ModulePlan early_exit_plan(int n_layers, int exit_layer) {
+    ModulePlan plan(n_layers);
+    plan.skip_from(exit_layer);
+    return plan;
+}
+
+ModulePlan uniform_window_plan(int n_layers, Window window) {
+    ModulePlan plan(n_layers);
+    for (int layer = 0; layer < n_layers; ++layer) {
+        plan.set(layer, Module::attention, Level::windowed(window.sinks, window.recent));
+    }
+    return plan;
+}
+
+int exact_layers(const ModulePlan& plan) {
+    int layer = 0;
+    while (layer < plan.n_layers() && plan.level(layer, Module::attention) == Level::full &&
+           plan.level(layer, Module::mlp) == Level::full) {
+        ++layer;
+    }
+    return layer;
+}
+
+int exit_layer(const ModulePlan& plan) {
+    int n_layers = plan.n_layers();
+    while (n_layers > 0 && !plan.runs(n_layers - 1, Module::attention) &&
+           !plan.runs(n_layers - 1, Module::mlp)) {
+        --n_layers;
+    }
+    return n_layers;
+}
+
+std::vector<Window> distinct_windows(const ModulePlan& plan) {
+    std::vector<Window> windows;
+    for (int layer = 0; layer < plan.n_layers(); ++layer) {
+        const Level& level = plan.level(layer, Module::attention);
+        if (level.kind == Level::Kind::window) {
+            windows.push_back(level.window);
+        }
+    }
+    std::ranges::sort(windows);
+    windows.erase(std::unique(windows.begin(), windows.end()), windows.end());
+    return windows;
+}
+
+ModulePlan canonical(ModulePlan plan, int n_context) {
+    for (int layer = 0; layer < plan.n_layers(); ++layer) {
+        const Level& level = plan.level(layer, Module::attention);
+        if (level.kind == Level::Kind::window && level.window.n_rows() >= n_context) {
+            plan.set(layer, Module::attention, Level::full);
+        }
+    }
+    return plan;
+}
+
+void check_windows(const ModulePlan& plan, std::string_view where) {
+    const std::size_t n_windows = distinct_windows(plan).size();
+    if (n_windows > kMaxWindows) {
+        fail(where, ": expected at most ", kMaxWindows, " different windows, found ", n_windows);
+    }
+}
+
+void check_runnable(const ModulePlan& plan, int n_layers, std::string_view where) {
+    if (plan.n_layers() != n_layers) {
+        fail(where, ": expected a plan of the model's ", n_layers, " layers, found one of ",
+             plan.n_layers());
+    }
+    check_windows(plan, where);
+    if (plan.head() != HeadLevel::full) {
+        fail(where, ": expected head=full, the only head that drafts can run, found head=reduced");
+    }
+}
+
+}  // namespace knap

@@ -1,0 +1,112 @@
+#include "graph/attention_blocks.h"
+
+#include <algorithm>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "support/naive_layout.h"
+
+namespace knap {
+namespace {
+
+TEST(ContextBucket, CoversTheRowsInStepsThatGrow) {
+    EXPECT_EQ(context_bucket(1, 8448), 64);
+    EXPECT_EQ(context_bucket(64, 8448), 64);
+    EXPECT_EQ(context_bucket(65, 8448), 128);
+    EXPECT_EQ(context_bucket(1024, 8448), 1024);
+    EXPECT_EQ(context_bucket(1025, 8448), 1280);
+    EXPECT_EQ(context_bucket(8448, 8448), 8448);
+    EXPECT_EQ(context_bucket(90, 100), 100) << "never above the capacity";
+}
+
+TEST(Blocks, CoverEveryRowOnceAndReachItsOwnCacheRow) {
+    for (const int first_row : {0, 1, 63, 64, 500, 7900}) {
+        for (const int n_rows : {1, 2, 64, 127, 128, 129, 300, 512}) {
+            std::vector<AttentionBlock> blocks;
+            cut_into_blocks({first_row, n_rows, 9, 8448}, blocks);
+            int next = 0;
+            for (const AttentionBlock& block : blocks) {
+                EXPECT_EQ(block.first, next);
+                EXPECT_GE(block.n_kv, first_row + block.first + block.n_rows);
+                next += block.n_rows;
+            }
+            EXPECT_EQ(next, n_rows);
+            EXPECT_LE(blocks.size(), static_cast<std::size_t>(kMaxBlocks));
+        }
+    }
+}
+
+TEST(Blocks, KeepScoresWithinAFixedMemory) {
+    for (const int n_heads : {1, 9, 32, 64}) {
+        for (const int n_kv : {64, 1024, 8448, 131072}) {
+            const int rows = max_block_rows(n_kv, n_heads);
+            ASSERT_GE(rows, 1);
+            if (rows > 1) {
+                EXPECT_LE(std::int64_t{rows} * n_kv * n_heads * 4, 40 << 20);
+            }
+        }
+    }
+}
+
+TEST(WindowBlocks, HoldEveryRowThatTheWindowShowsWithinTheCache) {
+    std::mt19937 engine(5);
+    for (int trial = 0; trial < 3000; ++trial) {
+        const int capacity = 64 * test::random_between(engine, 1, 40);
+        const int n_score_heads = test::random_between(engine, 0, 1) * 9;
+        const int context = test::random_between(engine, 0, capacity - 1);
+        const int n_rows =
+            std::min(test::random_between(engine, 1, 200), (capacity - context + 1) / 2);
+        const int first_row = test::random_between(engine, context, capacity - n_rows);
+        const Window window{
+            test::random_between(engine, 0, 1) * test::random_between(engine, 1, 300),
+            test::random_between(engine, 0, 3) * test::random_between(engine, 0, 300)};
+        std::vector<AttentionBlock> blocks;
+        cut_into_window_blocks({first_row, n_rows, n_score_heads, capacity}, window, context,
+                               blocks);
+        std::vector<AttentionBlock> full;
+        cut_into_blocks({first_row, n_rows, n_score_heads, capacity}, full);
+        ASSERT_LE(blocks.size(), full.size()) << "as many rows fit a pass as without windows";
+        int next = 0;
+        for (const AttentionBlock& block : blocks) {
+            ASSERT_EQ(block.first, next);
+            next += block.n_rows;
+            const int end = first_row + next;
+            ASSERT_GE(block.n_sinks, std::min(window.sinks, end));
+            ASSERT_LE(block.n_sinks, capacity);
+            ASSERT_LE(block.recent_row, std::max(0, context - window.recent));
+            ASSERT_GE(block.recent_row, 0);
+            ASSERT_GE(block.recent_row + block.n_recent(), end);
+            ASSERT_LE(block.recent_row + block.n_recent(), capacity);
+            ASSERT_TRUE(block.n_sinks % kRunStep == 0 && block.n_kv % kRunStep == 0 &&
+                        block.recent_row % kRunStep == 0);
+        }
+        ASSERT_EQ(next, n_rows);
+    }
+}
+
+TEST(WindowBlocks, DoNotGrowWithTheContext) {
+    const Window window{16, 256};
+    std::vector<AttentionBlock> first;
+    cut_into_window_blocks({1000, 1, 9, 8448}, window, 1000, first);
+    EXPECT_EQ(first[0].n_sinks, 64);
+    EXPECT_EQ(first[0].n_recent(), 384);
+    for (int context = 1000; context < 8192; ++context) {
+        for (const int ahead : {0, 7, 31}) {
+            std::vector<AttentionBlock> blocks;
+            cut_into_window_blocks({context + ahead, 1, 9, 8448}, window, context, blocks);
+            blocks[0].recent_row = first[0].recent_row;
+            ASSERT_EQ(blocks, first) << context << " + " << ahead;
+        }
+    }
+}
+
+TEST(WindowBlocks, ReadNoMoreThanTheRowsThereAreInEachRun) {
+    std::vector<AttentionBlock> blocks;
+    cut_into_window_blocks({100, 1, 9, 8448}, {5000, 3000}, 100, blocks);
+    EXPECT_EQ(blocks[0].n_sinks, 128);
+    EXPECT_EQ(blocks[0].n_recent(), 128);
+}
+
+}  // namespace
+}  // namespace knap

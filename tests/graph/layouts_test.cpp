@@ -1,0 +1,159 @@
+// Trees, branches and replays, against runs of their own of every path that they hold.
+//
+// Where a row finds its keys in the same places modulo 16, within the same chunk of 256, our kernel
+// sums in the same order: bits are then equal. Elsewhere only the order of sums differs.
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/loaded_model.h"
+#include "support/logits.h"
+#include "support/path_case.h"
+#include "support/tiny_model.h"
+
+namespace knap::test {
+namespace {
+
+using Kind = AttentionLayout::Kind;
+using Row = std::vector<float>;
+using Rows = std::vector<Row>;
+
+// Full, skipped and windowed modules.
+ModulePlan mixed_plan(int n_layers) {
+    ModulePlan plan(n_layers);
+    plan.set(0, Module::attention, Level::windowed(16, 64));
+    plan.set(1, Module::attention, Level::skip);
+    plan.set(2, Module::attention, Level::windowed(0, 33));
+    plan.set(2, Module::mlp, Level::skip);
+    return plan;
+}
+
+class Layouts : public ::testing::TestWithParam<std::tuple<PathCase, const char*>> {
+  protected:
+    static constexpr int kContext = 272;  // a multiple of 16, early in a chunk
+
+    Layouts()
+        : path_(std::get<PathCase>(GetParam()).path),
+          type_(std::get<const char*>(GetParam())),
+          model_(tiny_model(std::get<PathCase>(GetParam()).shape, type_)),
+          rig_(model_, {.capacity = 1024, .path = path_}),
+          plan_(mixed_plan(model_.config.n_layers)),
+          text_(random_tokens(kContext + 64, model_.config.n_vocab, 1)) {
+        rig_.feed(std::span(text_).first(kContext));
+    }
+
+    std::vector<Token> tokens(int n) const { return random_tokens(n, model_.config.n_vocab, 4); }
+
+    // Tokens that follow the context one after the other.
+    Rows run_chain(std::span<const Token> chain) {
+        return rig_.run({.tokens = chain, .plan = &plan_, .first_row = kContext});
+    }
+    // How far two results of a row may be apart, of logits whose spread is about 1. Not at all when
+    // the order of sums is the same and the weights' kernels do not care how many rows there are.
+    // Otherwise most of it is activations that are rounded to another 8-bit number (Q8_0).
+    float bound(bool is_same_order) const {
+        if (type_ == "F32") {
+            return 0.005f;
+        }
+        return is_same_order && path_ != AttentionPath::flash ? 0.0f : 0.25f;
+    }
+
+    AttentionPath path_;
+    std::string_view type_;
+    LoadedModel model_;
+    ForwardRig rig_;
+    ModulePlan plan_;
+    std::vector<Token> text_;
+};
+
+TEST_P(Layouts, TreeRowsEqualChainsOfTheirPaths) {
+    const std::vector<int> parents{-1, 0, 0, 1, 2, 2, 4, -1, 7};
+    const auto nodes = tokens(9);
+    const AttentionLayout tree{.kind = Kind::tree, .parents = parents};
+    const Rows rows =
+        rig_.run({.tokens = nodes, .plan = &plan_, .first_row = kContext, .layout = tree});
+    for (int node = 0; node < 9; ++node) {
+        std::vector<Token> path;
+        bool is_dense = true;  // its nodes follow one another in the cache
+        for (int k = node; k >= 0; k = parents[static_cast<std::size_t>(k)]) {
+            path.insert(path.begin(), nodes[static_cast<std::size_t>(k)]);
+            is_dense = is_dense && parents[static_cast<std::size_t>(k)] == k - 1;
+        }
+        EXPECT_LE(max_abs_difference(rows[static_cast<std::size_t>(node)], run_chain(path).back()),
+                  bound(is_dense))
+            << "node " << node;
+    }
+}
+
+TEST_P(Layouts, TreeInTwoPassesEqualsOne) {
+    const std::vector<int> parents{-1, 0, 0, 1, 2, 2, 4, -1, 7};
+    const auto nodes = tokens(9);
+    const auto run = [&](int first, int count) {
+        return rig_.run({.tokens = std::span(nodes).subspan(static_cast<std::size_t>(first),
+                                                            static_cast<std::size_t>(count)),
+                         .plan = &plan_,
+                         .first_row = kContext + first,
+                         .layout = {.kind = Kind::tree,
+                                    .parents = std::span(parents).first(
+                                        static_cast<std::size_t>(first + count))}});
+    };
+    const Rows whole = run(0, 9);
+    run(0, 4);
+    const Rows rest = run(4, 5);
+    for (std::size_t i = 0; i < 5; ++i) {
+        EXPECT_EQ(rest[i], whole[i + 4]) << "node " << i + 4;
+    }
+}
+
+TEST_P(Layouts, BranchRowsEqualRunsOfTheirOwn) {
+    for (const int branch_rows : {16, 5}) {
+        const int n_rows = 3 * branch_rows;
+        const auto all = tokens(n_rows);
+        const Rows rows =
+            rig_.run({.tokens = all,
+                      .plan = &plan_,
+                      .first_row = kContext,
+                      .layout = {.kind = Kind::branches, .branch_rows = branch_rows}});
+        for (int first = 0; first < n_rows; first += branch_rows) {
+            const Rows alone = run_chain(std::span(all).subspan(
+                static_cast<std::size_t>(first), static_cast<std::size_t>(branch_rows)));
+            for (std::size_t i = 0; i < alone.size(); ++i) {
+                const Row& row = rows[static_cast<std::size_t>(first) + i];
+                EXPECT_LE(max_abs_difference(row, alone[i]), bound(branch_rows % 16 == 0))
+                    << "branch from " << first << ", row " << i;
+            }
+        }
+    }
+}
+
+TEST_P(Layouts, ReplayRowsEqualFirstDrafts) {
+    for (const int n_rows : {16, 7}) {
+        rig_.cache.truncate(kContext);
+        Rows drafts;
+        for (int i = 0; i < n_rows; ++i) {
+            const auto token = std::span(text_).subspan(static_cast<std::size_t>(kContext + i), 1);
+            drafts.push_back(
+                rig_.run({.tokens = token, .plan = &plan_, .first_row = kContext + i})[0]);
+            rig_.feed(token);  // the whole model's row takes the draft's place
+        }
+        const Rows replayed = rig_.run(
+            {.tokens = std::span(text_).subspan(kContext, static_cast<std::size_t>(n_rows)),
+             .plan = &plan_,
+             .first_row = kContext + n_rows,
+             .layout = {.kind = Kind::replay, .context = kContext}});
+        for (std::size_t i = 0; i < drafts.size(); ++i) {
+            EXPECT_LE(max_abs_difference(replayed[i], drafts[i]), bound(n_rows % 16 == 0))
+                << n_rows << " rows, row " << i;
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Paths,
+                         Layouts,
+                         ::testing::Combine(all_path_cases(), ::testing::Values("F32", "Q8_0")));
+
+}  // namespace
+}  // namespace knap::test

@@ -1,0 +1,81 @@
+#include "support/naive_layout.h"
+
+#include <algorithm>
+
+namespace knap::test {
+namespace {
+
+using Kind = AttentionLayout::Kind;
+
+bool is_ancestor_or_self(const std::vector<int>& parents, int node, int candidate) {
+    return node >= 0 &&
+           (node == candidate ||
+            is_ancestor_or_self(parents, parents[static_cast<std::size_t>(node)], candidate));
+}
+
+}  // namespace
+
+bool naively_sees(const AttentionLayout& layout,
+                  const std::optional<Window>& window,
+                  int first_row,
+                  int row,
+                  int j) {
+    const int own = first_row + row;
+    const int context = layout.context + (layout.kind == Kind::replay ? row : 0);
+    if (j < context) {
+        return !window || j < window->sinks || j >= context - window->recent;
+    }
+    switch (layout.kind) {
+        case Kind::causal:
+            return j <= own;
+        case Kind::tree:
+            return is_ancestor_or_self({layout.parents.begin(), layout.parents.end()},
+                                       own - layout.context, j - layout.context);
+        case Kind::branches:
+            return j >= first_row && j <= own &&
+                   (j - first_row) / layout.branch_rows == row / layout.branch_rows;
+        case Kind::replay:
+            return j == own;
+    }
+    return false;
+}
+
+RandomPass random_pass(std::mt19937& engine, Kind kind, int capacity, int max_rows) {
+    RandomPass pass;
+    pass.layout.kind = kind;
+    pass.n_rows = random_between(engine, 1, max_rows);
+    if (kind == Kind::branches) {
+        pass.layout.branch_rows = random_between(engine, 1, std::min(8, pass.n_rows));
+        pass.n_rows -= pass.n_rows % pass.layout.branch_rows;
+    }
+    // Often at an end of the cache, where runs are short or pushed back.
+    const int room = capacity - pass.n_rows;
+    const int place = random_between(engine, 0, 3);
+    pass.first_row = place == 0   ? room - random_between(engine, 0, std::min(room, 3))
+                     : place == 1 ? random_between(engine, 0, std::min(room, 80))
+                                  : random_between(engine, 0, room);
+    const int n_ahead = random_between(engine, 0, 1) * random_between(engine, 0, 10);
+    pass.layout.context = std::max(0, pass.first_row - n_ahead);
+    if (kind == Kind::replay) {
+        pass.first_row = std::max(pass.first_row, pass.n_rows - 1);
+        pass.layout.context = std::max(0, pass.first_row - pass.n_rows + 1 - n_ahead);
+    }
+    if (kind == Kind::tree) {
+        for (int k = 0; k < pass.first_row - pass.layout.context + pass.n_rows; ++k) {
+            pass.parents.push_back(random_between(engine, std::max(-1, k - 4), k - 1));
+        }
+        pass.layout.parents = pass.parents;
+    }
+    return pass;
+}
+
+Window random_window(std::mt19937& engine) {
+    return {.sinks = random_between(engine, 0, 2) * random_between(engine, 0, 80),
+            .recent = random_between(engine, 0, 3) * random_between(engine, 0, 100)};
+}
+
+int random_between(std::mt19937& engine, int low, int high) {
+    return low + static_cast<int>(engine() % static_cast<unsigned>(high - low + 1));
+}
+
+}  // namespace knap::test
