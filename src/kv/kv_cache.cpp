@@ -91,6 +91,18 @@ void KvCache::truncate(int n_rows) {
     committed_ = n_rows;
 }
 
+void KvCache::copy_row(int from, int to) {
+    KNAP_ASSERT(to >= committed_ && to < capacity() && from >= 0 && from < capacity(),
+                "only scratch rows are overwritten");
+    for (int layer = 0; layer < static_cast<int>(keys_.size()); ++layer) {
+        for (const Half& half : {key_half(layer), value_half(layer)}) {
+            for (std::int64_t run = 0; run < runs_per_row(half.spread); ++run) {
+                std::memcpy(run_data(half, run, to), run_data(half, run, from), run_bytes(half));
+            }
+        }
+    }
+}
+
 std::size_t KvCache::bytes() const {
     return buffer_->size();
 }
@@ -122,6 +134,15 @@ std::int64_t KvCache::run_index(Spread spread, std::int64_t run, int row) const 
     const std::int64_t channel = run % head_dim_;
     const std::int64_t in_tile = row % kKeyTile;
     return (head * capacity() + row - in_tile) * head_dim_ + channel * kKeyTile + in_tile;
+}
+
+std::size_t KvCache::run_bytes(const Half& half) const {
+    return half.spread == Spread::run ? half.tensor->nb[1] : ggml_type_size(half.tensor->type);
+}
+
+std::byte* KvCache::run_data(const Half& half, std::int64_t run, int row) const {
+    return static_cast<std::byte*>(half.tensor->data) +
+           run_bytes(half) * static_cast<std::size_t>(run_index(half.spread, run, row));
 }
 
 KvSlots KvCache::new_slots(ggml_context* inputs, int max_rows) const {
@@ -201,21 +222,14 @@ std::size_t KvCache::saved_row_bytes() const {
 template <typename Visit>
 void KvCache::for_each_piece(int layer, int n_rows, Visit visit) const {
     for (const Half& half : {key_half(layer), value_half(layer)}) {
-        auto* data = static_cast<std::byte*>(half.tensor->data);
-        if (half.spread == Spread::run) {
-            for (int head = 0; head < n_kv_heads_; ++head) {
-                visit(data + half.tensor->nb[2] * static_cast<std::size_t>(head),
-                      half.tensor->nb[1] * static_cast<std::size_t>(n_rows));
-            }
-            continue;
-        }
-        const std::size_t size = ggml_type_size(half.tensor->type);
         for (std::int64_t head = 0; head < n_kv_heads_; ++head) {
+            if (half.spread == Spread::run) {
+                visit(run_data(half, head, 0), run_bytes(half) * static_cast<std::size_t>(n_rows));
+                continue;
+            }
             for (int row = 0; row < n_rows; ++row) {
                 for (std::int64_t channel = 0; channel < head_dim_; ++channel) {
-                    const std::int64_t index =
-                        run_index(half.spread, head * head_dim_ + channel, row);
-                    visit(data + size * static_cast<std::size_t>(index), size);
+                    visit(run_data(half, head * head_dim_ + channel, row), run_bytes(half));
                 }
             }
         }

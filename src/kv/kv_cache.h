@@ -59,6 +59,8 @@ class KvCache {
     int committed() const { return committed_; }
     void commit(int n_rows);    // rows [0, n_rows) are final; never below committed()
     void truncate(int n_rows);  // rows from n_rows on are scratch again
+    // Copies row `from` over row `to` in every layer; `to` is scratch.
+    void copy_row(int from, int to);
     const KvCacheOptions& options() const { return options_; }
 
     std::size_t bytes() const;  // reserved
@@ -100,6 +102,8 @@ class KvCache {
     Half value_half(int layer) const;
     std::int64_t runs_per_row(Spread spread) const;
     std::int64_t run_index(Spread spread, std::int64_t run, int row) const;
+    std::byte* run_data(const Half& half, std::int64_t run, int row) const;
+    std::size_t run_bytes(const Half& half) const;
     ggml_tensor* view(ggml_context* ctx, const Half& half, int n_rows) const;
     template <typename Visit>
     void for_each_piece(int layer, int n_rows, Visit visit) const;

@@ -87,5 +87,42 @@ TEST(KvCache, SavedRowsGoOnWhereTheyWereLeft) {
     }
 }
 
+// The bytes of each committed row, all layers and heads.
+std::vector<std::vector<std::byte>> rows_of(const ForwardRig& rig) {
+    const auto n_rows = static_cast<std::size_t>(rig.cache.committed());
+    const auto piece = static_cast<std::size_t>(rig.model.config.head_dim) * 2;  // f16
+    const auto bytes = rig.cache_bytes();
+    std::vector<std::vector<std::byte>> rows(n_rows);
+    for (std::size_t i = 0; i * piece < bytes.size(); ++i) {  // head by head, row by row
+        const auto first = bytes.begin() + static_cast<std::ptrdiff_t>(i * piece);
+        std::vector<std::byte>& row = rows[i % n_rows];
+        row.insert(row.end(), first, first + static_cast<std::ptrdiff_t>(piece));
+    }
+    return rows;
+}
+
+TEST(KvCache, CopiedRowEqualsItsSourceAndTheOthersStay) {
+    LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
+    for (const AttentionPath path :
+         {AttentionPath::kernel, AttentionPath::folded, AttentionPath::flash}) {
+        ForwardRig rig(model, {.capacity = 256, .path = path});
+        rig.feed(random_tokens(40, model.config.n_vocab, 1));
+        auto expected = rows_of(rig);
+        ASSERT_NE(expected[17], expected[38]);
+        expected[17] = expected[38];
+        rig.cache.truncate(17);
+        rig.cache.copy_row(38, 17);
+        rig.cache.commit(40);
+        EXPECT_EQ(rows_of(rig), expected) << to_string(path);
+    }
+}
+
+TEST(KvCacheDeathTest, CopyingOverACommittedRowIsABug) {
+    LoadedModel model(tiny_model());
+    KvCache cache(model.config, model.backend, {.capacity = 64});
+    cache.commit(10);
+    EXPECT_DEATH(cache.copy_row(12, 9), "only scratch rows");
+}
+
 }  // namespace
 }  // namespace knap::test
