@@ -64,12 +64,44 @@ struct SamplingOptions {
     std::vector<std::pair<Token, float>> logit_bias{};
 };
 
+// How a drafted token is held against the whole model when sampling; greedy decoding has one rule.
+// `shared_noise` and `equality` give the text of plain sampling with the same seed; `ratio` gives
+// another text of the same distribution, and accepts a little more.
+enum class AcceptanceRule { shared_noise, ratio, equality };
+
+// How to draft. Whatever is chosen, the text is that of plain decoding (see AcceptanceRule).
+struct SpeculationOptions {
+    std::string strategy = "autoregressive";  // a name of strategies()
+    int draft_max = 0;  // most tokens drafted in a row, up to kMaxDraft; 0: the strategy's own
+    std::string draft_plan{};   // `static`: the modules to draft with, as in "a=w16+256,m3-5=skip"
+    int draft_width = 1;        // `static`: candidates drafted per position, up to kMaxDraftWidth
+    float exit_confidence = 0;  // drafting stops after a token less probable than this; 0: never
+    AcceptanceRule acceptance = AcceptanceRule::shared_noise;
+    // Below 0: off. Otherwise a projection for measuring costs: drafts are kept by a seeded coin of
+    // this rate, and the text means nothing.
+    double assume_acceptance = -1;
+
+    bool operator==(const SpeculationOptions&) const = default;
+};
+
+inline constexpr int kMaxDraft = 64;
+inline constexpr int kMaxDraftWidth = 16;
+
 // What is wanted of one request.
 struct GenerateOptions {
     int n_predict = -1;  // most tokens to generate; -1: until the text ends or the context is full
     SamplingOptions sampling{};
+    SpeculationOptions speculation{};
     std::vector<std::string> stop{};  // generation ends before any of these strings appears
     bool ignore_eos = false;          // end-of-generation tokens are never chosen
+};
+
+// Where a token came from.
+enum class TokenOrigin {
+    plain,      // a round that drafted nothing
+    accepted,   // drafted, and kept
+    corrected,  // the whole model's own, where a draft was wrong
+    bonus,      // the whole model's own, after a draft that was kept to its end
 };
 
 // What a request reports while it runs. Every member may be empty. All are called on the caller's
@@ -77,6 +109,8 @@ struct GenerateOptions {
 struct Observer {
     // Whole UTF-8 characters, stop strings withheld.
     std::function<void(std::string_view text)> on_text{};
+    // Called for each token before its text.
+    std::function<void(TokenOrigin origin)> on_token{};
     std::function<void(int done, int total)> on_prefill{};
     // Polled between tokens and inside long passes: true ends the request with
     // StopReason::cancelled. It may be called from the compute thread, so it should only read a
@@ -93,9 +127,39 @@ struct Timings {
     double decode_ms = 0;
     double compute_ms = 0;                 // of decode_ms: inside the backend
     double host_ms = 0;                    // of decode_ms: everything else
+    double draft_ms = 0;                   // of decode_ms: drafting
+    double verify_ms = 0;                  // of decode_ms: the whole model's passes
+    double search_ms = 0;                  // of decode_ms: the strategy's own thinking
+    double other_ms = 0;                   // of decode_ms: acceptance, text, bookkeeping
     double tokens_per_second = 0;          // generated tokens per second of decode_ms
     double prefill_tokens_per_second = 0;  // computed prompt tokens per second of prefill_ms
     double bandwidth_gb_per_second = 0;    // weight and cache bytes read by decoding, per second
+};
+
+// A place where the whole model hardly preferred its choice to the second one.
+struct NearTie {
+    int position = 0;  // of the token, counted from the start of the conversation
+    float gap = 0;     // in logits, below kNearTieGap
+};
+
+// Passes of other shapes round differently: what that may move logits by, with room.
+inline constexpr float kNearTieGap = 0.5f;
+
+struct SpeculationStatistics {
+    int rounds = 0;        // passes of the whole model after the prompt's
+    int n_drafted = 0;     // tokens of the drafts' longest paths
+    int n_tree_nodes = 0;  // tokens drafted, siblings included
+    int n_accepted = 0;
+    double acceptance_rate = 0;       // n_accepted / n_drafted
+    double mean_accepted_length = 0;  // tokens emitted per round
+    // [i]: of the drafts that were i + 1 tokens long or longer, the share with that token kept.
+    std::vector<double> acceptance_by_position;
+    // Where rounding may have led to another token than plain decoding's: only when the passes
+    // are not row invariant.
+    std::vector<NearTie> near_ties;
+    // Whether every pass of the whole model gave the bits that passes of one row give.
+    bool row_invariant = true;
+    bool is_projection = false;  // agreement was assumed: see assume_acceptance
 };
 
 struct GraphStatistics {
@@ -121,6 +185,7 @@ struct Result {
     int n_prompt_reused = 0;  // of n_prompt: rows that were in the cache already
     int n_generated = 0;
     Timings timings;
+    SpeculationStatistics speculation;
     GraphStatistics graphs;
     std::int64_t allocations_after_warmup = 0;  // times that memory was reserved for passes
     MemoryStatistics memory;
@@ -150,6 +215,12 @@ struct ModelInfo {
     std::vector<std::pair<std::string, int>> types;  // tensor type -> number of tensors, most first
     std::string chat_template;                       // name that libllama gives it, or empty
     std::string rope;                                // "norm" or "neox", with scaling
+};
+
+// A way of drafting, as help texts list it.
+struct StrategyInfo {
+    std::string_view name;
+    std::string_view summary;
 };
 
 struct ChatMessage {

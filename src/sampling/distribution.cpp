@@ -1,5 +1,6 @@
 #include "sampling/distribution.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -68,26 +69,76 @@ float SamplingTransform::weight(float logit, float maximum) const {
     return std::exp((logit - maximum) / temperature_);
 }
 
-Token draw(const Distribution& distribution, const PositionNoise& noise) {
-    KNAP_ASSERT(!distribution.tokens.empty(), "a distribution has at least one token");
-    // log p + gumbel is the logarithm of p / e with e = -log(uniform), an exponential variate:
-    // comparing the ratios gives the same choice. Since e >= 1 - uniform, most tokens are out
-    // without a logarithm.
-    Token chosen = distribution.tokens.front();
-    double best_ratio = 0.0;
-    for (std::size_t i = 0; i < distribution.tokens.size(); ++i) {
-        const double probability = distribution.probabilities[i];
-        const double uniform = noise.uniform(distribution.tokens[i]);
-        if (probability <= best_ratio * (1.0 - uniform)) {
+namespace {
+
+// Calls keep(i, ratio) for the entries whose log p + gumbel is above `bar`, which keep() may raise.
+// log p + gumbel is the logarithm of p / e with e = -log(uniform), an exponential variate:
+// comparing the ratios gives the same choice. Since e >= 1 - uniform, most tokens are out without a
+// logarithm.
+template <typename Probability, typename Keep>
+void for_each_above(std::span<const Token> tokens,
+                    std::span<const Probability> probabilities,
+                    const PositionNoise& noise,
+                    const double& bar,
+                    const Keep& keep) {
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+        const double probability = probabilities[i];
+        const double uniform = noise.uniform(tokens[i]);
+        if (probability <= bar * (1.0 - uniform)) {
             continue;
         }
         const double ratio = probability / -std::log(uniform);
-        if (ratio > best_ratio) {
-            best_ratio = ratio;
-            chosen = distribution.tokens[i];
+        if (ratio > bar) {
+            keep(i, ratio);
         }
     }
+}
+
+template <typename Probability>
+Token draw_one(std::span<const Token> tokens,
+               std::span<const Probability> probabilities,
+               const PositionNoise& noise) {
+    KNAP_ASSERT(!tokens.empty(), "a distribution has at least one token");
+    Token chosen = tokens.front();
+    double best = 0.0;
+    for_each_above(tokens, probabilities, noise, best, [&](std::size_t i, double ratio) {
+        best = ratio;
+        chosen = tokens[i];
+    });
     return chosen;
+}
+
+}  // namespace
+
+Token draw(const Distribution& distribution, const PositionNoise& noise) {
+    return draw_one(std::span(distribution.tokens), std::span(distribution.probabilities), noise);
+}
+
+Token draw(std::span<const Token> tokens,
+           std::span<const double> weights,
+           const PositionNoise& noise) {
+    return draw_one(tokens, weights, noise);
+}
+
+void draw_several(const Distribution& distribution,
+                  const PositionNoise& noise,
+                  std::size_t n,
+                  std::vector<Draw>& out) {
+    KNAP_ASSERT(n > 0, "at least one token is drawn");
+    out.clear();
+    const std::span<const Token> tokens = distribution.tokens;
+    double bar = 0.0;  // the last of n draws; 0 while there are fewer
+    for_each_above(tokens, std::span(distribution.probabilities), noise, bar,
+                   [&](std::size_t i, double ratio) {
+                       if (out.size() == n) {
+                           out.pop_back();
+                       }
+                       const auto place =
+                           std::find_if(out.begin(), out.end(),
+                                        [&](const Draw& draw) { return draw.ratio < ratio; });
+                       out.insert(place, {tokens[i], ratio});
+                       bar = out.size() == n ? out.back().ratio : 0.0;
+                   });
 }
 
 }  // namespace knap

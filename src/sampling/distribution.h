@@ -47,7 +47,23 @@ class SamplingTransform {
 };
 
 // argmax over v of log p(v) + gumbel(v): a draw from the distribution that depends on the noise
-// alone.
+// alone. The second form is for probabilities that need not sum to 1: [n] tokens, [n] weights.
 Token draw(const Distribution& distribution, const PositionNoise& noise);
+Token draw(std::span<const Token> tokens,
+           std::span<const double> weights,
+           const PositionNoise& noise);
+
+struct Draw {
+    Token token;
+    double ratio;  // its logarithm is log p + gumbel
+};
+
+// The n tokens with the largest log p(v) + gumbel(v), largest first: what draw() gives, then draws
+// without replacement (Gumbel top-k). Fewer where fewer have a probability above 0. `out` is
+// overwritten; its memory is reused.
+void draw_several(const Distribution& distribution,
+                  const PositionNoise& noise,
+                  std::size_t n,
+                  std::vector<Draw>& out);
 
 }  // namespace knap

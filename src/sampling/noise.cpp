@@ -9,6 +9,12 @@ namespace knap {
 PositionNoise::PositionNoise(std::uint64_t seed, std::int64_t position)
     : key_(mix_in(mix_in(0, seed), static_cast<std::uint64_t>(position))) {}
 
+PositionNoise PositionNoise::independent(NoisePurpose purpose, std::uint64_t attempt) const {
+    // Tokens have 32 bits: shifted, no purpose is the word of a token.
+    const std::uint64_t salt = static_cast<std::uint64_t>(purpose) << 32;
+    return PositionNoise(mix_in(mix_in(key_, salt), attempt));
+}
+
 double PositionNoise::uniform(Token token) const {
     // 52 bits and a half: 53 would round the largest value up to 1.
     const std::uint64_t bits = mix_in(key_, static_cast<std::uint64_t>(token)) >> 12;

@@ -13,8 +13,8 @@ namespace knap {
 
 namespace {
 
-constexpr std::size_t kLanes = 16;
-constexpr std::size_t kBlock = 64 * kLanes;
+constexpr std::size_t kLanes = 32;
+constexpr std::size_t kBlock = 32 * kLanes;
 constexpr float kLargest = std::numeric_limits<float>::max();
 
 struct BlockSummary {
@@ -23,7 +23,7 @@ struct BlockSummary {
 };
 
 // Independent lanes, because a compiler must not reorder one running maximum of floats into
-// vectors.
+// vectors; and more of them than it would unroll, which leaves it with single numbers.
 BlockSummary summarize_lanes(const float* values, std::size_t n_values) {
     std::array<float, kLanes> maximum;
     std::array<std::uint32_t, kLanes> n_unsound{};

@@ -1,9 +1,10 @@
 #include "sampling/sampler.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/error.h"
-#include "sampling/noise.h"
 #include "sampling/row_maximum.h"
 #include "sampling/validate.h"
 
@@ -12,6 +13,7 @@ namespace knap {
 Sampler::Sampler(const SamplingOptions& options, int n_vocab, int n_ctx)
     : n_vocab_(n_vocab),
       seed_(options.seed),
+      temperature_(options.temperature),
       bias_(options.logit_bias),
       penalties_{.repeat = options.repeat_penalty,
                  .frequency = options.frequency_penalty,
@@ -34,6 +36,25 @@ Token Sampler::sample(std::span<const float> logits, std::int64_t position) {
     return draw(drawn_from_, position);
 }
 
+Choice Sampler::sample_with_gap(std::span<const float> logits, std::int64_t position) {
+    constexpr float kNoSecond = std::numeric_limits<float>::infinity();
+    if (is_greedy()) {
+        const std::span<const float> adjusted = adjust(logits);
+        const RowMaximum best = find_maximum(adjusted);
+        ranking_.take_largest(adjusted, 2);
+        ranking_.sort();
+        const std::vector<RankKey>& ranked = ranking_.keys();
+        return {best.token, ranked.size() < 2 ? kNoSecond : best.logit - logit_of(ranked[1])};
+    }
+    distribution(logits, drawn_from_);
+    draw_several(drawn_from_, noise(position), 2, best_two_);
+    if (best_two_.size() < 2) {
+        return {best_two_[0].token, kNoSecond};
+    }
+    const double gap = temperature_ * std::log(best_two_[0].ratio / best_two_[1].ratio);
+    return {best_two_[0].token, static_cast<float>(gap)};
+}
+
 void Sampler::distribution(std::span<const float> logits, Distribution& out) {
     const std::span<const float> adjusted = adjust(logits);
     if (transform_) {
@@ -45,7 +66,7 @@ void Sampler::distribution(std::span<const float> logits, Distribution& out) {
 }
 
 Token Sampler::draw(const Distribution& distribution, std::int64_t position) const {
-    return knap::draw(distribution, PositionNoise(seed_, position));
+    return knap::draw(distribution, noise(position));
 }
 
 void Sampler::accept(Token token) {
@@ -66,7 +87,7 @@ void Sampler::reset() {
     }
 }
 
-// The row after bias and penalties: the given one where neither is set.
+// The given row where neither bias nor penalties are set.
 std::span<const float> Sampler::adjust(std::span<const float> logits) {
     KNAP_ASSERT(logits.size() == static_cast<std::size_t>(n_vocab_),
                 "a row has a logit for each token of the vocabulary");

@@ -15,9 +15,19 @@
 #include "knap/types.h"
 
 #include "sampling/distribution.h"
+#include "sampling/noise.h"
 #include "sampling/penalties.h"
+#include "sampling/ranking.h"
 
 namespace knap {
+
+struct Choice {
+    Token token;
+    // By how much, in logits, it was preferred to the second choice; infinite where there is none.
+    // Greedily the difference of the two largest logits; otherwise temperature times that of the
+    // two largest log p + gumbel.
+    float gap;
+};
 
 class Sampler {
   public:
@@ -29,6 +39,9 @@ class Sampler {
     // row before it [n_vocab]. Throws when the row has no usable maximum (row_maximum.h).
     Token sample(std::span<const float> logits, std::int64_t position);
 
+    // sample(), measuring the gap.
+    Choice sample_with_gap(std::span<const float> logits, std::int64_t position);
+
     // The two halves of sample(). At temperature 0 the distribution is the greedy choice alone.
     void distribution(std::span<const float> logits, Distribution& out);
     Token draw(const Distribution& distribution, std::int64_t position) const;
@@ -39,18 +52,43 @@ class Sampler {
     void reset();
 
     bool is_greedy() const { return !transform_.has_value(); }
-
-  private:
+    int n_vocab() const { return n_vocab_; }
+    // What draw() uses at a position.
+    PositionNoise noise(std::int64_t position) const { return {seed_, position}; }
+    // The row after bias and penalties, which every choice starts from. Valid until the next call
+    // of any function that takes logits, and while `logits` are.
     std::span<const float> adjust(std::span<const float> logits);
 
+  private:
     int n_vocab_;
     std::uint64_t seed_;
+    float temperature_;
     std::vector<std::pair<Token, float>> bias_;
     Penalties penalties_;
     std::optional<PenaltyWindow> window_;         // none: penalties are off
     std::optional<SamplingTransform> transform_;  // none: greedy
     std::vector<float> adjusted_;  // [n_vocab], or empty while nothing changes logits
     Distribution drawn_from_;
+    Ranking ranking_;
+    std::vector<Draw> best_two_;
+};
+
+// Lets a sampler's history grow for a while, and takes it back in the end, also when a row throws.
+class HistoryExtension {
+  public:
+    explicit HistoryExtension(Sampler& sampler) : sampler_(sampler) {}
+    ~HistoryExtension() { sampler_.rewind(n_tokens_); }
+    HistoryExtension(const HistoryExtension&) = delete;
+    HistoryExtension& operator=(const HistoryExtension&) = delete;
+
+    void accept(Token token) {
+        sampler_.accept(token);
+        ++n_tokens_;
+    }
+
+  private:
+    Sampler& sampler_;
+    std::size_t n_tokens_ = 0;
 };
 
 }  // namespace knap

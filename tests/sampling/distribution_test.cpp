@@ -273,6 +273,50 @@ TEST(Draw, FrequenciesMatchTheProbabilities) {
     }
 }
 
+TEST(Draw, WeightsNeedNotSumToOne) {
+    const Distribution distribution = transform(plain(), logits_of({0.5, 0.3, 0.2}));
+    const std::vector<double> weights = {5.0, 3.0, 2.0};  // tokens are 0, 1, 2
+    for (int position = 0; position < 1000; ++position) {
+        const PositionNoise noise(3, position);
+        ASSERT_EQ(draw(distribution.tokens, weights, noise), draw(distribution, noise));
+    }
+}
+
+TEST(Draw, SeveralAreTheBestByLogProbabilityPlusGumbel) {
+    std::mt19937 random(5);
+    std::uniform_int_distribution<std::size_t> size(1, 12);
+    std::vector<Draw> draws;
+    for (int round = 0; round < 500; ++round) {
+        std::vector<float> logits(size(random));
+        std::normal_distribution<float> normal(0.0f, 2.0f);
+        std::generate(logits.begin(), logits.end(), [&] { return normal(random); });
+        const Distribution distribution = transform(plain(), logits);
+        const PositionNoise noise(9, round);
+        const auto score = [&](Token token) { return logits[token] + noise.gumbel(token); };
+        std::vector<Token> expected = distribution.tokens;
+        std::sort(expected.begin(), expected.end(),
+                  [&](Token a, Token b) { return score(a) > score(b); });
+        const std::size_t n = size(random);
+        expected.resize(std::min(n, expected.size()));
+        draw_several(distribution, noise, n, draws);
+        ASSERT_EQ(draws.size(), expected.size());
+        for (std::size_t i = 0; i < draws.size(); ++i) {
+            ASSERT_EQ(draws[i].token, expected[i]);
+            // Apart from the constant that makes logits log probabilities.
+            ASSERT_NEAR(std::log(draws[i].ratio / draws[0].ratio),
+                        score(expected[i]) - score(expected[0]), 1e-5);
+        }
+        ASSERT_EQ(draws[0].token, draw(distribution, noise));
+    }
+}
+
+TEST(Draw, SeveralLeaveTheImpossibleOut) {
+    const Distribution distribution = {.tokens = {4, 2, 3}, .probabilities = {0.75f, 0.25f, 0.0f}};
+    std::vector<Draw> draws;
+    draw_several(distribution, PositionNoise(1, 1), 3, draws);
+    EXPECT_EQ(draws.size(), 2u);
+}
+
 TEST(Draw, PositionsAreIndependent) {
     const Distribution distribution = transform(plain(), {0.0f, 0.0f});
     constexpr int kDraws = 100'000;

@@ -103,6 +103,28 @@ TEST(Noise, NeighboursAreUncorrelated) {
     }
 }
 
+TEST(Noise, PurposesAndAttemptsAreIndependent) {
+    const std::array<std::function<double(int)>, 6> streams = {
+        [](int i) { return PositionNoise(1, i).uniform(77); },
+        [](int i) { return PositionNoise(1, i).independent(NoisePurpose::draft).uniform(77); },
+        [](int i) { return PositionNoise(1, i).independent(NoisePurpose::draft, 1).uniform(77); },
+        [](int i) { return PositionNoise(1, i).independent(NoisePurpose::draft, 2).uniform(77); },
+        [](int i) { return PositionNoise(1, i).independent(NoisePurpose::acceptance).uniform(77); },
+        [](int i) { return PositionNoise(1, i).independent(NoisePurpose::assumption).uniform(77); },
+    };
+    constexpr int kPairs = 50'000;
+    for (std::size_t a = 0; a < streams.size(); ++a) {
+        EXPECT_LT(std::abs(mean_error(kPairs, kUniformMean, kUniformDeviation, streams[a])), 4.0);
+        for (std::size_t b = 0; b < a; ++b) {
+            const auto product = [&](int i) {
+                return (streams[a](i) - kUniformMean) * (streams[b](i) - kUniformMean);
+            };
+            const double deviation = kUniformDeviation * kUniformDeviation;
+            EXPECT_LT(std::abs(mean_error(kPairs, 0.0, deviation, product)), 4.0) << a << b;
+        }
+    }
+}
+
 TEST(Noise, OneInputBitChangesHalfOfTheOutputBits) {
     const auto bits = [](std::uint64_t seed, std::int64_t position, Token token) {
         return static_cast<std::uint64_t>(PositionNoise(seed, position).uniform(token) * 0x1p52);

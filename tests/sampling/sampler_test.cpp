@@ -94,6 +94,62 @@ TEST(Sampler, SampleIsDistributionThenDraw) {
     }
 }
 
+TEST(Sampler, MeasuringTheGapGivesTheSameToken) {
+    SamplingOptions cut = warm();
+    cut.top_k = 3;
+    for (const SamplingOptions& options : {SamplingOptions{}, warm(), cut}) {
+        Sampler sampler(options, 500, kContext);
+        for (int position = 0; position < 100; ++position) {
+            const auto row = random_row(static_cast<std::uint32_t>(position));
+            const Choice choice = sampler.sample_with_gap(row, position);
+            ASSERT_EQ(choice.token, sampler.sample(row, position));
+            ASSERT_GE(choice.gap, 0.0f);
+        }
+    }
+}
+
+TEST(Sampler, TheGreedyGapIsThatOfAdjustedLogits) {
+    SamplingOptions options;
+    options.logit_bias = {{0, 1.5f}, {1, -0.25f}, {2, -0.25f}};
+    Sampler sampler(options, 3, kContext);
+    EXPECT_EQ(sampler.sample_with_gap(std::vector<float>{1.0f, 2.0f, 2.0f}, 0).gap, 0.75f);
+    EXPECT_EQ(sampler.sample_with_gap(std::vector<float>{-9.0f, 2.0f, 2.0f}, 0).gap, 0.0f);
+}
+
+TEST(Sampler, TheGapIsInfiniteWithoutASecondChoice) {
+    SamplingOptions only_one = warm();
+    only_one.top_k = 1;
+    const std::vector<float> row = {1.0f, -kInfinity, 0.5f};
+    EXPECT_EQ(Sampler(only_one, 3, kContext).sample_with_gap(row, 0).gap, kInfinity);
+    SamplingOptions forbidden;
+    forbidden.logit_bias = {{2, -kInfinity}};
+    EXPECT_EQ(Sampler(forbidden, 3, kContext).sample_with_gap(row, 0).gap, kInfinity);
+}
+
+// What the gap means: a logit raised by less changes nothing, and some logit raised by more does.
+TEST(Sampler, ALogitRaisedByTheGapChangesTheDraw) {
+    SamplingOptions options = warm();
+    options.top_k = 0;
+    options.top_p = 1.0f;
+    options.min_p = 0.0f;
+    Sampler sampler(options, 20, kContext);
+    for (int position = 0; position < 100; ++position) {
+        const auto row = random_row(static_cast<std::uint32_t>(position), 20);
+        const Choice choice = sampler.sample_with_gap(row, position);
+        const auto n_changed = [&](float factor) {
+            int n = 0;
+            for (Token token = 0; token < 20; ++token) {
+                auto raised = row;
+                raised[token] += token == choice.token ? 0.0f : choice.gap * factor;
+                n += sampler.sample(raised, position) != choice.token ? 1 : 0;
+            }
+            return n;
+        };
+        ASSERT_EQ(n_changed(0.99f), 0) << position;
+        ASSERT_GE(n_changed(1.01f), 1) << position;
+    }
+}
+
 TEST(Sampler, FrequenciesFollowTemperatureAndTruncation) {
     SamplingOptions options;
     options.temperature = 2.0f;

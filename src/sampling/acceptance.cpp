@@ -1,0 +1,108 @@
+#include "sampling/acceptance.h"
+
+#include <cstddef>
+
+#include "base/error.h"
+
+namespace knap {
+
+namespace {
+
+int find_child(const DraftTree& tree, int parent, Token token) {
+    int child = tree.first_child(parent);
+    while (child != kNoNode && tree.token(child) != token) {
+        child = tree.next_sibling(child);
+    }
+    return child;
+}
+
+}  // namespace
+
+Acceptance::Acceptance(Sampler& sampler, const AcceptanceOptions& options)
+    : sampler_(sampler), options_(options) {}
+
+const Verdict& Acceptance::judge(const DraftTree& tree,
+                                 std::span<const float> logits,
+                                 std::int64_t position) {
+    const auto n_vocab = static_cast<std::size_t>(sampler_.n_vocab());
+    KNAP_ASSERT(logits.size() == row_of(tree.n_nodes()) * n_vocab,
+                "every node and the pending token have a row");
+    verdict_.path.clear();
+    verdict_.gaps.clear();
+    HistoryExtension ancestors(sampler_);
+    int node = kPendingNode;
+    for (;;) {
+        const int child = follow({.tree = tree,
+                                  .node = node,
+                                  .row = logits.subspan(row_of(node) * n_vocab, n_vocab),
+                                  .position = position});
+        if (child == kNoNode) {
+            return verdict_;
+        }
+        ancestors.accept(tree.token(child));
+        verdict_.path.push_back(child);
+        node = child;
+        ++position;
+    }
+}
+
+int Acceptance::follow(const Place& place) {
+    if (options_.assumed_rate) {
+        return follow_assumption(place);
+    }
+    const bool is_ratio = options_.rule == AcceptanceRule::ratio && !sampler_.is_greedy();
+    return is_ratio ? follow_ratio(place) : follow_choice(place);
+}
+
+// Whatever was drafted, the tokens that come out are the target's own choices.
+int Acceptance::follow_choice(const Place& place) {
+    if (options_.measures_gaps) {
+        const Choice choice = sampler_.sample_with_gap(place.row, place.position);
+        verdict_.gaps.push_back(choice.gap);
+        verdict_.next = choice.token;
+    } else {
+        verdict_.next = sampler_.sample(place.row, place.position);
+    }
+    return find_child(place.tree, place.node, verdict_.next);
+}
+
+// Noise is keyed by position, and a position may be drafted in several rounds; but it is judged in
+// one alone, the round that emits its token. So nobody has seen the coins or the target's own noise
+// of a position before they are used here, and neither is what the drafts were drawn with
+// (draft_sampler.cpp, where drafting a position again is looked after): given all that has happened
+// before, they are fresh. The target's own noise serves a position once, for the draw from what is
+// left of p after rejections, or from p where nothing was drafted.
+int Acceptance::follow_ratio(const Place& place) {
+    const auto& [tree, node, row, position] = place;
+    if (tree.first_child(node) == kNoNode) {
+        verdict_.next = sampler_.sample(row, position);
+        return kNoNode;
+    }
+    const PositionNoise own = sampler_.noise(position);
+    const PositionNoise coins = own.independent(NoisePurpose::acceptance);
+    sampler_.distribution(row, p_);
+    trial_.start(p_, tree.drawn_from(node), sampler_.n_vocab());
+    int n_tried = 0;
+    for (int child = tree.first_child(node); child != kNoNode; child = tree.next_sibling(child)) {
+        const Token draft = tree.token(child);
+        if (coins.uniform(n_tried++) < trial_.keep_probability(draft)) {
+            return child;
+        }
+        trial_.reject(draft);
+    }
+    verdict_.next = draw(trial_.tokens(), trial_.remaining(), own);
+    return kNoNode;
+}
+
+int Acceptance::follow_assumption(const Place& place) {
+    const PositionNoise own = sampler_.noise(place.position);
+    const int child = place.tree.first_child(place.node);
+    if (child != kNoNode &&
+        own.independent(NoisePurpose::assumption).uniform(0) < *options_.assumed_rate) {
+        return child;
+    }
+    verdict_.next = sampler_.sample(place.row, place.position);
+    return kNoNode;
+}
+
+}  // namespace knap

@@ -1,0 +1,112 @@
+#include "sampling/draft_sampler.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "sampling/exponential.h"
+#include "sampling/row_maximum.h"
+
+namespace knap {
+
+DraftSampler::DraftSampler(Sampler& sampler, AcceptanceRule rule)
+    : sampler_(sampler), rule_(rule) {}
+
+const DraftChoice& DraftSampler::choose(std::span<const float> logits,
+                                        std::int64_t position,
+                                        int n_tokens) {
+    KNAP_ASSERT(n_tokens > 0, "at least one token is drafted");
+    const auto n = static_cast<std::size_t>(n_tokens);
+    choice_.tokens.clear();
+    if (sampler_.is_greedy()) {
+        choose_largest(logits, n);
+        return choice_;
+    }
+    choice_.is_drawn = rule_ == AcceptanceRule::ratio;
+    sampler_.distribution(logits, choice_.q);
+    draw_several(choice_.q, noise(position), n, draws_);
+    for (const Draw& draw : draws_) {
+        choice_.tokens.push_back(draw.token);
+    }
+    return choice_;
+}
+
+void DraftSampler::choose_largest(std::span<const float> logits, std::size_t n_tokens) {
+    const std::span<const float> adjusted = sampler_.adjust(logits);
+    const Token best = find_maximum(adjusted).token;
+    if (n_tokens == 1) {
+        choice_.tokens.push_back(best);
+        return;
+    }
+    ranking_.take_largest(adjusted, n_tokens);
+    ranking_.sort();
+    for (const RankKey key : ranking_.keys()) {
+        if (choice_.tokens.size() == n_tokens) {
+            break;  // ties at the last place
+        }
+        choice_.tokens.push_back(token_of(key));
+    }
+}
+
+// The ratio rule takes drafts for draws from q, whatever came before. A position is drafted again
+// in a later round when an ancestor of its first draft was rejected, and by then a strategy has
+// seen that first draft: what it learned may decide how, and whether, to draft there again. Noise
+// seen before would make the second draft something else than a draw; so every attempt has its own.
+// Under the other rules any noise gives plain decoding's tokens.
+PositionNoise DraftSampler::noise(std::int64_t position) {
+    const PositionNoise own = sampler_.noise(position);
+    if (rule_ == AcceptanceRule::shared_noise) {
+        return own;
+    }
+    if (position <= highest_position_) {
+        ++attempt_;
+    }
+    highest_position_ = std::max(highest_position_, position);
+    return own.independent(NoisePurpose::draft, attempt_);
+}
+
+namespace {
+
+constexpr std::size_t kLanes = 32;
+constexpr std::size_t kBlock = 32 * kLanes;
+
+// Lanes as in row_maximum.cpp. Limiting x in a loop of its own keeps branches out of the other.
+double sum_exp(std::span<const float> block, float maximum) {
+    std::array<float, kLanes> sums{};
+    const std::size_t n_whole = block.size() / kLanes * kLanes;
+    for (std::size_t i = 0; i < n_whole; i += kLanes) {
+        std::array<float, kLanes> x;
+        for (std::size_t lane = 0; lane < kLanes; ++lane) {
+            x[lane] = std::max(block[i + lane] - maximum, kExpLowest);
+        }
+        for (std::size_t lane = 0; lane < kLanes; ++lane) {
+            sums[lane] += approximate_exp(x[lane]);
+        }
+    }
+    double total = 0.0;
+    for (const float sum : sums) {
+        total += sum;
+    }
+    for (const float logit : block.subspan(n_whole)) {
+        total += approximate_exp(std::max(logit - maximum, kExpLowest));
+    }
+    return total;
+}
+
+}  // namespace
+
+float confidence(std::span<const float> logits, Token token) {
+    const float maximum = find_maximum(logits).logit;
+    // Short blocks, so that floats add up few numbers each.
+    double total = 0.0;
+    for (std::size_t begin = 0; begin < logits.size(); begin += kBlock) {
+        const auto block = logits.subspan(begin, std::min(kBlock, logits.size() - begin));
+        total += sum_exp(block, maximum);
+    }
+    // The same exponential as in the sum, so that no quotient is above 1.
+    const float logit = logits[static_cast<std::size_t>(token)];
+    const float own = approximate_exp(std::max(logit - maximum, kExpLowest));
+    return static_cast<float>(own / total);
+}
+
+}  // namespace knap

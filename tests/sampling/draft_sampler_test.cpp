@@ -1,0 +1,215 @@
+#include "sampling/draft_sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "support/toy_language.h"
+
+namespace knap {
+namespace {
+
+using test::chi_square;
+using test::chi_square_bound;
+using test::dense;
+using ::testing::ElementsAre;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr int kContext = 64;
+
+SamplingOptions warm(std::uint64_t seed = 7) {
+    SamplingOptions options;
+    options.temperature = 0.8f;
+    options.top_k = 0;
+    options.top_p = 1.0f;
+    options.min_p = 0.0f;
+    options.seed = seed;
+    return options;
+}
+
+std::vector<float> random_row(std::uint32_t seed, std::size_t n_vocab) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal(0.0f, 2.0f);
+    std::vector<float> logits(n_vocab);
+    std::generate(logits.begin(), logits.end(), [&] { return normal(random); });
+    return logits;
+}
+
+TEST(DraftSampler, GreedyGivesTheLargestInOrderLowestIdFirst) {
+    Sampler sampler({}, 5, kContext);
+    DraftSampler drafts(sampler, AcceptanceRule::shared_noise);
+    const std::vector<float> row = {1.0f, 3.0f, 2.0f, 3.0f, 2.0f};
+    EXPECT_THAT(drafts.choose(row, 0, 1).tokens, ElementsAre(1));
+    EXPECT_THAT(drafts.choose(row, 0, 3).tokens, ElementsAre(1, 3, 2));
+    EXPECT_THAT(drafts.choose(row, 0, 9).tokens, ElementsAre(1, 3, 2, 4, 0));
+}
+
+TEST(DraftSampler, GreedyLeavesForbiddenTokensOut) {
+    Sampler sampler({}, 3, kContext);
+    DraftSampler drafts(sampler, AcceptanceRule::shared_noise);
+    EXPECT_THAT(drafts.choose(std::vector<float>{1.0f, -kInfinity, 2.0f}, 0, 3).tokens,
+                ElementsAre(2, 0));
+}
+
+TEST(DraftSampler, BiasAndPenaltiesApply) {
+    SamplingOptions options;
+    options.presence_penalty = 5.0f;
+    options.logit_bias = {{0, 2.5f}};
+    Sampler sampler(options, 3, kContext);
+    sampler.accept(2);
+    DraftSampler drafts(sampler, AcceptanceRule::shared_noise);
+    const std::vector<float> row = {1.0f, 3.0f, 4.0f};
+    EXPECT_THAT(drafts.choose(row, 0, 1).tokens, ElementsAre(0));
+    EXPECT_THAT(drafts.choose(row, 0, 3).tokens, ElementsAre(0, 1, 2));
+}
+
+TEST(DraftSampler, OnlyTheRatioRuleAboveTemperatureZeroDraws) {
+    const std::vector<float> row = {1.0f, 2.0f, 3.0f};
+    for (const auto rule :
+         {AcceptanceRule::shared_noise, AcceptanceRule::ratio, AcceptanceRule::equality}) {
+        Sampler greedy({}, 3, kContext);
+        Sampler sampling(warm(), 3, kContext);
+        EXPECT_FALSE(DraftSampler(greedy, rule).choose(row, 0, 2).is_drawn);
+        EXPECT_EQ(DraftSampler(sampling, rule).choose(row, 0, 2).is_drawn,
+                  rule == AcceptanceRule::ratio);
+    }
+}
+
+TEST(DraftSampler, SharedNoiseDraftsWhatTheTargetWouldChoose) {
+    Sampler sampler(warm(), 50, kContext);
+    DraftSampler drafts(sampler, AcceptanceRule::shared_noise);
+    for (int position = 0; position < 200; ++position) {
+        const auto row = random_row(static_cast<std::uint32_t>(position), 50);
+        EXPECT_EQ(drafts.choose(row, position, 1).tokens.front(), sampler.sample(row, position));
+    }
+}
+
+TEST(DraftSampler, SharedNoiseRanksByLogQPlusGumbel) {
+    Sampler sampler(warm(3), 30, kContext);
+    DraftSampler drafts(sampler, AcceptanceRule::shared_noise);
+    for (int position = 0; position < 100; ++position) {
+        const auto row = random_row(static_cast<std::uint32_t>(position), 30);
+        std::vector<Token> expected(30);
+        std::iota(expected.begin(), expected.end(), 0);
+        const auto score = [&](Token v) { return row[v] / 0.8 + gumbel_noise(3, position, v); };
+        std::sort(expected.begin(), expected.end(),
+                  [&](Token a, Token b) { return score(a) > score(b); });
+        expected.resize(6);
+        ASSERT_EQ(drafts.choose(row, position, 6).tokens, expected);
+    }
+}
+
+// Agreement with the target's draw would be certain with its noise, and is sum p^2 without.
+TEST(DraftSampler, OtherRulesDraftWithNoiseOfTheirOwn) {
+    const std::vector<float> row = {0.0f, 0.4f, 0.8f, 0.2f};
+    for (const auto rule : {AcceptanceRule::ratio, AcceptanceRule::equality}) {
+        Sampler sampler(warm(), 4, kContext);
+        DraftSampler drafts(sampler, rule);
+        constexpr int kDraws = 40'000;
+        int n_agreed = 0;
+        for (int position = 0; position < kDraws; ++position) {
+            const Token draft = drafts.choose(row, position, 1).tokens.front();
+            n_agreed += draft == sampler.sample(row, position) ? 1 : 0;
+        }
+        Distribution p;
+        sampler.distribution(row, p);
+        double expected = 0.0;
+        for (const double probability : p.probabilities) {
+            expected += probability * probability;
+        }
+        EXPECT_NEAR(n_agreed / double{kDraws}, expected, 4 * 0.5 / std::sqrt(kDraws));
+    }
+}
+
+TEST(DraftSampler, RatioDrawsWithoutReplacement) {
+    const std::vector<float> row = {0.0f, 0.6f, 1.2f};
+    Sampler sampler(warm(), 3, kContext);
+    DraftSampler drafts(sampler, AcceptanceRule::ratio);
+    std::vector<int> counts(9);  // of (first, second)
+    for (int position = 0; position < 40'000; ++position) {
+        const auto& tokens = drafts.choose(row, position, 2).tokens;
+        ASSERT_EQ(tokens.size(), 2u);
+        ++counts[tokens[0] * 3 + tokens[1]];
+    }
+    Distribution q;
+    sampler.distribution(row, q);
+    const std::vector<double> one = dense(q, 3);
+    std::vector<double> expected(9);
+    for (int i = 0; i < 9; ++i) {
+        const int first = i / 3;
+        const int second = i % 3;
+        expected[i] = first == second ? 0.0 : one[first] * one[second] / (1.0 - one[first]);
+    }
+    EXPECT_LT(chi_square(counts, expected), chi_square_bound(expected));
+}
+
+TEST(DraftSampler, GivesFewerWhereFewerCanBeDrawn) {
+    SamplingOptions options = warm();
+    options.top_k = 2;
+    Sampler sampler(options, 4, kContext);
+    for (const auto rule :
+         {AcceptanceRule::shared_noise, AcceptanceRule::ratio, AcceptanceRule::equality}) {
+        DraftSampler drafts(sampler, rule);
+        const auto& tokens = drafts.choose(std::vector<float>{0.0f, 3.0f, 2.9f, 0.5f}, 1, 4).tokens;
+        EXPECT_THAT(tokens, ::testing::UnorderedElementsAre(1, 2));
+    }
+}
+
+TEST(DraftSampler, DraftsOfASeedAreReproducible) {
+    Sampler sampler(warm(), 50, kContext);
+    DraftSampler first(sampler, AcceptanceRule::ratio);
+    DraftSampler second(sampler, AcceptanceRule::ratio);
+    const auto row = random_row(1, 50);
+    for (const int position : {4, 5, 6, 5, 6, 7, 9}) {
+        EXPECT_EQ(first.choose(row, position, 3).tokens, second.choose(row, position, 3).tokens);
+    }
+}
+
+TEST(DraftSampler, RowsThatCannotBeSampledAreErrors) {
+    const std::vector<float> row = {1.0f, std::numeric_limits<float>::quiet_NaN()};
+    Sampler greedy({}, 2, kContext);
+    Sampler sampling(warm(), 2, kContext);
+    EXPECT_THROW(DraftSampler(greedy, AcceptanceRule::ratio).choose(row, 0, 1), Error);
+    EXPECT_THROW(DraftSampler(greedy, AcceptanceRule::ratio).choose(row, 0, 2), Error);
+    EXPECT_THROW(DraftSampler(sampling, AcceptanceRule::ratio).choose(row, 0, 1), Error);
+    EXPECT_THROW(confidence(row, 0), Error);
+}
+
+double softmax_of(const std::vector<float>& logits, Token token) {
+    const double maximum = *std::max_element(logits.begin(), logits.end());
+    double total = 0.0;
+    for (const double logit : logits) {
+        total += std::exp(logit - maximum);
+    }
+    return std::exp(logits[token] - maximum) / total;
+}
+
+TEST(Confidence, IsTheSoftmaxOfTheRow) {
+    for (const std::size_t n_vocab : {1u, 2u, 15u, 16u, 17u, 1000u, 1024u, 1025u, 49'152u}) {
+        std::vector<float> row = random_row(static_cast<std::uint32_t>(n_vocab), n_vocab);
+        for (std::size_t i = 0; i < n_vocab; i += 1 + n_vocab / 20) {
+            const auto token = static_cast<Token>(i);
+            const double expected = softmax_of(row, token);
+            EXPECT_NEAR(confidence(row, token), expected, 1e-5 * expected) << n_vocab;
+        }
+    }
+}
+
+TEST(Confidence, IsNotAboveOne) {
+    for (int i = 0; i < 1000; ++i) {
+        const std::vector<float> row = {static_cast<float>(i) * 0.013f, -kInfinity, -100.0f};
+        EXPECT_LE(confidence(row, 0), 1.0f);
+        EXPECT_GT(confidence(row, 0), 0.99999f);
+        EXPECT_LT(confidence(row, 1), 1e-30f);
+    }
+}
+
+}  // namespace
+}  // namespace knap
