@@ -20,7 +20,8 @@
 
 namespace knap {
 
-std::string_view version();  // "0.1.0"
+std::string_view version();                  // "0.1.0"
+std::span<const StrategyInfo> strategies();  // every way of drafting, plain decoding first
 
 class Engine {
   public:

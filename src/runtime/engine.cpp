@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "decode/strategy.h"
 #include "kv/kv_cache.h"
 #include "model/vocab_check.h"
 #include "runtime/engine_impl.h"
@@ -56,6 +57,10 @@ std::int64_t cache_bytes_per_token(const ModelConfig& model, const RuntimeConfig
 
 std::string_view version() {
     return KNAP_VERSION;
+}
+
+std::span<const StrategyInfo> strategies() {
+    return list_strategies();
 }
 
 std::string_view to_string(StopReason reason) {

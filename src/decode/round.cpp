@@ -1,0 +1,89 @@
+#include "decode/round.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "kv/kv_cache.h"
+
+namespace knap {
+
+Round::Round(Forward& forward, KvCache& cache, Sampler& sampler, const RoundOptions& options)
+    : cache_(cache),
+      forward_(forward),
+      options_(options),
+      drafter_(forward, cache, sampler, options.acceptance.rule, options_.is_end_of_text),
+      verifier_(forward, cache),
+      acceptance_(sampler, options.acceptance) {}
+
+std::optional<RoundOutcome> Round::run(Token pending, const Proposal& proposal) {
+    const Stopwatch draft_watch;
+    if (!draft(pending, proposal)) {
+        return std::nullopt;
+    }
+    const double draft_ms = draft_watch.elapsed_ms();
+
+    const Stopwatch verify_watch;
+    const ForwardResult target = verifier_.run(pending, tree_, exact_, proposal.captures);
+    if (!target.is_complete) {
+        return std::nullopt;
+    }
+    const double verify_ms = verify_watch.elapsed_ms();
+
+    // The pending token's position is its row in the cache; the first draft follows it.
+    const Verdict& verdict = acceptance_.judge(tree_, target.logits, cache_.committed() + 1);
+    keep(verdict.path);
+    emitted_.clear();
+    for (const int node : verdict.path) {
+        emitted_.push_back(tree_.token(node));
+    }
+    emitted_.push_back(verdict.next);
+    return RoundOutcome{
+        .tree = tree_,
+        .path = verdict.path,
+        .emitted = emitted_,
+        .gaps = verdict.gaps,
+        .logits = target.logits,
+        .captures = target.captures,
+        .draft_ms = draft_ms,
+        .verify_ms = verify_ms,
+    };
+}
+
+// Fills `tree_` with what the proposal drafts, and `exact_` with what that leaves to build on.
+bool Round::draft(Token pending, const Proposal& proposal) {
+    tree_.clear();
+    exact_ = {};
+    if (const auto* given = std::get_if<DraftTokens>(&proposal.draft)) {
+        KNAP_ASSERT(given->tree->n_nodes() <= max_nodes(), "a proposal keeps to its room");
+        tree_ = *given->tree;
+        return true;
+    }
+    if (const auto* how = std::get_if<DraftWithPlan>(&proposal.draft)) {
+        const bool is_complete = drafter_.draft(pending, *how, max_nodes(), tree_);
+        exact_ = drafter_.exact_rows();
+        return is_complete;
+    }
+    return true;
+}
+
+// Commits the pending token and the accepted path. The rows of a path that is not the beginning of
+// the tree are gathered to follow one another; all that is left above them is scratch again.
+void Round::keep(std::span<const int> path) {
+    const int first_node_row = cache_.committed() + 1;
+    int next_row = first_node_row;
+    for (const int node : path) {
+        if (first_node_row + node != next_row) {
+            cache_.copy_row(first_node_row + node, next_row);
+        }
+        ++next_row;
+    }
+    cache_.commit(next_row);
+}
+
+int Round::max_nodes() const {
+    const int n_rows = std::min(options_.max_rows, forward_.max_rows(cache_.committed()));
+    return std::min(n_rows, cache_.capacity() - cache_.committed()) - 1;
+}
+
+}  // namespace knap

@@ -1,0 +1,48 @@
+// One pass of the whole model over the pending token and everything that was drafted. It rewrites
+// the drafts' scratch rows with the whole model's keys and values.
+//
+// Where drafting has computed the leading layers of some rows already, only the other rows go
+// through those layers, and then all rows through the rest: early-exit verification (methods 9) and
+// its generalisation to any plan that begins with whole layers.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "knap/types.h"
+
+#include "decode/drafter.h"
+#include "graph/forward.h"
+#include "sampling/draft_tree.h"
+
+namespace knap {
+
+class Verifier {
+  public:
+    Verifier(Forward& forward, const KvCache& cache) : forward_(forward), cache_(cache) {}
+
+    // Logits of every row, the pending token's first, then those of the tree's nodes; captures as
+    // asked for, of all rows. Valid until the next pass. An incomplete result: cancelled.
+    ForwardResult run(Token pending,
+                      const DraftTree& tree,
+                      const ExactRows& exact,
+                      std::span<const int> captures);
+
+  private:
+    void set_rows(Token pending, const DraftTree& tree);
+    AttentionLayout layout(const DraftTree& tree) const;
+    ForwardResult run_whole(const DraftTree& tree, std::span<const int> captures);
+    ForwardResult run_resumed(const DraftTree& tree,
+                              const ExactRows& exact,
+                              std::span<const int> captures);
+
+    Forward& forward_;
+    const KvCache& cache_;
+    std::vector<Token> tokens_;  // [n_rows]
+    std::vector<int> parents_;   // [n_rows], as AttentionLayout wants them
+    std::vector<int> rows_;      // 0, 1, 2, ... [n_rows]
+    std::vector<float> hidden_;  // [n_embd, n_rows]
+};
+
+}  // namespace knap

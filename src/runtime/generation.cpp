@@ -1,0 +1,268 @@
+#include "runtime/generation.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "decode/advance.h"
+#include "graph/attention.h"
+
+namespace knap {
+namespace {
+
+std::int64_t peak_rss_bytes() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return std::int64_t{usage.ru_maxrss} * 1024;
+}
+
+// Lends the caller's wish to cancel to the backend for the length of one request.
+class CancelScope {
+  public:
+    CancelScope(Backend& backend, const std::function<bool()>& is_cancelled) : backend_(backend) {
+        backend_.set_abort(is_cancelled);
+    }
+    ~CancelScope() { backend_.set_abort({}); }
+    CancelScope(const CancelScope&) = delete;
+    CancelScope& operator=(const CancelScope&) = delete;
+
+  private:
+    Backend& backend_;
+};
+
+SamplingOptions effective_sampling(const GenerateOptions& options, const Tokenizer& tokenizer) {
+    SamplingOptions sampling = options.sampling;
+    if (options.ignore_eos) {
+        for (const Token token : tokenizer.end_of_generation()) {
+            sampling.logit_bias.emplace_back(token, -std::numeric_limits<float>::infinity());
+        }
+    }
+    return sampling;
+}
+
+// Where the `i`-th emitted token of a round came from.
+TokenOrigin origin_of(const RoundOutcome& outcome, std::size_t i) {
+    if (outcome.tree.is_empty()) {
+        return TokenOrigin::plain;
+    }
+    if (i < outcome.path.size()) {
+        return TokenOrigin::accepted;
+    }
+    const int last = outcome.path.empty() ? kPendingNode : outcome.path.back();
+    return outcome.tree.first_child(last) >= 0 ? TokenOrigin::corrected : TokenOrigin::bonus;
+}
+
+// A path that is not the beginning of the tree was computed at other rows of the cache than plain
+// decoding has it, which rounds differently.
+bool lies_in_place(std::span<const int> path) {
+    return path.empty() || path.back() == static_cast<int>(path.size()) - 1;
+}
+
+}  // namespace
+
+Generation::Generation(Session::Impl& session,
+                       const GenerateOptions& options,
+                       const Observer& observer)
+    : session_(session),
+      options_(options),
+      observer_(observer),
+      tokenizer_(*session.engine.tokenizer),
+      sampler_(effective_sampling(options, tokenizer_),
+               session.engine.model.n_vocab,
+               session.engine.config.n_ctx),
+      answer_(options.stop, observer.on_text),
+      strategy_(session.strategy_for(options.speculation)),
+      round_(session.forward, session.cache, sampler_, round_options()) {}
+
+RoundOptions Generation::round_options() const {
+    const SpeculationOptions& speculation = options_.speculation;
+    const bool may_be_inexact = session_.invariant_rows == 1 || speculation.draft_width > 1;
+    return {
+        .acceptance = {.rule = speculation.acceptance,
+                       .assumed_rate = speculation.assume_acceptance >= 0
+                                           ? std::optional(speculation.assume_acceptance)
+                                           : std::nullopt,
+                       .measures_gaps = may_be_inexact},
+        .is_end_of_text = [this](Token token) { return tokenizer_.is_end_of_generation(token); },
+        .max_rows = session_.max_verify_rows(),
+    };
+}
+
+Result Generation::run(int n_reused) {
+    const CancelScope cancel(session_.engine.backend, observer_.is_cancelled);
+    for (const Token token : session_.history) {
+        sampler_.accept(token);
+    }
+    strategy_.begin(session_.history);
+    const auto logits = prefill(n_reused);
+
+    const Stopwatch watch;
+    const double compute_before = session_.forward.statistics().compute_ms;
+    result_.stop = logits ? decode(*logits) : StopReason::cancelled;
+    report_timings(watch.elapsed_ms(), session_.forward.statistics().compute_ms - compute_before);
+
+    answer_.finish();
+    result_.text = answer_.text();
+    result_.n_generated = n_generated();
+    result_.seed = options_.sampling.seed;
+    result_.strategy = options_.speculation.strategy;
+    report_engine();
+    return std::move(result_);
+}
+
+std::optional<std::span<const float>> Generation::prefill(int n_reused) {
+    const Stopwatch watch;
+    const int n_prompt = static_cast<int>(session_.history.size());
+    const auto logits =
+        advance(session_.forward, session_.cache, session_.history, [&](int n_rows) {
+            if (observer_.on_prefill) {
+                observer_.on_prefill(n_rows, n_prompt);
+            }
+        });
+    result_.n_prompt = n_prompt;
+    result_.n_prompt_reused = n_reused;
+    result_.timings.prefill_ms = watch.elapsed_ms();
+    result_.timings.prefill_tokens_per_second =
+        1000.0 * (session_.cache.committed() - n_reused) / result_.timings.prefill_ms;
+    return logits;
+}
+
+StopReason Generation::decode(std::span<const float> prompt_logits) {
+    reservations_when_warm_ = session_.forward.statistics().reservations;
+    std::optional<StopReason> stop = check_limits();
+    if (!stop) {
+        const auto position = static_cast<std::int64_t>(session_.history.size());
+        stop = take_token(sampler_.sample(prompt_logits, position), TokenOrigin::plain);
+    }
+    while (!stop) {
+        stop = is_cancelled() ? StopReason::cancelled : step();
+    }
+    return *stop;
+}
+
+std::optional<StopReason> Generation::step() {
+    const Stopwatch propose_watch;
+    const Proposal proposal =
+        strategy_.propose({.history = session_.history, .n_room = draft_room()});
+    search_ms_ += propose_watch.elapsed_ms();
+
+    const auto outcome = round_.run(session_.history.back(), proposal);
+    if (!outcome) {
+        return StopReason::cancelled;
+    }
+    count_bytes(proposal, *outcome);
+    if (rounds_.n_rounds() == 0) {
+        reservations_when_warm_ = session_.forward.statistics().reservations;
+    }
+    const std::optional<StopReason> stop = take(*outcome);
+
+    const Stopwatch observe_watch;
+    strategy_.observe(*outcome);
+    search_ms_ += observe_watch.elapsed_ms();
+    return stop;
+}
+
+std::optional<StopReason> Generation::take(const RoundOutcome& outcome) {
+    const int first_position = static_cast<int>(session_.history.size());
+    const int n_rows = outcome.tree.n_nodes() + 1;
+    is_row_invariant_ &= n_rows <= session_.invariant_rows && lies_in_place(outcome.path);
+    std::optional<StopReason> stop;
+    std::size_t n_taken = 0;
+    while (!stop && n_taken < outcome.emitted.size()) {
+        stop = take_token(outcome.emitted[n_taken], origin_of(outcome, n_taken));
+        ++n_taken;
+    }
+    rounds_.add(outcome, static_cast<int>(n_taken));
+    if (!is_row_invariant_ && !outcome.gaps.empty()) {
+        rounds_.add_gaps(outcome.gaps.first(n_taken), first_position);
+    }
+    // Where the text ends inside what was emitted, so do the rows that count.
+    const auto n_history = static_cast<int>(session_.history.size());
+    session_.cache.truncate(std::min(session_.cache.committed(), n_history));
+    return stop;
+}
+
+std::optional<StopReason> Generation::take_token(Token token, TokenOrigin origin) {
+    if (tokenizer_.is_end_of_generation(token)) {
+        return StopReason::eos;
+    }
+    if (observer_.on_token) {
+        observer_.on_token(origin);
+    }
+    sampler_.accept(token);
+    session_.history.push_back(token);
+    result_.tokens.push_back(token);
+    if (answer_.push(tokenizer_.piece(token))) {
+        return StopReason::stop;
+    }
+    return check_limits();
+}
+
+std::optional<StopReason> Generation::check_limits() const {
+    if (options_.n_predict >= 0 && n_generated() >= options_.n_predict) {
+        return StopReason::length;
+    }
+    if (static_cast<int>(session_.history.size()) >= session_.engine.config.n_ctx) {
+        return StopReason::context;
+    }
+    return std::nullopt;
+}
+
+// A round emits one token more than it drafts at most, and must not exceed the request.
+int Generation::draft_room() const {
+    const int n_context = session_.engine.config.n_ctx - static_cast<int>(session_.history.size());
+    const int n_wanted = options_.n_predict < 0 ? n_context : options_.n_predict - n_generated();
+    return std::min({n_context, n_wanted, session_.max_verify_rows(), kMaxDraft + 1}) - 1;
+}
+
+// The cache is read up to the committed rows; that a round adds a few is beside the point.
+void Generation::count_bytes(const Proposal& proposal, const RoundOutcome& outcome) {
+    const auto bytes = [&](const ModulePlan& plan) {
+        const PlanCost cost =
+            plan_cost(session_.model_cost, plan, session_.cache.committed(), /*n_rows=*/1);
+        return static_cast<double>(cost.weight_bytes + cost.cache_bytes);
+    };
+    bytes_read_ += bytes(session_.whole_model);
+    if (const auto* how = std::get_if<DraftWithPlan>(&proposal.draft)) {
+        bytes_read_ += outcome.tree.max_depth() * bytes(*how->plan);
+    }
+}
+
+void Generation::report_timings(double decode_ms, double compute_ms) {
+    Timings& timings = result_.timings;
+    timings.load_ms = session_.engine.load_ms;
+    timings.decode_ms = decode_ms;
+    timings.compute_ms = compute_ms;
+    timings.host_ms = decode_ms - compute_ms;
+    timings.draft_ms = rounds_.draft_ms();
+    timings.verify_ms = rounds_.verify_ms();
+    timings.search_ms = search_ms_;
+    timings.other_ms = decode_ms - timings.draft_ms - timings.verify_ms - search_ms_;
+    if (rounds_.n_kept() > 0) {
+        timings.tokens_per_second = 1000.0 * rounds_.n_kept() / decode_ms;
+        timings.bandwidth_gb_per_second = bytes_read_ / decode_ms * 1e-6;
+    }
+    result_.speculation = rounds_.summary();
+    result_.speculation.row_invariant = is_row_invariant_;
+    result_.speculation.is_projection = options_.speculation.assume_acceptance >= 0;
+}
+
+void Generation::report_engine() {
+    const ForwardStatistics& statistics = session_.forward.statistics();
+    const Engine::Impl& engine = session_.engine;
+    result_.graphs = statistics.graphs;
+    result_.allocations_after_warmup = statistics.reservations - reservations_when_warm_;
+    result_.memory = {
+        .weights_bytes = engine.weights->statistics().total_bytes,
+        .cache_bytes = static_cast<std::int64_t>(session_.cache.bytes()),
+        .scratch_bytes = static_cast<std::int64_t>(statistics.scratch_bytes),
+        .peak_rss_bytes = peak_rss_bytes(),
+    };
+    result_.attention_path = to_string(path_for(session_.cache.options().layout));
+    result_.repack = engine.weights->statistics().repacked_types;
+}
+
+}  // namespace knap

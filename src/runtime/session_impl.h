@@ -1,0 +1,45 @@
+// What a Session is made of. Shared by the files of this room; nothing outside it includes this.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "knap/knap.h"
+
+#include "decode/strategy.h"
+#include "graph/forward.h"
+#include "graph/plan_cost.h"
+#include "kv/kv_cache.h"
+#include "runtime/engine_impl.h"
+
+namespace knap {
+
+struct Session::Impl {
+    explicit Impl(Engine::Impl& owner);
+
+    void check_prompt(std::span<const Token> prompt) const;
+    int keep_common_beginning(std::span<const Token> prompt);
+    // The strategy that the options ask for: the one at hand while they stay the same.
+    Strategy& strategy_for(const SpeculationOptions& options);
+    Result generate(std::span<const Token> prompt,
+                    const GenerateOptions& options,
+                    const Observer& observer);
+
+    // Most rows of a verification. Where rows are only invariant up to some number, a draft that
+    // keeps to it keeps the text exact.
+    int max_verify_rows() const;
+
+    Engine::Impl& engine;
+    KvCache cache;
+    Forward forward;
+    ModelCost model_cost;
+    ModulePlan whole_model;
+    int invariant_rows;          // a pass of at most so many rows gives the bits of passes of one
+    std::vector<Token> history;  // rows [0, cache.committed()) are those of its first tokens
+    std::size_t n_prompt = 0;    // of the latest request: what a prompt cache saves
+    SpeculationOptions strategy_options;
+    std::unique_ptr<Strategy> strategy;  // null until the first request
+};
+
+}  // namespace knap

@@ -1,0 +1,259 @@
+// Speculation through the public face: limits, stop strings, penalties and cancelling are those of
+// plain decoding, and the statistics say what happened.
+#include <atomic>
+#include <cctype>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "knap/knap.h"
+
+#include "support/loaded_model.h"
+#include "support/tiny_model.h"
+
+namespace knap::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+const SpeculationOptions kWindow{.strategy = "static", .draft_plan = "a=w4+20"};
+const SpeculationOptions kSkip{.strategy = "static", .draft_max = 12, .draft_plan = "m1=skip"};
+const SpeculationOptions kWhole{.strategy = "static", .draft_max = 5, .draft_plan = "full"};
+const SpeculationOptions kTree{.strategy = "static", .draft_plan = "m1=skip", .draft_width = 4};
+const SpeculationOptions kLookup{.strategy = "lookup"};
+
+class SpeculativeSession : public ::testing::Test {
+  protected:
+    explicit SpeculativeSession(RuntimeConfig config = {.n_ctx = 256, .n_threads = 1})
+        : engine_(with_model(std::move(config))), session_(engine_) {}
+
+    static RuntimeConfig with_model(RuntimeConfig config) {
+        config.model_path = tiny_model("tiny-llama", "Q8_0");
+        return config;
+    }
+
+    static std::vector<Token> prompt(int n, unsigned seed = 1) {
+        return random_tokens(n, 256, seed);
+    }
+
+    Result generate(std::span<const Token> tokens,
+                    GenerateOptions options,
+                    const SpeculationOptions& speculation,
+                    const Observer& observer = {}) {
+        options.speculation = speculation;
+        return session_.generate(tokens, options, observer);
+    }
+
+    // Plain decoding and every way of drafting give the same tokens, text and reason to stop.
+    void expect_plain_text(std::span<const Token> tokens, const GenerateOptions& options) {
+        const Result plain = generate(tokens, options, {});
+        for (const SpeculationOptions& way : {kWindow, kSkip, kWhole, kLookup}) {
+            SCOPED_TRACE(way.strategy + " " + way.draft_plan);
+            const Result result = generate(tokens, options, way);
+            EXPECT_EQ(result.tokens, plain.tokens);
+            EXPECT_EQ(result.text, plain.text);
+            EXPECT_EQ(result.stop, plain.stop);
+        }
+    }
+
+    Engine engine_;
+    Session session_;
+};
+
+TEST_F(SpeculativeSession, EndsAtTheTokenThatWasAskedFor) {
+    for (const int n : {0, 1, 2, 3, 7, 20}) {
+        expect_plain_text(prompt(10), {.n_predict = n, .ignore_eos = true});
+    }
+}
+
+TEST_F(SpeculativeSession, FillsTheContextToItsLastToken) {
+    expect_plain_text(prompt(240), {.ignore_eos = true});
+    expect_plain_text(prompt(255), {.ignore_eos = true});
+    expect_plain_text(prompt(256), {.ignore_eos = true});
+}
+
+TEST_F(SpeculativeSession, EndsWhereTheModelEndsTheText) {
+    // Makes the end likely, so that it comes inside drafts.
+    GenerateOptions options{.n_predict = 200};
+    options.sampling = {.temperature = 1.0f, .top_k = 0, .top_p = 1.0f, .min_p = 0.0f};
+    for (Token token = 256; token < 260; ++token) {
+        options.sampling.logit_bias.emplace_back(token, 2.0f);
+    }
+    int n_ended = 0;
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+        options.sampling.seed = seed;
+        expect_plain_text(prompt(12), options);
+        n_ended += generate(prompt(12), options, kWhole).stop == StopReason::eos ? 1 : 0;
+    }
+    EXPECT_GT(n_ended, 0);
+}
+
+TEST_F(SpeculativeSession, StopStringsEndTheTextInsideADraft) {
+    // Sampled, because the tiny model's greedy text has hardly a letter in it.
+    GenerateOptions options{.n_predict = 60, .ignore_eos = true};
+    options.sampling = {.temperature = 1.0f, .top_k = 0, .seed = 4};
+    const Result plain = generate(prompt(30), options, {});
+    int n_stops = 0;
+    for (const char character : plain.text) {
+        if (std::isprint(static_cast<unsigned char>(character)) == 0) {
+            continue;
+        }
+        options.stop = {std::string(1, character)};
+        expect_plain_text(prompt(30), options);
+        ++n_stops;
+    }
+    EXPECT_GE(n_stops, 3) << "characters that can stop the text";
+}
+
+TEST_F(SpeculativeSession, PenaltiesAndBiasAreThoseOfPlainDecoding) {
+    GenerateOptions options{.n_predict = 60, .ignore_eos = true};
+    options.sampling = {.temperature = 0.7f,
+                        .repeat_penalty = 1.4f,
+                        .frequency_penalty = 0.3f,
+                        .repeat_last_n = 16,
+                        .seed = 3,
+                        .logit_bias = {{40, 3.0f}, {41, -2.0f}}};
+    expect_plain_text(prompt(50), options);
+    options.sampling.temperature = 0.0f;
+    expect_plain_text(prompt(50), options);
+}
+
+TEST_F(SpeculativeSession, SessionGoesOnAfterADraftThatWasCutShort) {
+    // The cache keeps what was said and nothing of what was not.
+    for (const SpeculationOptions& way : {kWhole, kWindow, kTree}) {
+        session_.reset();
+        const Result first = generate(prompt(20), {.n_predict = 9, .ignore_eos = true}, way);
+        std::vector<Token> longer = prompt(20);
+        longer.insert(longer.end(), first.tokens.begin(), first.tokens.end());
+        longer.push_back(17);
+        const Result second = generate(longer, {.n_predict = 15, .ignore_eos = true}, kWhole);
+        EXPECT_GE(second.n_prompt_reused, 28);
+
+        Session fresh(engine_);
+        GenerateOptions plain{.n_predict = 15, .ignore_eos = true};
+        EXPECT_EQ(second.tokens, fresh.generate(longer, plain).tokens) << way.draft_plan;
+    }
+}
+
+TEST_F(SpeculativeSession, StatisticsAddUp) {
+    const Result result = generate(prompt(40), {.n_predict = 50, .ignore_eos = true}, kSkip);
+    const SpeculationStatistics& s = result.speculation;
+    EXPECT_GT(s.n_drafted, 0);
+    EXPECT_EQ(s.n_tree_nodes, s.n_drafted) << "a chain";
+    EXPECT_EQ(result.n_generated, 1 + s.rounds + s.n_accepted)
+        << "the prompt gives one token, each round one and what it accepts";
+    EXPECT_DOUBLE_EQ(s.acceptance_rate, static_cast<double>(s.n_accepted) / s.n_drafted);
+    EXPECT_DOUBLE_EQ(s.mean_accepted_length, 49.0 / s.rounds);
+    ASSERT_FALSE(s.acceptance_by_position.empty());
+    EXPECT_LE(s.acceptance_by_position.size(), 12u);
+    EXPECT_TRUE(s.row_invariant);
+    EXPECT_TRUE(s.near_ties.empty());
+    EXPECT_FALSE(s.is_projection);
+    const Timings& t = result.timings;
+    EXPECT_NEAR(t.draft_ms + t.verify_ms + t.search_ms + t.other_ms, t.decode_ms, 1e-6);
+    EXPECT_GT(t.draft_ms, 0);
+    EXPECT_GT(t.verify_ms, 0);
+    EXPECT_EQ(result.strategy, "static");
+}
+
+TEST_F(SpeculativeSession, WholeModelAsDraftIsAlwaysAccepted) {
+    const Result result = generate(prompt(40), {.n_predict = 49, .ignore_eos = true}, kWhole);
+    EXPECT_EQ(result.speculation.n_accepted, result.speculation.n_drafted);
+    EXPECT_EQ(result.speculation.rounds, 8) << "five drafts and a bonus token a round";
+}
+
+TEST_F(SpeculativeSession, TreesHaveMoreNodesThanDepth) {
+    const Result result = generate(prompt(40), {.n_predict = 50, .ignore_eos = true}, kTree);
+    EXPECT_EQ(result.speculation.n_tree_nodes, 4 * result.speculation.n_drafted);
+}
+
+TEST_F(SpeculativeSession, OriginsFollowTheRounds) {
+    std::vector<TokenOrigin> origins;
+    const Observer observer{.on_token = [&](TokenOrigin origin) { origins.push_back(origin); }};
+    const Result result =
+        generate(prompt(40), {.n_predict = 13, .ignore_eos = true}, kWhole, observer);
+    ASSERT_EQ(origins.size(), static_cast<std::size_t>(result.n_generated));
+    std::vector<TokenOrigin> expected{TokenOrigin::plain};
+    for (int round = 0; round < 2; ++round) {
+        expected.insert(expected.end(), 5, TokenOrigin::accepted);
+        expected.push_back(TokenOrigin::bonus);
+    }
+    EXPECT_EQ(origins, expected);
+
+    origins.clear();
+    const SpeculationOptions bad{.strategy = "static", .draft_plan = "l=skip"};
+    generate(prompt(40), {.n_predict = 13, .ignore_eos = true}, bad, observer);
+    EXPECT_THAT(origins, ::testing::Contains(TokenOrigin::corrected));
+}
+
+TEST_F(SpeculativeSession, AssumedAcceptanceIsAProjection) {
+    SpeculationOptions assumed{.strategy = "static", .draft_max = 4, .draft_plan = "l=skip"};
+    assumed.assume_acceptance = 1.0;
+    const Result all = generate(prompt(40), {.n_predict = 51, .ignore_eos = true}, assumed);
+    EXPECT_TRUE(all.speculation.is_projection);
+    EXPECT_EQ(all.speculation.rounds, 10);
+    assumed.assume_acceptance = 0.0;
+    const Result none = generate(prompt(40), {.n_predict = 21, .ignore_eos = true}, assumed);
+    EXPECT_EQ(none.speculation.n_accepted, 0);
+    assumed.assume_acceptance = 0.5;
+    const Result half = generate(prompt(40), {.n_predict = 150, .ignore_eos = true}, assumed);
+    EXPECT_NEAR(half.speculation.acceptance_by_position.front(), 0.5, 0.2);
+}
+
+TEST_F(SpeculativeSession, CancellingInsideARoundLeavesAUsableSession) {
+    std::atomic<int> n_polls{0};
+    const Observer observer{.is_cancelled = [&] { return ++n_polls > 400; }};
+    const Result cut =
+        generate(prompt(40), {.n_predict = 200, .ignore_eos = true}, kWhole, observer);
+    EXPECT_EQ(cut.stop, StopReason::cancelled);
+    expect_plain_text(prompt(40), {.n_predict = 20, .ignore_eos = true});
+}
+
+TEST_F(SpeculativeSession, RatioRuleIsReproducibleAndDrawsAnotherText) {
+    GenerateOptions options{.n_predict = 60, .ignore_eos = true};
+    options.sampling = {.temperature = 1.0f, .seed = 5};
+    SpeculationOptions ratio = kSkip;
+    ratio.acceptance = AcceptanceRule::ratio;
+    const Result first = generate(prompt(40), options, ratio);
+    EXPECT_EQ(generate(prompt(40), options, ratio).tokens, first.tokens);
+    EXPECT_NE(generate(prompt(40), options, {}).tokens, first.tokens);
+    EXPECT_GT(first.speculation.n_accepted, 0);
+}
+
+TEST_F(SpeculativeSession, BadOptionsAreRefusedBeforeAnythingChanges) {
+    generate(prompt(20), {.n_predict = 5, .ignore_eos = true}, {});
+    const auto history = std::vector<Token>(session_.history().begin(), session_.history().end());
+    const auto error_of = [&](const SpeculationOptions& options) {
+        try {
+            generate(prompt(30, 2), {.n_predict = 5}, options);
+        } catch (const Error& error) {
+            return std::string(error.what());
+        }
+        return std::string("no error");
+    };
+    EXPECT_THAT(error_of({.strategy = "magic"}), HasSubstr("magic"));
+    EXPECT_THAT(error_of({.strategy = "static", .draft_plan = "a99=skip"}), HasSubstr("99"));
+    EXPECT_THAT(error_of({.strategy = "static"}), HasSubstr("--draft-plan"));
+    EXPECT_THAT(error_of({.strategy = "static", .draft_plan = "head=reduced"}), HasSubstr("head"));
+    EXPECT_THAT(error_of({.strategy = "lookup", .draft_max = 1000}), HasSubstr("--draft-max"));
+    EXPECT_THAT(error_of({.strategy = "lookup", .assume_acceptance = 2}),
+                HasSubstr("--assume-acceptance"));
+    EXPECT_TRUE(std::equal(history.begin(), history.end(), session_.history().begin(),
+                           session_.history().end()));
+}
+
+class SmallPasses : public SpeculativeSession {
+  protected:
+    SmallPasses() : SpeculativeSession({.n_ctx = 256, .n_threads = 1, .n_ubatch = 3}) {}
+};
+
+TEST_F(SmallPasses, DraftsKeepToTheRowsOfAPass) {
+    expect_plain_text(prompt(30), {.n_predict = 30, .ignore_eos = true});
+    const Result tree = generate(prompt(30), {.n_predict = 30, .ignore_eos = true}, kTree);
+    EXPECT_LE(tree.speculation.n_tree_nodes, 2 * tree.speculation.rounds);
+}
+
+}  // namespace
+}  // namespace knap::test
