@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "conversation.h"
+#include "draft_colors.h"
 #include "exit_code.h"
 #include "line_reader.h"
 #include "load.h"
@@ -20,7 +21,7 @@ namespace {
 
 constexpr const char* kHelp =
     "/reset  forget the conversation\n"
-    "/stats  show speed, context and memory of the last answer\n"
+    "/stats  show speed, drafting, context and memory of the last answer\n"
     "/help   show this list\n"
     "/exit   leave; so does Ctrl-D. Ctrl-C stops an answer\n";
 
@@ -37,8 +38,9 @@ void check_chat_template(const Engine& engine, const std::string& name) {
 // The words of the model go to standard output, everything else to standard error.
 class Chat {
   public:
-    Chat(const Settings& settings, Engine engine)
+    Chat(const Settings& settings, Engine engine, bool shows_draft)
         : settings_(settings),
+          shows_draft_(shows_draft),
           engine_(std::move(engine)),
           session_(engine_),
           conversation_(engine_, settings.chat_template, settings.system) {}
@@ -52,6 +54,7 @@ class Chat {
     void print_statistics() const;
 
     const Settings& settings_;
+    bool shows_draft_;
     Engine engine_;
     Session session_;
     Conversation conversation_;
@@ -129,7 +132,7 @@ void Chat::reply(const std::string& question) {
         return;
     }
     const InterruptScope scope;
-    last_result_ = generate(session_, {prompt, settings_.generate, &output_}, scope);
+    last_result_ = generate(session_, {prompt, settings_.generate, &output_, shows_draft_}, scope);
     conversation_.answer(*last_result_);
     output_.end_line();
     if (last_result_->stop == StopReason::context) {
@@ -160,15 +163,18 @@ CLI::App* add_chat(CLI::App& root, Settings& settings) {
     add_chat_flags(*app, settings);
     add_generation_flags(*app, settings);
     add_sampling_flags(*app, settings);
+    add_speculation_flags(*app, settings);
     add_common_flags(*app, settings);
-    app->footer(concat("What can be typed instead of a message:\n", kHelp));
+    app->footer(
+        concat(describe_strategies(), "\nWhat can be typed instead of a message:\n", kHelp));
     return app;
 }
 
 int run_chat(const Settings& settings, const Environment& environment) {
+    const bool shows_draft = shows_draft_colors(settings, environment);
     Engine engine = load_engine(settings.runtime, environment);
     check_chat_template(engine, settings.chat_template);
-    return Chat(settings, std::move(engine)).run();
+    return Chat(settings, std::move(engine), shows_draft).run();
 }
 
 }  // namespace knap

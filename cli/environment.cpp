@@ -16,16 +16,22 @@ std::filesystem::path folder_from(const char* variable, const char* below) {
     return is_set ? std::filesystem::path(value) / below : std::filesystem::path();
 }
 
-}  // namespace
-
-Environment read_environment() {
+std::filesystem::path find_cache_folder() {
     for (const auto& folder : {folder_from("KNAP_CACHE", ""), folder_from("XDG_CACHE_HOME", "knap"),
                                folder_from("HOME", ".cache/knap")}) {
         if (!folder.empty()) {
-            return {.cache_folder = folder};
+            return folder;
         }
     }
     return {};
+}
+
+}  // namespace
+
+Environment read_environment() {
+    const char* no_color = std::getenv("NO_COLOR");
+    return {.cache_folder = find_cache_folder(),
+            .forbids_color = no_color != nullptr && *no_color != '\0'};
 }
 
 std::filesystem::path find_default_model(const Environment& environment) {

@@ -8,6 +8,7 @@ namespace knap {
 struct Environment {
     // $KNAP_CACHE, else $XDG_CACHE_HOME/knap, else ~/.cache/knap; empty when none of them is set.
     std::filesystem::path cache_folder;
+    bool forbids_color = false;  // $NO_COLOR is set and not empty
 };
 
 Environment read_environment();

@@ -28,7 +28,7 @@ bool contains(IntegerRange range, int value) {
 }
 
 // False for NaN and infinity, whatever the range.
-bool contains(NumberRange range, float value) {
+bool contains(NumberRange range, double value) {
     return (range.excludes_min ? value > range.min : value >= range.min) && value <= range.max;
 }
 
@@ -46,6 +46,10 @@ T parse_in_range(const std::string& name, const std::string& text, Range range) 
 }
 
 }  // namespace
+
+double parse_number(const std::string& name, const std::string& text, NumberRange range) {
+    return parse_in_range<double>(name, text, range);
+}
 
 std::string display_name(const std::string& names) {
     const auto first_long = names.find("--");

@@ -64,6 +64,9 @@ class FlagGroup {
     std::string title_;
 };
 
+// Reads the whole of `text` as a number inside the range, for a flag that `number` does not fit.
+double parse_number(const std::string& name, const std::string& text, NumberRange range);
+
 // How messages name a flag: by its first long name, "--n-predict" of "-n,--n-predict,--predict".
 std::string display_name(const std::string& names);
 

@@ -1,12 +1,14 @@
 #include "flags.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <random>
 #include <utility>
 
-#include "base/log.h"
+#include "knap/knap.h"
+
 #include "flag_group.h"
 
 namespace knap {
@@ -21,6 +23,9 @@ constexpr std::array kCacheTypes{std::pair{"f16"sv, CacheType::f16},
                                  std::pair{"q8_0"sv, CacheType::q8_0}};
 constexpr std::array kKernelChoices{std::pair{"auto"sv, Kernels::automatic},
                                     std::pair{"ggml"sv, Kernels::ggml}};
+constexpr std::array kAcceptanceRules{std::pair{"shared-noise"sv, AcceptanceRule::shared_noise},
+                                      std::pair{"ratio"sv, AcceptanceRule::ratio},
+                                      std::pair{"equality"sv, AcceptanceRule::equality}};
 constexpr std::array kRepackModes{std::pair{"auto"sv, Repack::automatic},
                                   std::pair{"on"sv, Repack::on}, std::pair{"off"sv, Repack::off}};
 // On the CPU the folded attention path is the faster one, so `auto` means `off`.
@@ -79,6 +84,17 @@ std::string parse_stop(const std::string& text) {
         fail_usage("--stop: expected a text, found an empty one");
     }
     return text;
+}
+
+std::string parse_strategy(const std::string& text) {
+    std::string known;
+    for (const StrategyInfo& strategy : strategies()) {
+        if (strategy.name == text) {
+            return text;
+        }
+        known += concat(known.empty() ? "" : "|", strategy.name);
+    }
+    fail_usage("--strategy: expected ", known, ", found '", text, "'");
 }
 
 }  // namespace
@@ -168,6 +184,46 @@ void add_sampling_flags(CLI::App& app, Settings& settings) {
     group.custom(
         {"-s,--seed", "N", "seed of the random choice; -1: a random one", concat(sampling.seed)},
         [&](const std::string& text) { sampling.seed = parse_seed(text); });
+}
+
+void add_speculation_flags(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Speculation");
+    SpeculationOptions& speculation = settings.generate.speculation;
+    group.custom({"--strategy", "NAME", "how to draft: see the end", speculation.strategy},
+                 [&](const std::string& text) { speculation.strategy = parse_strategy(text); });
+    group.integer(
+        "--draft-max", speculation.draft_max, {.min = 0, .max = kMaxDraft},
+        concat("most tokens drafted in a row, up to ", kMaxDraft, "; 0: as the strategy likes"));
+    group.custom({"--draft-plan", "PLAN",
+                  "static: modules to draft with, as in a=w16+256,m3-5=skip", "none"},
+                 [&](const std::string& text) { speculation.draft_plan = text; });
+    group.integer("--draft-width", speculation.draft_width, {.min = 1, .max = kMaxDraftWidth},
+                  "static: candidates drafted per position");
+    group.number("--exit-confidence", speculation.exit_confidence, {.min = 0, .max = 1},
+                 "stop drafting after a token less probable; 0: never");
+    group.choice("--acceptance", speculation.acceptance, as_choices(kAcceptanceRules),
+                 "how a draft is judged when sampling");
+    group.custom({"--assume-acceptance", "X",
+                  "a projection of costs: accept drafts by a coin of this rate", "off"},
+                 [&](const std::string& text) {
+                     speculation.assume_acceptance =
+                         parse_number("--assume-acceptance", text, {.min = 0, .max = 1});
+                 });
+    group.toggle("--show-draft", settings.shows_draft,
+                 "on a terminal: accepted tokens green, corrected ones yellow");
+}
+
+std::string describe_strategies() {
+    std::size_t width = 0;
+    for (const StrategyInfo& strategy : strategies()) {
+        width = std::max(width, strategy.name.size());
+    }
+    std::string text = "Strategies:\n";
+    for (const StrategyInfo& strategy : strategies()) {
+        const std::string gap(width - strategy.name.size() + 2, ' ');
+        text += concat("  ", strategy.name, gap, strategy.summary, "\n");
+    }
+    return text;
 }
 
 void add_json_flag(CLI::App& app, Settings& settings) {

@@ -25,6 +25,7 @@ struct Settings {
     std::string system;         // empty: no system message
     bool is_raw = false;
 
+    bool shows_draft = false;
     bool wants_json = false;
     bool is_verbose = false;
 };
@@ -35,8 +36,12 @@ void add_prompt_flags(CLI::App& app, Settings& settings);      // -p -f --raw --
 void add_chat_flags(CLI::App& app, Settings& settings);        // --system --chat-template
 void add_generation_flags(CLI::App& app, Settings& settings);  // -n --stop --ignore-eos
 void add_sampling_flags(CLI::App& app, Settings& settings);
+void add_speculation_flags(CLI::App& app, Settings& settings);
 void add_json_flag(CLI::App& app, Settings& settings);
 void add_common_flags(CLI::App& app, Settings& settings);  // -v -h: last, to end the help
+
+// The strategies of --strategy with a line on each, for the end of a help text.
+std::string describe_strategies();
 
 // Flags that exclude or need one another. Throws UsageError.
 void check_settings(const Settings& settings);

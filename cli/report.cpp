@@ -7,6 +7,38 @@
 #include "base/text.h"
 
 namespace knap {
+namespace {
+
+std::string describe_answer(const Result& result) {
+    const Timings& timings = result.timings;
+    const auto reused =
+        result.n_prompt_reused > 0 ? concat(", ", result.n_prompt_reused, " reused") : "";
+    return concat(result.n_prompt, " prompt tokens (",
+                  format_fixed(timings.prefill_tokens_per_second, 1), " tokens/s", reused, "), ",
+                  result.n_generated, " generated (", format_fixed(timings.tokens_per_second, 1),
+                  " tokens/s, ", format_fixed(timings.bandwidth_gb_per_second, 1), " GB/s)");
+}
+
+// Empty when nothing was drafted.
+std::string describe_drafts(const SpeculationStatistics& drafts) {
+    if (drafts.n_drafted == 0) {
+        return "";
+    }
+    return concat(drafts.rounds, " rounds, ", format_fixed(100 * drafts.acceptance_rate, 1),
+                  " % of ", drafts.n_drafted, " drafted tokens accepted, ",
+                  format_fixed(drafts.mean_accepted_length, 2), " tokens a round",
+                  drafts.is_projection ? " (a projection: acceptance was assumed)" : "");
+}
+
+nlohmann::ordered_json to_json(const std::vector<NearTie>& near_ties) {
+    auto list = nlohmann::ordered_json::array();
+    for (const NearTie& tie : near_ties) {
+        list.push_back({{"position", tie.position}, {"gap", tie.gap}});
+    }
+    return list;
+}
+
+}  // namespace
 
 std::string format_fixed(double value, int n_decimals) {
     std::ostringstream out;
@@ -28,20 +60,17 @@ std::string format_bytes(std::int64_t n_bytes) {
 }
 
 std::string statistics_line(const Result& result) {
-    const Timings& timings = result.timings;
-    const auto reused =
-        result.n_prompt_reused > 0 ? concat(", ", result.n_prompt_reused, " reused") : "";
-    return concat(result.n_prompt, " prompt tokens (",
-                  format_fixed(timings.prefill_tokens_per_second, 1), " tokens/s", reused, "), ",
-                  result.n_generated, " generated (", format_fixed(timings.tokens_per_second, 1),
-                  " tokens/s, ", format_fixed(timings.bandwidth_gb_per_second, 1), " GB/s)");
+    const std::string drafts = describe_drafts(result.speculation);
+    return concat(describe_answer(result), drafts.empty() ? "" : "; ", drafts);
 }
 
 std::string statistics_table(const Result& result,
                              std::size_t n_history,
                              const RuntimeConfig& config) {
     const MemoryStatistics& memory = result.memory;
-    return concat("last answer  ", statistics_line(result), "\n",                     //
+    const std::string drafts = describe_drafts(result.speculation);
+    return concat("last answer  ", describe_answer(result), "\n",                     //
+                  drafts.empty() ? "" : concat("drafting     ", drafts, "\n"),        //
                   "context      ", n_history, " of ", config.n_ctx, " tokens\n",      //
                   "memory       ", format_bytes(memory.weights_bytes), " weights, ",  //
                   format_bytes(memory.cache_bytes), " cache, ",                       //
@@ -53,6 +82,7 @@ std::string statistics_table(const Result& result,
 
 nlohmann::ordered_json to_json(const Result& result, const RuntimeConfig& config) {
     const Timings& timings = result.timings;
+    const SpeculationStatistics& drafts = result.speculation;
     return {
         {"text", result.text},
         {"tokens", result.tokens},
@@ -62,6 +92,16 @@ nlohmann::ordered_json to_json(const Result& result, const RuntimeConfig& config
         {"n_prompt_reused", result.n_prompt_reused},
         {"n_generated", result.n_generated},
         {"seed", result.seed},
+        {"rounds", drafts.rounds},
+        {"n_drafted", drafts.n_drafted},
+        {"n_tree_nodes", drafts.n_tree_nodes},
+        {"n_accepted", drafts.n_accepted},
+        {"acceptance_rate", drafts.acceptance_rate},
+        {"mean_accepted_length", drafts.mean_accepted_length},
+        {"acceptance_by_position", drafts.acceptance_by_position},
+        {"near_ties", to_json(drafts.near_ties)},
+        {"row_invariant", drafts.row_invariant},
+        {"is_projection", drafts.is_projection},
         {"timings",
          {
              {"load_ms", timings.load_ms},
@@ -69,6 +109,10 @@ nlohmann::ordered_json to_json(const Result& result, const RuntimeConfig& config
              {"decode_ms", timings.decode_ms},
              {"compute_ms", timings.compute_ms},
              {"host_ms", timings.host_ms},
+             {"draft_ms", timings.draft_ms},
+             {"verify_ms", timings.verify_ms},
+             {"search_ms", timings.search_ms},
+             {"other_ms", timings.other_ms},
              {"tokens_per_second", timings.tokens_per_second},
              {"prefill_tokens_per_second", timings.prefill_tokens_per_second},
              {"bandwidth_gb_per_second", timings.bandwidth_gb_per_second},

@@ -9,10 +9,11 @@
 
 namespace knap {
 
-// "24 prompt tokens (310.2 tokens/s), 64 generated (45.1 tokens/s, 4.9 GB/s)"
+// "24 prompt tokens (310.2 tokens/s), 64 generated (45.1 tokens/s, 4.9 GB/s)", and when anything
+// was drafted "; 20 rounds, 72.1 % of 61 drafted tokens accepted, 3.20 tokens a round"
 std::string statistics_line(const Result& result);
 
-// The line above and what else is known: context, memory, graphs.
+// What the line says and what else is known: context, memory, graphs.
 std::string statistics_table(const Result& result,
                              std::size_t n_history,
                              const RuntimeConfig& config);

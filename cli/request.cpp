@@ -1,5 +1,6 @@
 #include "request.h"
 
+#include "draft_colors.h"
 #include "progress.h"
 
 namespace knap {
@@ -19,6 +20,9 @@ Result generate(Session& session, const Request& request, const InterruptScope& 
     };
     if (output != nullptr) {
         observer.on_text = [&](std::string_view text) { output->write(text); };
+    }
+    if (output != nullptr && request.shows_draft) {
+        observer.on_token = [&](TokenOrigin origin) { output->set_color(color_of(origin)); };
     }
     return session.generate(request.prompt, request.options, observer);
 }

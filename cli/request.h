@@ -14,7 +14,8 @@ namespace knap {
 struct Request {
     std::span<const Token> prompt;
     const GenerateOptions& options;
-    TextOutput* output;  // where text goes as it comes; null: nowhere
+    TextOutput* output;        // where text goes as it comes; null: nowhere
+    bool shows_draft = false;  // whether colours tell where tokens came from
 };
 
 // Ends early, with StopReason::cancelled, on a signal of `scope` or when the reader of the output

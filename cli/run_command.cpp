@@ -3,6 +3,7 @@
 #include <iostream>
 #include <system_error>
 
+#include "draft_colors.h"
 #include "exit_code.h"
 #include "json_output.h"
 #include "load.h"
@@ -57,13 +58,16 @@ CLI::App* add_run(CLI::App& root, Settings& settings) {
     add_chat_flags(*app, settings);
     add_generation_flags(*app, settings);
     add_sampling_flags(*app, settings);
+    add_speculation_flags(*app, settings);
     add_json_flag(*app, settings);
     add_common_flags(*app, settings);
+    app->footer(describe_strategies());
     return app;
 }
 
 int run_prompt(const Settings& settings, const Environment& environment) {
     const std::string prompt = read_prompt(settings);
+    const bool shows_draft = shows_draft_colors(settings, environment);
     Engine engine = load_engine(settings.runtime, environment);
     const std::vector<Token> tokens = tokenize_prompt(engine, settings, prompt);
     Session session(engine);
@@ -71,7 +75,8 @@ int run_prompt(const Settings& settings, const Environment& environment) {
 
     TextOutput output;
     const InterruptScope scope;
-    const Request request{tokens, settings.generate, settings.wants_json ? nullptr : &output};
+    const Request request{tokens, settings.generate, settings.wants_json ? nullptr : &output,
+                          shows_draft};
     const Result result = generate(session, request, scope);
     print_result(output, result, settings, engine);
     save_prompt_cache(session, settings.prompt_cache, result);

@@ -10,6 +10,8 @@ _knap() {
     local generation="-n --n-predict --predict --stop --ignore-eos"
     local sampling="--logit-bias --repeat-penalty --frequency-penalty --presence-penalty --repeat-last-n
         --temp --temperature --top-k --top-p --min-p -s --seed"
+    local speculation="--strategy --draft-max --draft-plan --draft-width --exit-confidence --acceptance
+        --assume-acceptance --show-draft"
     local words=""
 
     case $previous in
@@ -21,6 +23,8 @@ _knap() {
         -fa | --flash-attn | --repack) words="auto on off" ;;
         --kernels) words="auto ggml" ;;
         -ctk | --cache-type-k | -ctv | --cache-type-v) words="f16 f32 q8_0" ;;
+        --strategy) words="autoregressive static lookup" ;;
+        --acceptance) words="shared-noise ratio equality" ;;
         --chat-template) words="chatml llama2 llama3 mistral-v1 mistral-v3 mistral-v7 gemma phi3 phi4 zephyr" ;;
         --shape)
             words="tiny-llama tiny-qwen2 tiny-qwen3 tiny-mha small-llama small-qwen3 smollm2-135m llama-3.2-1b
@@ -31,8 +35,8 @@ _knap() {
             ;;
         *)
             case $command in
-                run) words="$model $runtime $prompt $chat $generation $sampling --json $common" ;;
-                chat) words="$model $runtime $chat $generation $sampling $common" ;;
+                run) words="$model $runtime $prompt $chat $generation $sampling $speculation --json $common" ;;
+                chat) words="$model $runtime $chat $generation $sampling $speculation $common" ;;
                 info) words="$model --lengths --json $common" ;;
                 make-model) words="--shape --type --head-type --layers -s --seed -o --output -h --help" ;;
             esac

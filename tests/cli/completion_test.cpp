@@ -35,6 +35,18 @@ std::set<std::string> all_flags() {
     return flags;
 }
 
+// The names that the help lists at its end.
+std::vector<std::string> strategies() {
+    const std::string help = run_knap({"run", "--help"}).output;
+    const std::string list = help.substr(help.find("\nStrategies:\n"));
+    std::vector<std::string> names;
+    const std::regex line("\n  ([a-z_-]+) ");
+    for (std::sregex_iterator found(list.begin(), list.end(), line), end; found != end; ++found) {
+        names.push_back((*found)[1]);
+    }
+    return names;
+}
+
 std::string completion(const std::string& name) {
     const auto text =
         read_text(std::filesystem::path(__FILE__).parent_path() / "../../completions" / name);
@@ -76,6 +88,20 @@ TEST(Completions, FishKnowsEveryFlag) {
     }
     for (const std::string& command : kCommands) {
         EXPECT_TRUE(has_word(text, "-a " + command)) << "knap.fish lacks " << command;
+    }
+}
+
+TEST(Completions, OfferEveryStrategyAndRuleOfAcceptance) {
+    const auto names = strategies();
+    ASSERT_THAT(names, testing::Contains("autoregressive"));
+    std::string listed;
+    for (const std::string& name : names) {
+        listed += (listed.empty() ? "" : " ") + name;
+    }
+    for (const char* name : {"knap.bash", "_knap", "knap.fish"}) {
+        const std::string text = completion(name);
+        EXPECT_THAT(text, testing::HasSubstr(listed)) << name;
+        EXPECT_THAT(text, testing::HasSubstr("shared-noise ratio equality")) << name;
     }
 }
 

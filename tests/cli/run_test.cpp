@@ -35,6 +35,17 @@ TEST(Run, JsonHasEveryPromisedField) {
           "prefill_tokens_per_second", "bandwidth_gb_per_second"}) {
         EXPECT_GT(object["timings"][name], 0) << name;
     }
+    for (const char* name : {"draft_ms", "verify_ms", "search_ms", "other_ms"}) {
+        EXPECT_GE(object["timings"][name], 0) << name;
+    }
+    for (const char* name : {"rounds", "n_drafted", "n_tree_nodes", "n_accepted", "acceptance_rate",
+                             "mean_accepted_length"}) {
+        EXPECT_TRUE(object[name].is_number()) << name;
+    }
+    EXPECT_EQ(object["acceptance_by_position"], json::array());
+    EXPECT_EQ(object["near_ties"], json::array());
+    EXPECT_TRUE(object["row_invariant"].is_boolean());
+    EXPECT_EQ(object["is_projection"], false);
     EXPECT_GT(object["graphs"]["built"], 0);
     EXPECT_GT(object["graphs"]["reused"], 0);
     EXPECT_GE(object["graphs"]["evicted"], 0);

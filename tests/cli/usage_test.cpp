@@ -84,6 +84,26 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{{"info", "--lengths", ""}, "--lengths: expected at least one number"}));
 
 INSTANTIATE_TEST_SUITE_P(
+    Speculation,
+    Usage,
+    testing::Values(
+        Misuse{{"run", "--strategy", "guess"}, "--strategy: expected autoregressive|"},
+        Misuse{{"chat", "--strategy", ""}, ", found ''"},
+        Misuse{{"run", "--draft-max", "65"},
+               "--draft-max: expected a whole number from 0 to 64, found '65'"},
+        Misuse{{"run", "--draft-max", "-1"}, "found '-1'"},
+        Misuse{{"run", "--draft-width", "0"},
+               "--draft-width: expected a whole number from 1 to 16, found '0'"},
+        Misuse{{"run", "--exit-confidence", "1.5"},
+               "--exit-confidence: expected a number of at least 0 and at most 1, found '1.5'"},
+        Misuse{{"run", "--acceptance", "coin"},
+               "--acceptance: expected shared-noise|ratio|equality, found 'coin'"},
+        Misuse{{"run", "--assume-acceptance", "-0.5"},
+               "--assume-acceptance: expected a number of at least 0 and at most 1, found '-0.5'"},
+        Misuse{{"run", "--assume-acceptance", "nan"}, "found 'nan'"},
+        Misuse{{"info", "--strategy", "static"}, "unknown flag '--strategy'"}));
+
+INSTANTIATE_TEST_SUITE_P(
     LogitBias,
     Usage,
     testing::Values(Misuse{{"run", "--logit-bias", "15"}, "found '15'"},
@@ -164,7 +184,15 @@ TEST(CommandLine, HelpNamesEveryFlagDefaultAndTheSamplingOrder) {
                              "-h, --help",
                              "--repack auto|on|off",
                              "--kernels auto|ggml",
-                             "--prompt-cache FILE"}) {
+                             "--prompt-cache FILE",
+                             "--strategy NAME",
+                             "--draft-max N",
+                             "--draft-plan PLAN",
+                             "--draft-width N",
+                             "--exit-confidence X",
+                             "--acceptance shared-noise|ratio|equality",
+                             "--assume-acceptance X",
+                             "--show-draft"}) {
         EXPECT_THAT(help, testing::HasSubstr(flag));
     }
     EXPECT_THAT(help, testing::HasSubstr("(default: 0.95)"));

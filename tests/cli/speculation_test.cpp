@@ -1,0 +1,137 @@
+// The flags of speculation: what a user sees of a draft. The text stays that of plain decoding.
+#include "cli/command.h"
+
+namespace knap {
+namespace {
+
+using nlohmann::json;
+
+// A text of one letter, which the tokens before it foretell.
+const Words kOneLetter{"-p", "hello", "-n", "16", "--logit-bias", "65+1000"};
+const std::string kSixteenLetters(16, 'A');
+
+// Weights whose rows do not depend on one another, so that no near-tie blurs a comparison.
+nlohmann::json run_exact(const Words& flags) {
+    const auto model = tiny_model("tiny-llama", "Q8_0").string();
+    const auto result = run_knap(
+        Words{"run", "-m", model, "-t", "1", "-p", "hello", "-n", "24", "--ignore-eos", "--json"} +
+        flags);
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return json::parse(result.output, nullptr, /*allow_exceptions=*/false);
+}
+
+TEST(Speculation, EveryStrategyWritesTheTextOfPlainDecoding) {
+    const Words sampled{"--temp", "0.8", "-s", "7"};
+    const json plain = run_exact({});
+    const json plain_sampled = run_exact(sampled);
+    for (const Words& flags :
+         {Words{"--strategy", "lookup"}, Words{"--strategy", "lookup", "--draft-max", "3"},
+          Words{"--strategy", "static", "--draft-plan", "a=w4+16", "--draft-max", "4"},
+          Words{"--strategy", "static", "--draft-plan", "m=skip", "--exit-confidence", "0.5"}}) {
+        EXPECT_EQ(run_exact(flags)["tokens"], plain["tokens"]) << testing::PrintToString(flags);
+        EXPECT_EQ(run_exact(flags + sampled)["tokens"], plain_sampled["tokens"])
+            << testing::PrintToString(flags);
+        EXPECT_EQ(run_exact(flags)["strategy"], flags[1]);
+    }
+}
+
+TEST(Speculation, JsonCountsWhatRoundsDid) {
+    const json object = run_json(kOneLetter + Words{"--strategy", "lookup"});
+    EXPECT_EQ(object["text"], kSixteenLetters);
+    EXPECT_EQ(object["strategy"], "lookup");
+    EXPECT_GT(object["n_drafted"], 0);
+    EXPECT_GE(object["n_tree_nodes"], object["n_drafted"]);
+    EXPECT_GT(object["n_accepted"], 0);
+    EXPECT_LT(object["rounds"], 16);
+    EXPECT_NEAR(object["acceptance_rate"].get<double>(),
+                object["n_accepted"].get<double>() / object["n_drafted"].get<double>(), 1e-9);
+    EXPECT_GT(object["mean_accepted_length"], 1);
+    EXPECT_FALSE(object["acceptance_by_position"].empty());
+    EXPECT_GT(object["timings"]["verify_ms"], 0);
+    EXPECT_EQ(object["is_projection"], false);
+}
+
+TEST(Speculation, PlainDecodingDraftsNothing) {
+    const auto result = run_tiny(kOneLetter + Words{"--strategy", "autoregressive"});
+    EXPECT_THAT(result.error, testing::Not(testing::HasSubstr("rounds")));
+    const json object = run_json(kOneLetter);
+    EXPECT_EQ(object["n_drafted"], 0);
+    EXPECT_EQ(object["acceptance_rate"], 0);
+}
+
+TEST(Speculation, StatisticsLineTellsOfDrafts) {
+    const auto result = run_tiny(kOneLetter + Words{"--strategy", "lookup"});
+    EXPECT_EQ(result.output, kSixteenLetters + "\n");
+    EXPECT_THAT(result.error,
+                testing::MatchesRegex("knap: .* GB/s\\); [0-9]+ rounds, [0-9.]+ % of [0-9]+ "
+                                      "drafted tokens accepted, [0-9.]+ tokens a round\n"));
+}
+
+TEST(Speculation, ChatShowsDraftsInItsStatistics) {
+    ProcessRequest request;
+    request.arguments = on_tiny_model("chat") +
+                        Words{"-n", "16", "--logit-bias", "65+1000", "--strategy", "lookup"};
+    request.input = "hello\n/stats\n";
+    const auto result = run_knap(request);
+    EXPECT_EQ(result.output, kSixteenLetters + "\n");
+    EXPECT_THAT(result.error, testing::HasSubstr("\ndrafting     "));
+    EXPECT_THAT(result.error, testing::HasSubstr(" tokens a round\n"));
+}
+
+TEST(Speculation, AssumedAcceptanceIsCalledAProjection) {
+    const Words flags =
+        kOneLetter + Words{"-n",           "32",     "--strategy",          "static",
+                           "--draft-plan", "m=skip", "--assume-acceptance", "0.5"};
+    EXPECT_EQ(run_json(flags)["is_projection"], true);
+    EXPECT_THAT(run_tiny(flags).error,
+                testing::HasSubstr("(a projection: acceptance was assumed)"));
+}
+
+TEST(Speculation, FlagsThatDoNotFitTheStrategyAreErrors) {
+    expect_error(
+        run_tiny({"-p", "a", "-n", "1", "--strategy", "static", "--draft-plan", "nonsense"}), 1,
+        "--draft-plan");
+    expect_error(
+        run_tiny({"-p", "a", "-n", "1", "--strategy", "static", "--draft-plan", "m99=skip"}), 1,
+        "--draft-plan");
+}
+
+TEST(ShowDraft, IsPlainTextWithAWarningWhereNoTerminalIs) {
+    const auto result = run_tiny(kOneLetter + Words{"--show-draft"});
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_EQ(result.output, kSixteenLetters + "\n");
+    EXPECT_THAT(result.error,
+                testing::StartsWith("knap: warning: --show-draft: standard output is no terminal"));
+}
+
+TEST(ShowDraft, WarnsThatJsonHasNoColours) {
+    const auto result = run_tiny(kOneLetter + Words{"--show-draft", "--json"});
+    EXPECT_THAT(result.error, testing::StartsWith("knap: warning: --show-draft: --json"));
+    EXPECT_EQ(json::parse(result.output)["text"], kSixteenLetters);
+}
+
+ProcessResult show_on_terminal(const std::string& no_color) {
+    ProcessRequest request;
+    request.arguments =
+        on_tiny_model("run") + kOneLetter + Words{"--show-draft", "--strategy", "lookup"};
+    request.is_on_terminal = true;
+    request.environment = {{"NO_COLOR", no_color}};
+    return run_knap(request);
+}
+
+TEST(ShowDraft, AcceptedTokensAreGreenOnATerminal) {
+    const auto result = show_on_terminal("");
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_THAT(result.output, testing::HasSubstr("\033[32mA\033[0m"));
+    EXPECT_THAT(result.output, testing::Not(testing::HasSubstr("warning")));
+}
+
+TEST(ShowDraft, RespectsNoColor) {
+    const auto result = show_on_terminal("1");
+    EXPECT_THAT(result.output, testing::HasSubstr("--show-draft: NO_COLOR is set"));
+    EXPECT_THAT(result.output, testing::Not(testing::HasSubstr("\033[3")));
+    EXPECT_THAT(result.output, testing::HasSubstr(kSixteenLetters));
+}
+
+}  // namespace
+}  // namespace knap
