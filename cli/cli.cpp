@@ -13,6 +13,7 @@
 #include "arguments.h"
 #include "base/log.h"
 #include "chat_command.h"
+#include "check_command.h"
 #include "exit_code.h"
 #include "flags.h"
 #include "help.h"
@@ -30,10 +31,12 @@ struct CommandLine {
     CLI::App root{"Runs language models in GGUF format.", "knap"};
     Settings settings;
     InfoArgs info_args;
+    CheckArgs check_args;
     MakeModelArgs make_model_args;
     CLI::App* run = nullptr;
     CLI::App* chat = nullptr;
     CLI::App* info = nullptr;
+    CLI::App* check = nullptr;
     CLI::App* make_model = nullptr;
 };
 
@@ -45,6 +48,7 @@ CommandLine::CommandLine() {
     run = add_run(root, settings);
     chat = add_chat(root, settings);
     info = add_info(root, settings, info_args);
+    check = add_check(root, settings, check_args);
     make_model = add_make_model(root, make_model_args);
     for (CLI::App* command : root.get_subcommands({})) {
         command->group("Commands");
@@ -63,6 +67,9 @@ int dispatch(const CommandLine& line, const Environment& environment) {
     set_log_level(line.settings.is_verbose ? LogLevel::info : LogLevel::warning);
     if (*line.chat) {
         return run_chat(line.settings, environment);
+    }
+    if (*line.check) {
+        return run_check(line.settings, line.check_args, environment);
     }
     return *line.info ? run_info(line.settings, line.info_args, environment)
                       : run_prompt(line.settings, environment);

@@ -1,54 +1,17 @@
 #include "prompt.h"
 
-#include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <memory>
-
 #include "base/error.h"
 #include "exit_code.h"
+#include "text_file.h"
 
 namespace knap {
-namespace {
-
-// More than any context can hold: a device that never ends is noticed before it fills the memory.
-constexpr std::size_t kMaxPromptBytes = std::size_t{64} << 20;
-
-std::string read_all(std::FILE* file, const std::string& name) {
-    std::string text;
-    std::array<char, 65536> chunk;
-    while (const std::size_t n_read = std::fread(chunk.data(), 1, chunk.size(), file)) {
-        text.append(chunk.data(), n_read);
-        if (text.size() > kMaxPromptBytes) {
-            fail("prompt ", name, ": expected at most ", kMaxPromptBytes, " bytes, found more");
-        }
-    }
-    if (std::ferror(file) != 0) {
-        fail("prompt ", name, ": cannot be read: ", std::strerror(errno));
-    }
-    return text;
-}
-
-std::string read_file(const std::filesystem::path& path) {
-    if (path == "-") {
-        return read_all(stdin, "on standard input");
-    }
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                               &std::fclose);
-    if (!file) {
-        fail("prompt ", path.string(), ": cannot be opened: ", std::strerror(errno));
-    }
-    return read_all(file.get(), path.string());
-}
-
-}  // namespace
 
 std::string read_prompt(const Settings& settings) {
     if (!settings.prompt && !settings.prompt_file) {
         fail_usage("no prompt: expected -p TEXT, -f FILE, or -f - for standard input");
     }
-    std::string text = settings.prompt ? *settings.prompt : read_file(*settings.prompt_file);
+    std::string text =
+        settings.prompt ? *settings.prompt : read_text_file(*settings.prompt_file, "prompt");
     // An editor ends a file with a newline that its author did not mean as part of the prompt.
     if (settings.prompt_file && text.ends_with('\n')) {
         text.pop_back();

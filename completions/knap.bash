@@ -15,7 +15,7 @@ _knap() {
     local words=""
 
     case $previous in
-        -m | --model | -f | --file | --prompt-cache | -o | --output)
+        -m | --model | -f | --file | --prompt-cache | --data | -o | --output)
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return
@@ -37,10 +37,11 @@ _knap() {
             case $command in
                 run) words="$model $runtime $prompt $chat $generation $sampling $speculation --json $common" ;;
                 chat) words="$model $runtime $chat $generation $sampling $speculation $common" ;;
+                check) words="$model $runtime --data --limit -n --n-predict --predict --json $common" ;;
                 info) words="$model --lengths --json $common" ;;
                 make-model) words="--shape --type --head-type --layers -s --seed -o --output -h --help" ;;
             esac
-            [ "$COMP_CWORD" -eq 1 ] && words="run chat info make-model --version -h --help"
+            [ "$COMP_CWORD" -eq 1 ] && words="run chat info check make-model --version -h --help"
             ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")

@@ -42,7 +42,7 @@ TEST_P(BadModel, NameWithALineBreakStaysOneLine) {
     expect_error(open("/no/such\nmodel"), 1, "such");
 }
 
-INSTANTIATE_TEST_SUITE_P(Commands, BadModel, testing::Values("run", "chat", "info"));
+INSTANTIATE_TEST_SUITE_P(Commands, BadModel, testing::Values("run", "chat", "info", "check"));
 
 }  // namespace
 }  // namespace knap

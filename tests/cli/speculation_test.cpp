@@ -20,7 +20,7 @@ nlohmann::json run_exact(const Words& flags) {
     return json::parse(result.output, nullptr, /*allow_exceptions=*/false);
 }
 
-TEST(Speculation, EveryStrategyWritesTheTextOfPlainDecoding) {
+TEST(SpeculationFlags, EveryStrategyWritesTheTextOfPlainDecoding) {
     const Words sampled{"--temp", "0.8", "-s", "7"};
     const json plain = run_exact({});
     const json plain_sampled = run_exact(sampled);
@@ -35,7 +35,7 @@ TEST(Speculation, EveryStrategyWritesTheTextOfPlainDecoding) {
     }
 }
 
-TEST(Speculation, JsonCountsWhatRoundsDid) {
+TEST(SpeculationFlags, JsonCountsWhatRoundsDid) {
     const json object = run_json(kOneLetter + Words{"--strategy", "lookup"});
     EXPECT_EQ(object["text"], kSixteenLetters);
     EXPECT_EQ(object["strategy"], "lookup");
@@ -51,7 +51,7 @@ TEST(Speculation, JsonCountsWhatRoundsDid) {
     EXPECT_EQ(object["is_projection"], false);
 }
 
-TEST(Speculation, PlainDecodingDraftsNothing) {
+TEST(SpeculationFlags, PlainDecodingDraftsNothing) {
     const auto result = run_tiny(kOneLetter + Words{"--strategy", "autoregressive"});
     EXPECT_THAT(result.error, testing::Not(testing::HasSubstr("rounds")));
     const json object = run_json(kOneLetter);
@@ -59,7 +59,7 @@ TEST(Speculation, PlainDecodingDraftsNothing) {
     EXPECT_EQ(object["acceptance_rate"], 0);
 }
 
-TEST(Speculation, StatisticsLineTellsOfDrafts) {
+TEST(SpeculationFlags, StatisticsLineTellsOfDrafts) {
     const auto result = run_tiny(kOneLetter + Words{"--strategy", "lookup"});
     EXPECT_EQ(result.output, kSixteenLetters + "\n");
     EXPECT_THAT(result.error,
@@ -67,7 +67,7 @@ TEST(Speculation, StatisticsLineTellsOfDrafts) {
                                       "drafted tokens accepted, [0-9.]+ tokens a round\n"));
 }
 
-TEST(Speculation, ChatShowsDraftsInItsStatistics) {
+TEST(SpeculationFlags, ChatShowsDraftsInItsStatistics) {
     ProcessRequest request;
     request.arguments = on_tiny_model("chat") +
                         Words{"-n", "16", "--logit-bias", "65+1000", "--strategy", "lookup"};
@@ -78,7 +78,7 @@ TEST(Speculation, ChatShowsDraftsInItsStatistics) {
     EXPECT_THAT(result.error, testing::HasSubstr(" tokens a round\n"));
 }
 
-TEST(Speculation, AssumedAcceptanceIsCalledAProjection) {
+TEST(SpeculationFlags, AssumedAcceptanceIsCalledAProjection) {
     const Words flags =
         kOneLetter + Words{"-n",           "32",     "--strategy",          "static",
                            "--draft-plan", "m=skip", "--assume-acceptance", "0.5"};
@@ -87,7 +87,7 @@ TEST(Speculation, AssumedAcceptanceIsCalledAProjection) {
                 testing::HasSubstr("(a projection: acceptance was assumed)"));
 }
 
-TEST(Speculation, FlagsThatDoNotFitTheStrategyAreErrors) {
+TEST(SpeculationFlags, FlagsThatDoNotFitTheStrategyAreErrors) {
     expect_error(
         run_tiny({"-p", "a", "-n", "1", "--strategy", "static", "--draft-plan", "nonsense"}), 1,
         "--draft-plan");

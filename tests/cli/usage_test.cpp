@@ -24,19 +24,20 @@ TEST_P(Usage, IsRefusedInOneLine) {
 INSTANTIATE_TEST_SUITE_P(
     Words,
     Usage,
-    testing::Values(Misuse{{"walk"},
-                           "unknown command 'walk', expected one of: run, chat, info, make-model"},
-                    Misuse{{"run", "--bogus"}, "unknown flag '--bogus'"},
-                    Misuse{{"run", "-ngl", "4"}, "unknown flag '-ngl'"},
-                    Misuse{{"run", "-x"}, "unknown flag '-x'"},
-                    Misuse{{"-v"}, "unknown flag '-v'"},
-                    Misuse{{"chat", "-p", "hi"}, "unknown flag '-p'"},
-                    Misuse{{"run", "hello"}, "unexpected argument 'hello'"},
-                    Misuse{{"run", "--"}, "unknown flag '--'"},
-                    Misuse{{"run", "-p", "a", "-n"}, "-n: expected a value"},
-                    Misuse{{"run", "-fa"}, "-fa: expected a value"},
-                    Misuse{{"run", "--json=yes"}, "--json: expected no value, found 'yes'"},
-                    Misuse{{"make-model", "--type", "F32"}, "--shape is required"}));
+    testing::Values(
+        Misuse{{"walk"},
+               "unknown command 'walk', expected one of: run, chat, info, check, make-model"},
+        Misuse{{"run", "--bogus"}, "unknown flag '--bogus'"},
+        Misuse{{"run", "-ngl", "4"}, "unknown flag '-ngl'"},
+        Misuse{{"run", "-x"}, "unknown flag '-x'"},
+        Misuse{{"-v"}, "unknown flag '-v'"},
+        Misuse{{"chat", "-p", "hi"}, "unknown flag '-p'"},
+        Misuse{{"run", "hello"}, "unexpected argument 'hello'"},
+        Misuse{{"run", "--"}, "unknown flag '--'"},
+        Misuse{{"run", "-p", "a", "-n"}, "-n: expected a value"},
+        Misuse{{"run", "-fa"}, "-fa: expected a value"},
+        Misuse{{"run", "--json=yes"}, "--json: expected no value, found 'yes'"},
+        Misuse{{"make-model", "--type", "F32"}, "--shape is required"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Values,
@@ -80,6 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{{"run", "--frequency-penalty", ""},
                "--frequency-penalty: expected a number, found ''"},
         Misuse{{"run", "--stop", ""}, "--stop: expected a text"},
+        Misuse{{"check", "-n", "0"}, "--n-predict: expected a whole number of at least 1"},
+        Misuse{{"check", "--limit", "-1"}, "--limit: expected a whole number of at least 0"},
         Misuse{{"info", "--lengths", "1,x"}, "--lengths: expected whole numbers"},
         Misuse{{"info", "--lengths", ""}, "--lengths: expected at least one number"}));
 
@@ -144,7 +147,7 @@ TEST(CommandLine, VersionIsOneLine) {
 TEST(CommandLine, HelpGoesToStandardOutput) {
     for (const Words& words :
          {Words{"--help"}, Words{"-h"}, Words{"run", "--help"}, Words{"chat", "-h"},
-          Words{"info", "-h"}, Words{"make-model", "-h"}}) {
+          Words{"info", "-h"}, Words{"check", "-h"}, Words{"make-model", "-h"}}) {
         const auto result = run_knap(words);
         EXPECT_EQ(result.exit_code, 0);
         EXPECT_THAT(result.output, testing::HasSubstr("Usage: knap"));

@@ -16,8 +16,9 @@ BELOW = {
     "text": ["model"],
     "peer": ["device"],
     "runtime": ["decode", "text"],
+    "check": ["runtime", "peer"],
 }
-MAY_SEE_GGML = {"device", "kernels", "model", "kv", "graph", "text", "peer"}
+MAY_SEE_GGML = {"device", "kernels", "model", "kv", "graph", "text", "peer", "check"}
 
 
 def reachable(room):

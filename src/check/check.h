@@ -1,0 +1,31 @@
+// What the checks of a model share: texts to run it on, and a way to watch and to stop them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "knap/types.h"
+
+namespace knap {
+
+struct CheckPrompt {
+    std::string id;
+    std::vector<Token> tokens;  // at least one
+};
+
+// Each member may be empty. Called on the caller's thread; `is_cancelled` from compute threads too,
+// so it should only read a flag.
+struct CheckObserver {
+    std::function<void(double fraction)> on_progress{};
+    std::function<bool()> is_cancelled{};
+
+    void progress(double fraction) const {
+        if (on_progress) {
+            on_progress(fraction);
+        }
+    }
+    bool cancelled() const { return is_cancelled && is_cancelled(); }
+};
+
+}  // namespace knap

@@ -1,0 +1,30 @@
+// An engine's forward pass with a cache of its own, below the Session: tokens in, the logits of
+// every row out, in passes of exactly the size that the caller wants.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/forward.h"
+#include "kv/kv_cache.h"
+#include "runtime/engine_impl.h"
+
+namespace knap {
+
+class DirectPass {
+  public:
+    // For texts of up to `n_tokens` and passes of up to `max_rows`. The engine must outlive it.
+    DirectPass(Engine::Impl& engine, int n_tokens, int max_rows);
+
+    // One pass over `tokens` after what was fed before. Logits [n_vocab, n_rows], valid until the
+    // next pass.
+    std::span<const float> feed(std::span<const Token> tokens);
+    void restart() { cache_.truncate(0); }
+
+  private:
+    KvCache cache_;
+    Forward forward_;
+    std::vector<int> all_rows_;  // 0, 1, 2, ... [max_rows]
+};
+
+}  // namespace knap

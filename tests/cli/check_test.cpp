@@ -1,0 +1,157 @@
+// `knap check`.
+#include <algorithm>
+
+#include <signal.h>
+
+#include "cli/command.h"
+
+namespace knap {
+namespace {
+
+using nlohmann::json;
+
+// A small context and few tokens: seconds on any machine.
+Words check_words(const std::string& type = "Q8_0") {
+    return {"check", "-m", tiny_model("tiny-llama", type).string(), "-t", "1", "-c", "256",
+            "-n",    "12"};
+}
+
+ProcessResult check(const Words& flags) {
+    return run_knap(check_words() + flags);
+}
+
+TEST(Check, TableSaysThatAllIsWell) {
+    const auto result = check({"--limit", "2"});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_EQ(result.error, "");
+    for (const char* text :
+         {"Rows computed at once", "Q8_0", "all (16 tried)", "passes of the whole model",
+          "Logits beside libllama's", "Texts beside plain decoding's", "lookup", "static, exit",
+          "temp 0.8", "Every strategy writes the text of plain decoding, token for token.\n"}) {
+        EXPECT_THAT(result.output, testing::HasSubstr(text));
+    }
+}
+
+TEST(Check, JsonHasEveryPromisedField) {
+    const auto result = check({"--limit", "3", "--json"});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    const json object = json::parse(result.output);
+    EXPECT_EQ(object["ok"], true);
+    EXPECT_EQ(object["n_prompts"], 3);
+    EXPECT_EQ(object["n_predict"], 12);
+    EXPECT_EQ(object["n_threads"], 1);
+    EXPECT_EQ(object["n_mismatches"], 0);
+    EXPECT_EQ(object["n_near_ties"], 0);
+    EXPECT_GT(object["near_tie_gap"], 0);
+    const json& product = object["rows"]["products"][0];
+    EXPECT_EQ(product["type"], "Q8_0");
+    EXPECT_EQ(product["is_repacked"], false);
+    EXPECT_GT(product["n_in"], 0);
+    EXPECT_GT(product["n_out"], 0);
+    EXPECT_GT(product["n_matrices"], 0);
+    EXPECT_EQ(product["rows"], (json{{"n_exact", 16}, {"n_tested", 16}, {"is_exact", true}}));
+    EXPECT_EQ(object["rows"]["passes"]["rows"]["n_exact"], 17);
+    for (const char* side : {"knap", "flash"}) {
+        for (const char* name :
+             {"max_difference", "mean_difference", "equal_choices", "max_gap_of_unequal"}) {
+            EXPECT_TRUE(object["libllama"][side][name].is_number()) << side << name;
+        }
+    }
+    EXPECT_GT(object["libllama"]["n_rows"], 100);
+    ASSERT_GE(object["strategies"].size(), 6u);
+    for (const json& strategy : object["strategies"]) {
+        EXPECT_EQ(strategy["n_equal"], 3);
+        EXPECT_EQ(strategy["near_ties"], json::array());
+        EXPECT_EQ(strategy["mismatches"], json::array());
+        EXPECT_GT(strategy["n_tokens"], 0);
+        EXPECT_TRUE(strategy["n_drafted"].is_number());
+        EXPECT_TRUE(strategy["acceptance_rate"].is_number());
+    }
+}
+
+TEST(Check, LongPromptsAreCutToTheContext) {
+    const auto result = check({"--json", "-c", "128"});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_EQ(json::parse(result.output)["n_prompts"], 8);
+    EXPECT_THAT(result.error, testing::HasSubstr("knap: warning: prompt diary: "));
+    EXPECT_THAT(result.error, testing::HasSubstr(" tokens, the first 116 are used"));
+}
+
+TEST(Check, RefusesMoreTokensThanTheContextHolds) {
+    expect_error(check({"-n", "256"}), 1, "-n: expected fewer tokens than the context of 256");
+}
+
+TEST(Check, ReadsPromptsFromAFileAndSkipsBadLines) {
+    const auto path = write_text("prompts.jsonl",
+                                 "{\"id\": \"one\", \"task\": \"t\", \"prompt\": \"hello\"}\n"
+                                 "\n"
+                                 "not json\n"
+                                 "[1, 2]\n"
+                                 "{\"id\": \"no prompt\"}\n"
+                                 "{\"prompt\": \"\"}\n"
+                                 "{\"id\": 7, \"prompt\": \"a number as id\"}\n"
+                                 "{\"prompt\": \"bad bytes \xff\"}\n"
+                                 "{\"prompt\": \"no id\", \"reference\": 5}\r\n"
+                                 "{\"id\": \"last\", \"prompt\": \"no newline after it\"}");
+    const auto result = check({"--json", "--data", path.string()});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_EQ(json::parse(result.output)["n_prompts"], 3);
+    const std::string place = "knap: warning: " + path.string();
+    EXPECT_THAT(result.error, testing::HasSubstr(place + ":3: expected a JSON object, found text"));
+    EXPECT_THAT(result.error,
+                testing::HasSubstr(place + ":4: expected a JSON object, found array"));
+    EXPECT_THAT(result.error, testing::HasSubstr(place + ":5: expected a string `prompt`"));
+    EXPECT_THAT(result.error, testing::HasSubstr(place + ":6: expected a string `prompt`"));
+    EXPECT_THAT(result.error,
+                testing::HasSubstr(place + ":7: expected a string `id`, found number"));
+    EXPECT_THAT(result.error, testing::HasSubstr(place + ":8: expected a JSON object"));
+    EXPECT_EQ(std::ranges::count(result.error, '\n'), 6) << result.error;
+}
+
+TEST(Check, TakesNoMorePromptsThanItsLimit) {
+    std::string lines;
+    for (int i = 0; i < 12; ++i) {
+        lines += "{\"prompt\": \"number " + std::to_string(i) + "\"}\n";
+    }
+    const auto path = write_text("twelve.jsonl", lines + "not json\n").string();
+    const auto n_prompts = [&](const Words& flags) {
+        const auto result = check(Words{"--json", "-n", "2", "--data", path} + flags);
+        return json::parse(result.output)["n_prompts"].get<int>();
+    };
+    EXPECT_EQ(n_prompts({}), 8);
+    EXPECT_EQ(n_prompts({"--limit", "2"}), 2);
+    EXPECT_EQ(n_prompts({"--limit", "0"}), 12);
+}
+
+TEST(Check, RefusesDataWithoutPrompts) {
+    expect_error(check({"--data", "/no/such/file"}), 1, "data /no/such/file: cannot be opened");
+    expect_error(check({"--data", temporary_folder().string()}), 1, "Is a directory");
+    expect_error(check({"--data", "/dev/null"}), 1,
+                 "data /dev/null: expected lines with a prompt, found none in 0 lines");
+    const auto path = write_text("none.jsonl", "{}\n");
+    const auto result = check({"--data", path.string()});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.error, testing::HasSubstr("knap: error: data " + path.string()));
+}
+
+TEST(Check, FloatTypesDifferAtNearTiesAtMost) {
+    const auto result = run_knap(check_words("F16") + Words{"--json", "--limit", "2"});
+    EXPECT_EQ(result.exit_code, 0) << result.output << result.error;
+    const json object = json::parse(result.output);
+    EXPECT_EQ(object["rows"]["products"][0]["type"], "F16");
+    EXPECT_EQ(object["n_mismatches"], 0);
+}
+
+TEST(Check, CtrlCEndsIt) {
+    ProcessRequest request;
+    request.arguments = {"check", "-m", tiny_model("small-llama", "Q8_0").string(), "-t", "1"};
+    request.is_on_terminal = true;  // where a bar tells that the check has begun
+    request.signals = {{SIGINT, "libllama ["}};
+    const auto result = run_knap(request);
+    EXPECT_EQ(result.exit_code, 130);
+    EXPECT_THAT(result.output, testing::HasSubstr("knap: the check was interrupted"));
+    EXPECT_THAT(result.output, testing::Not(testing::HasSubstr("Rows computed")));
+}
+
+}  // namespace
+}  // namespace knap
