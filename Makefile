@@ -3,6 +3,8 @@
 #   JOBS=N                 compilers and tests run at once (default: all cores)
 #   PRESET=release         or debug, sanitize (CMakePresets.json): the build that `build` and `test` use
 #   TEST_ARGS='-R Name'    further arguments of ctest
+#   DATA=FOLDER            prompts that `bench` compares strategies on: govreport.jsonl, humaneval.jsonl and others
+#   MUTATE_ARGS='--list'   further arguments of tests/mutate
 #   PREFIX=/usr/local      where `install` puts things; DESTDIR is honoured
 #   CMAKE_PREFIX_PATH=DIR  an installed ggml and llama of your own, instead of the prefix that deps/setup builds
 SHELL := /bin/bash
@@ -23,7 +25,7 @@ export CCACHE_NOHASHDIR := 1
 
 DEMO_PROMPT := Tell a very short story about a girl who learns to knap flint from her grandmother.
 
-.PHONY: all build knap demo test bench sanitize install uninstall format format-check tidy model clean help setup configure
+.PHONY: all build knap demo test mutate bench sanitize install uninstall format format-check tidy model clean help setup configure
 
 all: build ## build everything (the default)
 
@@ -35,10 +37,25 @@ test: build model ## run every test: the default suite and those on the default 
 	@echo "knap: testing $(BUILD)"
 	@ctest --preset $(PRESET) -j $(JOBS) $(TEST_ARGS)
 
+test-slow: build ## run the lossless suite with thousands of cases (some minutes)
+	@ctest --preset slow -j $(JOBS) $(TEST_ARGS)
+
 sanitize: ## run the tests under the address and undefined-behaviour sanitizers
 	@$(MAKE) test PRESET=sanitize
 
-bench: build model ## measure knap on the default model, beside libllama
+mutate: setup ## break the sources in small ways, each of which a test must notice (some minutes)
+	@echo "knap: mutating a copy in build/mutate"
+	@tests/mutate --jobs $(JOBS) $(MUTATE_ARGS)
+
+# Random weights in the default model's shape, to measure other types with.
+BENCH_MODELS := $(BUILD)/bench-F16.gguf $(BUILD)/bench-Q8_0.gguf
+BENCH_DATA := govreport.jsonl booksum.jsonl specbench.jsonl:summarization humaneval.jsonl
+
+$(BENCH_MODELS): $(BUILD)/bench-%.gguf: | build
+	@echo "knap: writing $@"
+	@$(BUILD)/knap make-model --shape smollm2-135m --type $* -o $@
+
+bench: build model $(BENCH_MODELS) ## measure knap on the default model, beside libllama
 	@echo "knap: speed beside libllama (some minutes)"
 	@$(BUILD)/decode_bench "$$(deps/setup model-path)"
 	@echo "knap: memory and host time of a request"
@@ -47,6 +64,16 @@ bench: build model ## measure knap on the default model, beside libllama
 	@$(BUILD)/matmul_rows_bench
 	@echo "knap: cost of attention by path"
 	@$(BUILD)/attention_bench
+	@echo "knap: cost of a verification by rows"
+	@$(BUILD)/verify_bench "$$(deps/setup model-path)" $(BENCH_MODELS)
+	@echo "knap: cost of a draft step by plan"
+	@$(BUILD)/draft_bench "$$(deps/setup model-path)"
+	@echo "knap: overhead of a round"
+	@$(BUILD)/round_bench "$$(deps/setup model-path)"
+ifdef DATA
+	@echo "knap: strategies on prompts (some minutes)"
+	@$(BUILD)/lookup_bench "$$(deps/setup model-path)" $(addprefix $(DATA)/,$(BENCH_DATA))
+endif
 
 build: configure
 	@echo "knap: building $(BUILD)"
