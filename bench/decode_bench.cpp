@@ -6,8 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,47 +13,14 @@
 #include "bench_main.h"
 #include "decode/advance.h"
 #include "device/backend.h"
-#include "graph/attention.h"
-#include "graph/forward.h"
-#include "kv/kv_cache.h"
 #include "measure.h"
-#include "model/config.h"
-#include "model/gguf_file.h"
-#include "model/weights.h"
+#include "model_rig.h"
 #include "peer/llama_peer.h"
 
 namespace knap::bench {
 namespace {
 
-constexpr int kUbatch = 512;
 constexpr int kDecodeTokens = 16;  // of one timed run
-constexpr int kContext = 8192;
-
-// Our side: a model with a cache.
-class Ours {
-  public:
-    Ours(const std::filesystem::path& path, Backend& backend, Kernels kernels)
-        : file_(GgufFile::open(path)),
-          config_(read_config(file_)),
-          weights_(Weights::load(file_, config_, backend, Repack::automatic, {})),
-          cache_(config_,
-                 backend,
-                 {.capacity = kContext + 256,
-                  .layout = layout_for(choose_attention(config_, {.kernels = kernels}))}),
-          forward_(config_, *weights_, backend, cache_, kUbatch) {}
-
-    // Brings the cache to the first `n` tokens.
-    void feed(std::span<const Token> tokens) { advance(forward_, cache_, tokens); }
-    void truncate(int n) { cache_.truncate(n); }
-    int n_vocab() const { return config_.n_vocab; }
-
-  private:
-    GgufFile file_;
-    ModelConfig config_;
-    std::unique_ptr<Weights> weights_;
-    KvCache cache_;
-    Forward forward_;
-};
 
 class Race {
   public:
@@ -63,20 +28,15 @@ class Race {
         : backend_(n_threads),
           ours_(path, backend_, kernels),
           plain_(path, peer_options(false)),
-          flash_(path, peer_options(true)) {
-        std::mt19937 engine(1);
-        for (int i = 0; i < kContext; ++i) {
-            tokens_.push_back(
-                static_cast<Token>(engine() % static_cast<unsigned>(ours_.n_vocab())));
-        }
-    }
+          flash_(path, peer_options(true)),
+          tokens_(random_tokens(kContext, ours_.config.n_vocab)) {}
 
     int n_threads() const { return backend_.n_threads(); }
 
     // Rows [from, to) in passes of kUbatch, rewound before every run.
     void race_prefill(const char* label, int from, int to, int n_rounds) {
         report(label,
-               run({[=, this] { ours_.truncate(from), ours_.feed(beginning(to)); },
+               run({[=, this] { feed_ours(from, to, kContext); },
                     [=, this] { feed_peer(plain_, from, to, kUbatch); },
                     [=, this] { feed_peer(flash_, from, to, kUbatch); }},
                    n_rounds),
@@ -87,24 +47,19 @@ class Race {
     void race_decode(const char* label, int depth, int n_rounds) {
         const int end = depth + kDecodeTokens;
         report(label,
-               run({[=, this] {
-                        ours_.truncate(depth);
-                        for (int n = depth + 1; n <= end; ++n) {
-                            ours_.feed(beginning(n));
-                        }
-                    },
+               run({[=, this] { feed_ours(depth, end, 1); },
                     [=, this] { feed_peer(plain_, depth, end, 1); },
                     [=, this] { feed_peer(flash_, depth, end, 1); }},
                    n_rounds),
                kDecodeTokens);
-        ours_.truncate(depth);
+        ours_.cache.truncate(depth);
         plain_.truncate(depth);
         flash_.truncate(depth);
     }
 
     // From `from` rows, where all three are, to `depth`.
     void go_on(int from, int depth) {
-        ours_.feed(beginning(depth));
+        feed_ours(from, depth, kContext);
         feed_peer(plain_, from, depth, kUbatch);
         feed_peer(flash_, from, depth, kUbatch);
     }
@@ -121,6 +76,14 @@ class Race {
 
     std::span<const Token> beginning(int n) const {
         return std::span(tokens_).first(static_cast<std::size_t>(n));
+    }
+
+    // In steps of `step` tokens, each of as few passes as it can be.
+    void feed_ours(int from, int to, int step) {
+        ours_.cache.truncate(from);
+        for (int n = from; n < to; n += step) {
+            advance(ours_.forward, ours_.cache, beginning(std::min(n + step, to)));
+        }
     }
 
     void feed_peer(LlamaPeer& peer, int from, int to, int step) const {
@@ -152,7 +115,7 @@ class Race {
     }
 
     Backend backend_;
-    Ours ours_;
+    ModelRig ours_;
     LlamaPeer plain_;
     LlamaPeer flash_;
     std::vector<Token> tokens_;

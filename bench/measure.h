@@ -1,8 +1,10 @@
-// Timing two things side by side: alternating, warm, medians.
+// Timing things side by side: alternating, warm, medians.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -16,9 +18,13 @@ struct Contestant {
     std::vector<double> times_ms{};
 };
 
+// Between two values, a value between them.
 inline double quantile(std::vector<double> values, double q) {
     std::sort(values.begin(), values.end());
-    return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1))];
+    const double place = q * static_cast<double>(values.size() - 1);
+    const auto below = static_cast<std::size_t>(place);
+    const std::size_t above = std::min(below + 1, values.size() - 1);
+    return std::lerp(values[below], values[above], place - static_cast<double>(below));
 }
 
 inline double median(const std::vector<double>& values) {
@@ -43,6 +49,15 @@ inline void alternate(std::vector<Contestant>& contestants, int n_rounds) {
             contestant.times_ms.push_back(watch.elapsed_ms());
         }
     }
+}
+
+// What `contestant` took relative to `base`, run by run: neighbours in time, so a slow moment is in
+// both.
+inline std::vector<double> relative_times(const Contestant& contestant, const Contestant& base) {
+    std::vector<double> ratios;
+    std::transform(contestant.times_ms.begin(), contestant.times_ms.end(), base.times_ms.begin(),
+                   std::back_inserter(ratios), std::divides<>());
+    return ratios;
 }
 
 }  // namespace knap::bench

@@ -1,0 +1,84 @@
+// A model with a cache and a forward pass, below the public face.
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "decode/advance.h"
+#include "device/backend.h"
+#include "graph/attention.h"
+#include "graph/forward.h"
+#include "kv/kv_cache.h"
+#include "model/config.h"
+#include "model/gguf_file.h"
+#include "model/weights.h"
+
+namespace knap::bench {
+
+inline constexpr int kUbatch = 512;
+inline constexpr int kContext = 8192;
+inline constexpr int kScratchRows = 256;
+
+// Reproducible token ids.
+inline std::vector<Token> random_tokens(int n, int n_vocab) {
+    std::mt19937 engine(1);
+    std::vector<Token> tokens;
+    for (int i = 0; i < n; ++i) {
+        tokens.push_back(static_cast<Token>(engine() % static_cast<unsigned>(n_vocab)));
+    }
+    return tokens;
+}
+
+struct ModelRig {
+    ModelRig(const std::filesystem::path& path, Backend& backend, Kernels kernels)
+        : file(GgufFile::open(path)),
+          config(read_config(file)),
+          weights(Weights::load(file, config, backend, Repack::automatic, {})),
+          cache(config,
+                backend,
+                {.capacity = kContext + kScratchRows,
+                 .layout = layout_for(choose_attention(config, {.kernels = kernels}))}),
+          forward(config, *weights, backend, cache, kUbatch) {}
+
+    // Commits `n_rows` rows of some text. The first are computed and the others copied from them:
+    // to compute them all would take most of a benchmark's time, and that of a pass depends on how
+    // many rows it reads, not on what they hold.
+    void fill(int n_rows) {
+        const int n_computed = std::min(n_rows, kUbatch);
+        cache.truncate(0);
+        advance(forward, cache, random_tokens(n_computed, config.n_vocab));
+        for (int row = n_computed; row < n_rows; ++row) {
+            cache.copy_row(row % n_computed, row);
+        }
+        cache.commit(n_rows);
+    }
+
+    // Moves the end of the text to `n_rows`, within what fill() wrote.
+    void go_to(int n_rows) {
+        cache.truncate(std::min(n_rows, cache.committed()));
+        cache.commit(n_rows);
+    }
+
+    // Of `depths`, ascending, those that the model was trained for.
+    std::span<const int> within_context(std::span<const int> depths) const {
+        const auto end = std::upper_bound(depths.begin(), depths.end(), config.n_ctx_train);
+        if (end == depths.begin()) {
+            fail("model: expected a context of ", depths.front(), " tokens or more, found ",
+                 config.n_ctx_train);
+        }
+        return {depths.begin(), end};
+    }
+
+    GgufFile file;
+    ModelConfig config;
+    std::unique_ptr<Weights> weights;
+    KvCache cache;
+    Forward forward;
+};
+
+}  // namespace knap::bench
