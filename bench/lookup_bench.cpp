@@ -68,6 +68,7 @@ class Comparison {
     }
 
     void run_file(const std::string& source) {
+        const std::vector<Prompt> prompts = read_prompts(source, settings_.limit);
         std::vector<Contender> sides = contenders();
         std::printf("%-30s %6s %5s %9s %6s |", std::filesystem::path(source).filename().c_str(),
                     "prompt", "new", "plain ms", "again");
@@ -75,7 +76,7 @@ class Comparison {
             std::printf(" %9s", side.name.c_str());
         }
         std::printf("\n");
-        for (const Prompt& prompt : read_prompts(source, settings_.limit)) {
+        for (const Prompt& prompt : prompts) {
             run_prompt(prompt, sides);
         }
         print_summary(sides);
@@ -159,6 +160,10 @@ class Comparison {
 };
 
 void run(const Settings& settings) {
+    if (settings.n_tokens >= settings.n_ctx) {
+        fail("--tokens: expected fewer than the context's ", settings.n_ctx, ", found ",
+             settings.n_tokens);
+    }
     Comparison comparison(settings);
     comparison.print_head();
     for (const std::string& source : settings.sources) {
