@@ -1,5 +1,6 @@
 // How much of decoding is spent outside the backend, by strategy, and where? The first table is of
 // whole requests after a context of about a thousand tokens; the second of the parts of a round.
+// Around passes: finding graphs, filling inputs, choosing drafts. The rest: acceptance and text.
 //
 //     round_bench MODEL [THREADS]
 #include <algorithm>
