@@ -155,7 +155,8 @@ struct SpeculationStatistics {
     // [i]: of the drafts that were i + 1 tokens long or longer, the share with that token kept.
     std::vector<double> acceptance_by_position;
     // Where rounding may have led to another token than plain decoding's: only when the passes
-    // are not row invariant.
+    // are not row invariant. (Tokens at the edge of a cut by top-k, top-p or min-p may come and go
+    // by rounding as well; those are not listed.)
     std::vector<NearTie> near_ties;
     // Whether every pass of the whole model gave the bits that passes of one row give.
     bool row_invariant = true;

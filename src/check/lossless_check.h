@@ -24,7 +24,10 @@ std::vector<DraftingWay> drafting_ways(int n_layers);
 
 struct LosslessOptions {
     std::vector<DraftingWay> ways;
-    std::vector<SamplingOptions> samplings{{}, {.temperature = 0.8f, .seed = 1}};
+    // Sampled from all of the vocabulary: at the edge of a cut (top-k, top-p, min-p) rounding
+    // decides whether a token takes part at all, and that is no tie between choices.
+    std::vector<SamplingOptions> samplings{
+        {}, {.temperature = 0.8f, .top_k = 0, .top_p = 1.0f, .min_p = 0.0f, .seed = 1}};
     int n_predict = 48;  // tokens after each prompt, at most; prompt and they must fit the context
 };
 
