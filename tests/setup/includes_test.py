@@ -11,14 +11,18 @@ BELOW = {
     "model": ["device"],
     "kv": ["kernels", "model"],
     "graph": ["kv"],
+    "search": ["graph"],
     "sampling": ["base"],
-    "decode": ["graph", "sampling"],
+    "decode": ["search", "sampling"],
     "text": ["model"],
     "peer": ["device"],
     "runtime": ["decode", "text"],
     "check": ["runtime", "peer"],
 }
 MAY_SEE_GGML = {"device", "kernels", "model", "kv", "graph", "text", "peer", "check"}
+# Arithmetic on plans and numbers, tested without a model: these see each other, base and the plan.
+PURE = {"search/knapsack", "search/module_weights", "search/throughput"}
+PURE_MAY_SEE = PURE | {"graph/module_plan"}
 
 
 def reachable(room):
@@ -38,6 +42,9 @@ def faults(root):
             folder = include.split("/")[0] if "/" in include else ""
             if folder in BELOW and folder not in reachable(room):
                 yield f"{path}: {room} must not include {include}"
+            is_pure = f"{room}/{path.stem}" in PURE
+            if is_pure and folder in BELOW.keys() - {"base"} and include[:-2] not in PURE_MAY_SEE:
+                yield f"{path}: a pure file must not include {include}"
             if re.match(r"(ggml|gguf|llama)", include) and room not in MAY_SEE_GGML:
                 yield f"{path}: {room} must not see {include}"
 

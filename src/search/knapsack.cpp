@@ -1,0 +1,260 @@
+#include "search/knapsack.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "base/error.h"
+
+namespace knap {
+
+namespace {
+
+constexpr double kEmpty = -std::numeric_limits<double>::infinity();
+
+struct Cell {
+    double score = kEmpty;   // sum of cosines
+    int saved = 0;           // j
+    int state = 0;           // it came from this state of the row before,
+    int level = 0;           // at this level
+    bool is_target = false;  // every module so far is full
+};
+
+// How a cell was reached, for the way back (methods 3.8).
+struct Parent {
+    int saved = 0;
+    int level = 0;
+};
+
+// The levels of a module, `full` first and then by what they save. Offered in that order, the
+// first of equal scores is the one that saves least.
+std::vector<LevelChoice> ordered_levels(const KnapsackItem& item) {
+    std::vector<LevelChoice> levels = {{.level = Level::full, .saved = 0}};
+    levels.insert(levels.end(), item.cheaper.begin(), item.cheaper.end());
+    std::ranges::stable_sort(levels, {}, &LevelChoice::saved);
+    KNAP_ASSERT(levels.front().saved == 0, "no level is slower than full");
+    return levels;
+}
+
+bool starts_after_forced(const KnapsackProblem& problem) {
+    const auto n_before = static_cast<std::size_t>(problem.first_module);
+    return n_before <= problem.items.size() &&
+           std::ranges::all_of(std::span(problem.items).first(n_before),
+                               [](const KnapsackItem& item) { return item.cheaper.empty(); });
+}
+
+std::vector<Cell> without_empty(std::span<const Cell> cells) {
+    std::vector<Cell> row;
+    std::ranges::copy_if(cells, std::back_inserter(row),
+                         [](const Cell& cell) { return cell.score != kEmpty; });
+    return row;
+}
+
+// `row` is ordered by saved weight, so that what dominates a cell stands behind it.
+void erase_dominated(std::vector<Cell>& row) {
+    double best = kEmpty;
+    const auto is_dominated = [&best](const Cell& cell) {
+        best = std::max(best, cell.score);
+        return cell.score < best;
+    };
+    std::ranges::reverse(row);
+    std::erase_if(row, is_dominated);
+    std::ranges::reverse(row);
+}
+
+class Search {
+  public:
+    Search(const KnapsackProblem& problem,
+           const KnapsackOptions& options,
+           KnapsackEvaluator& evaluator);
+
+    std::vector<KnapsackCandidate> candidates();
+
+  private:
+    int n_modules() const { return static_cast<int>(problem_.items.size()); }
+    std::size_t n_cells() const { return static_cast<std::size_t>(problem_.budget) + 1; }
+    Parent& parent(int module, int saved) {
+        return parents_[static_cast<std::size_t>(module) * n_cells() +
+                        static_cast<std::size_t>(saved)];
+    }
+
+    double mean_cosine(double score) const { return score / evaluator_.n_rows(); }
+
+    void pass(int module);
+    std::size_t n_affordable(int saved) const;
+    void try_levels(int module);
+    std::vector<Cell> next_row() const;
+    bool survives(double score) const;
+    bool beats(double score, double held) const;
+    void cap(std::vector<Cell>& row) const;
+    double rank(const Cell& cell) const;
+    void move_to(int module, std::vector<Cell> row);
+    ModulePlan plan_of(int saved);
+
+    const KnapsackProblem& problem_;
+    const KnapsackOptions& options_;
+    KnapsackEvaluator& evaluator_;
+    std::vector<std::vector<LevelChoice>> levels_;  // [2L]
+    std::vector<Parent> parents_;                   // [2L, B + 1]
+    std::vector<Cell> row_;                         // occupied cells, by saved weight
+    // Of the module being tried: its affordable levels, and the scores of each on the first states.
+    std::span<const LevelChoice> tried_;
+    std::vector<std::vector<double>> scores_;  // [tried levels][states]
+};
+
+Search::Search(const KnapsackProblem& problem,
+               const KnapsackOptions& options,
+               KnapsackEvaluator& evaluator)
+    : problem_(problem), options_(options), evaluator_(evaluator) {
+    KNAP_ASSERT(n_modules() % 2 == 0, "a layer has two modules");
+    KNAP_ASSERT(problem.budget >= 0, "a budget is a weight");
+    KNAP_ASSERT(starts_after_forced(problem), "what the search leaves out can only be full");
+    KNAP_ASSERT(evaluator.n_rows() > 0, "a mean needs rows");
+    KNAP_ASSERT(options.max_cells == 0 || options.rank, "a limit needs a rank to choose by");
+    for (const KnapsackItem& item : problem.items) {
+        levels_.push_back(ordered_levels(item));
+    }
+    parents_.resize(problem.items.size() * n_cells());
+}
+
+std::vector<KnapsackCandidate> Search::candidates() {
+    evaluator_.start(problem_.first_module);
+    row_ = {{.score = static_cast<double>(evaluator_.n_rows()), .is_target = true}};
+    for (int module = problem_.first_module; module < n_modules() && !row_.empty(); ++module) {
+        pass(module);
+    }
+    std::vector<KnapsackCandidate> candidates;
+    for (const Cell& cell : row_) {
+        candidates.push_back(
+            {.plan = plan_of(cell.saved), .saved = cell.saved, .score = cell.score});
+    }
+    return candidates;
+}
+
+// Row `module` of the table to row `module` + 1.
+void Search::pass(int module) {
+    try_levels(module);
+    std::vector<Cell> row = next_row();
+    if (options_.drop_dominated) {
+        erase_dominated(row);
+    }
+    if (options_.max_cells > 0) {
+        cap(row);
+    }
+    move_to(module, std::move(row));
+}
+
+// The leading cells of the row that may save so much more.
+std::size_t Search::n_affordable(int saved) const {
+    const int room = problem_.budget - saved;
+    const auto end = std::ranges::upper_bound(row_, room, {}, &Cell::saved);
+    return static_cast<std::size_t>(end - row_.begin());
+}
+
+void Search::try_levels(int module) {
+    const std::vector<LevelChoice>& levels = levels_[static_cast<std::size_t>(module)];
+    std::vector<LevelTrial> trials;
+    scores_.clear();
+    for (const LevelChoice& choice : levels) {
+        const std::size_t n_states = n_affordable(choice.saved);
+        if (n_states == 0) {
+            break;  // and so for the levels behind it, which save more
+        }
+        std::vector<double>& scores = scores_.emplace_back(n_states);
+        trials.push_back({.level = choice.level, .scores = scores});
+    }
+    tried_ = std::span(levels).first(trials.size());
+    evaluator_.try_module({
+        .module = module,
+        .levels = trials,
+        .first_is_target = options_.reuse_target && row_.front().is_target,
+    });
+}
+
+// Every result competes for the cell of the weight that it has saved.
+std::vector<Cell> Search::next_row() const {
+    std::vector<Cell> cells(n_cells());
+    for (std::size_t level = 0; level < tried_.size(); ++level) {
+        for (std::size_t state = 0; state < scores_[level].size(); ++state) {
+            const double score = scores_[level][state];
+            const int saved = row_[state].saved + tried_[level].saved;
+            Cell& held = cells[static_cast<std::size_t>(saved)];
+            if (survives(score) && beats(score, held.score)) {
+                held = {
+                    .score = score,
+                    .saved = saved,
+                    .state = static_cast<int>(state),
+                    .level = static_cast<int>(level),
+                    .is_target = row_[state].is_target && level == 0,
+                };
+            }
+        }
+    }
+    return without_empty(cells);
+}
+
+bool Search::survives(double score) const {
+    const double mean = mean_cosine(score);
+    return std::isfinite(score) &&
+           (options_.strict_threshold ? mean > options_.min_cosine : mean >= options_.min_cosine);
+}
+
+bool Search::beats(double score, double held) const {
+    return options_.skip_wins_ties ? score >= held : score > held;
+}
+
+void Search::cap(std::vector<Cell>& row) const {
+    const auto max_cells = static_cast<std::size_t>(options_.max_cells);
+    if (row.size() <= max_cells) {
+        return;
+    }
+    const auto outranks = [this](const Cell& a, const Cell& b) { return rank(a) > rank(b); };
+    std::ranges::stable_sort(row, outranks);
+    row.resize(max_cells);
+    std::ranges::sort(row, {}, &Cell::saved);
+}
+
+double Search::rank(const Cell& cell) const {
+    const double value = options_.rank(cell.saved, mean_cosine(cell.score));
+    if (std::isnan(value)) {
+        return kEmpty;  // a NaN has no place in an order
+    }
+    return value;
+}
+
+void Search::move_to(int module, std::vector<Cell> row) {
+    std::vector<KeptState> kept;
+    for (const Cell& cell : row) {
+        const int previous = row_[static_cast<std::size_t>(cell.state)].saved;
+        parent(module, cell.saved) = {.saved = previous, .level = cell.level};
+        kept.push_back({.state = cell.state, .level = cell.level});
+    }
+    evaluator_.keep(kept);
+    row_ = std::move(row);
+}
+
+// Back along the parents from a cell of the last row.
+ModulePlan Search::plan_of(int saved) {
+    ModulePlan plan(n_modules() / 2);
+    for (int module = n_modules() - 1; module >= problem_.first_module; --module) {
+        const Parent& from = parent(module, saved);
+        const auto& levels = levels_[static_cast<std::size_t>(module)];
+        plan.set(module / 2, module % 2 == 0 ? Module::attention : Module::mlp,
+                 levels[static_cast<std::size_t>(from.level)].level);
+        saved = from.saved;
+    }
+    return plan;
+}
+
+}  // namespace
+
+std::vector<KnapsackCandidate> solve_knapsack(const KnapsackProblem& problem,
+                                              const KnapsackOptions& options,
+                                              KnapsackEvaluator& evaluator) {
+    return Search(problem, options, evaluator).candidates();
+}
+
+}  // namespace knap

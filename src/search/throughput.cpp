@@ -1,0 +1,115 @@
+#include "search/throughput.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+#include "base/error.h"
+
+namespace knap {
+
+namespace {
+
+// Below every number. A speed that is not a number is never the best.
+constexpr double kNoSpeed = -std::numeric_limits<double>::infinity();
+
+double executed_ms(const ModulePlan& plan, double attention_ms, double mlp_ms) {
+    double ms = 0;
+    for (int layer = 0; layer < plan.n_layers(); ++layer) {
+        ms += plan.runs(layer, Module::attention) ? attention_ms : 0;
+        ms += plan.runs(layer, Module::mlp) ? mlp_ms : 0;
+    }
+    return ms;
+}
+
+}  // namespace
+
+double AcceptanceByDepth::at(int draft) const {
+    const auto i = static_cast<std::size_t>(draft);
+    return i < first.size() ? first[i] : rest;
+}
+
+double expected_tokens(const AcceptanceByDepth& acceptance, int draft_length) {
+    double tokens = 1;
+    double all_accepted = 1;
+    for (int draft = 0; draft < draft_length; ++draft) {
+        all_accepted *= acceptance.at(draft);
+        tokens += all_accepted;
+    }
+    return tokens;
+}
+
+double RoundCost::round_ms(int draft_length) const {
+    KNAP_ASSERT(draft_length >= 0 && draft_length <= max_length(),
+                "the verification of a round has a known time");
+    return fixed_ms + draft_length * draft_step_ms +
+           verify_ms[static_cast<std::size_t>(draft_length)];
+}
+
+std::vector<double> flat_verify(double ms, int max_length) {
+    return std::vector<double>(static_cast<std::size_t>(max_length) + 1, ms);
+}
+
+RoundCost paper_round_cost(const ModulePlan& plan, const KindTimes& times, int max_length) {
+    const double attention_ms = positive_ms(times.attention_ms);
+    const double mlp_ms = positive_ms(times.mlp_ms);
+    const double target_ms = (attention_ms + mlp_ms) * plan.n_layers();
+    return {
+        .draft_step_ms = executed_ms(plan, attention_ms, mlp_ms),
+        .verify_ms = flat_verify(target_ms, max_length),
+    };
+}
+
+double tokens_per_ms(const AcceptanceByDepth& acceptance, const RoundCost& cost, int draft_length) {
+    return expected_tokens(acceptance, draft_length) / cost.round_ms(draft_length);
+}
+
+std::optional<BestLength> best_length(const AcceptanceByDepth& acceptance,
+                                      const RoundCost& cost,
+                                      const LengthRange& lengths) {
+    std::optional<BestLength> best;
+    const int last = std::min(lengths.last, cost.max_length());
+    for (int length = lengths.first; length <= last; ++length) {
+        const double speed = tokens_per_ms(acceptance, cost, length);
+        if (speed > (best ? best->tokens_per_ms : kNoSpeed)) {
+            best = {.draft_length = length, .tokens_per_ms = speed};
+        }
+    }
+    return best;
+}
+
+std::optional<Choice> choose_plan(std::span<const RatedPlan> candidates, const ChoiceRule& rule) {
+    std::optional<Choice> choice;
+    const bool passes_over_first = rule.passes_over_first && candidates.size() > 1;
+    for (std::size_t i = passes_over_first ? 1 : 0; i < candidates.size(); ++i) {
+        const RatedPlan& plan = candidates[i];
+        const auto best = best_length(plan.acceptance, plan.cost, rule.lengths);
+        if (best && best->tokens_per_ms > (choice ? choice->best.tokens_per_ms : kNoSpeed)) {
+            choice = {.candidate = static_cast<int>(i), .best = *best};
+        }
+    }
+    return choice;
+}
+
+AcceptancePrior prior_of(double rate, double n_drafts) {
+    return {.accepted = rate * n_drafts, .rejected = (1 - rate) * n_drafts};
+}
+
+double shrunk_acceptance(int n_matches, int n_rows, const AcceptancePrior& prior) {
+    const double weight = n_rows + prior.accepted + prior.rejected;
+    return weight > 0 ? (n_matches + prior.accepted) / weight : 0;
+}
+
+double speedup_bound(const AcceptanceByDepth& acceptance,
+                     double draft_ratio,
+                     std::span<const double> verify_ratio) {
+    const RoundCost cost = {
+        .draft_step_ms = draft_ratio,
+        .verify_ms = {verify_ratio.begin(), verify_ratio.end()},
+    };
+    const LengthRange lengths = {.first = 0, .last = cost.max_length()};
+    const auto best = best_length(acceptance, cost, lengths);
+    return best ? best->tokens_per_ms : 0;
+}
+
+}  // namespace knap

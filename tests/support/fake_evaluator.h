@@ -1,0 +1,72 @@
+// Models of a few plain numbers behind the knapsack's evaluator: what the search is tested on,
+// where every plan can be tried and every state be looked at.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "graph/module_plan.h"
+#include "search/knapsack.h"
+
+namespace knap::test {
+
+using FakeState = std::vector<double>;
+
+struct FakeModel {
+    int n_layers = 0;
+    int n_rows = 1;
+    std::vector<FakeState> target{};  // [2L + 1] X: the stream before each module, and at the end
+    // A module at a level other than `skip`.
+    std::function<FakeState(int module, const Level& level, const FakeState& state)> run{};
+    // Of a state before module `module`, against X[module].
+    std::function<double(int module, const FakeState& state)> score{};
+
+    int n_modules() const { return 2 * n_layers; }
+    FakeState run_or_skip(int module, const Level& level, const FakeState& state) const;
+    // The last state of the plan from X[0].
+    FakeState run_plan(const ModulePlan& plan) const;
+};
+
+// Every module adds a gain of its own, a window a part of it, and a score is what was gained: the
+// best of each cell is then a step of the best plan, and the knapsack is exact. Gains are small
+// integers, so that sums are exact and ties are common.
+FakeModel additive_model(unsigned seed, int n_layers);
+
+// A residual stream of n_rows rows, scored by cosines. What a module adds depends on all that was
+// added before, and an attention lets a row see those before it: no table of single states is
+// exact here.
+FakeModel residual_model(unsigned seed, int n_layers, int n_rows = 3);
+
+// Counts what it holds, and expects to be called as KnapsackEvaluator says.
+class FakeEvaluator : public KnapsackEvaluator {
+  public:
+    explicit FakeEvaluator(const FakeModel& model) : model_(model) {}
+    // Sees every score before the search does, and may give another in its place.
+    std::function<double(int module, int state, const Level& level, double score)> spoil{};
+
+    int n_rows() const override { return model_.n_rows; }
+    void start(int module) override;
+    void try_module(const ModuleTrial& trial) override;
+    void keep(std::span<const KeptState> kept) override;
+
+    const std::vector<FakeState>& row() const { return row_; }
+    std::vector<int> modules_tried() const { return modules_tried_; }
+    int n_computed() const { return n_computed_; }
+    int n_live() const;  // states that it holds
+    int max_live() const { return max_live_; }
+
+  private:
+    FakeState result(const KeptState& kept) const;
+    void try_level(const ModuleTrial& trial, const LevelTrial& level);
+
+    const FakeModel& model_;
+    std::vector<FakeState> row_;
+    std::vector<Level> levels_;                    // of the last trial
+    std::vector<std::vector<FakeState>> results_;  // [levels][states]; of `skip`: none
+    int module_ = 0;                               // that the row stands before
+    std::vector<int> modules_tried_;
+    int n_computed_ = 0;
+    int max_live_ = 0;
+};
+
+}  // namespace knap::test
