@@ -1,5 +1,5 @@
-// What an Engine is made of. Shared by the files of this room and by `check`, which measures the parts; nothing
-// else includes this.
+// What an Engine is made of. Shared by the files of this room and by `check`, which measures the
+// parts; nothing else includes this.
 #pragma once
 
 #include <memory>

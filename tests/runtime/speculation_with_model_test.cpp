@@ -69,8 +69,8 @@ const std::array kSettings{
 class SpeculationWithModel : public ::testing::Test {
   protected:
     static void SetUpTestSuite() {
-        engine_ =
-            std::make_unique<Engine>(RuntimeConfig{.model_path = default_model(), .n_ctx = 2048, .n_threads = 1});
+        engine_ = std::make_unique<Engine>(
+            RuntimeConfig{.model_path = default_model(), .n_ctx = 2048, .n_threads = 1});
         session_ = std::make_unique<Session>(*engine_);
     }
     static void TearDownTestSuite() {

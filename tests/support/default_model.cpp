@@ -4,6 +4,8 @@
 
 namespace knap::test {
 
-std::filesystem::path default_model() { return find_default_model(read_environment()); }
+std::filesystem::path default_model() {
+    return find_default_model(read_environment());
+}
 
 }  // namespace knap::test
