@@ -68,7 +68,7 @@ class Comparison {
     }
 
     void run_file(const std::string& source) {
-        const std::vector<Prompt> prompts = read_prompts(source, settings_.limit);
+        const std::vector<DataPrompt> prompts = read_prompts(source, settings_.limit);
         std::vector<Contender> sides = contenders();
         std::printf("%-30s %6s %5s %9s %6s |", std::filesystem::path(source).filename().c_str(),
                     "prompt", "new", "plain ms", "again");
@@ -76,7 +76,7 @@ class Comparison {
             std::printf(" %9s", side.name.c_str());
         }
         std::printf("\n");
-        for (const Prompt& prompt : prompts) {
+        for (const DataPrompt& prompt : prompts) {
             run_prompt(prompt, sides);
         }
         print_summary(sides);
@@ -90,7 +90,7 @@ class Comparison {
         return session_.generate(prompt, options);
     }
 
-    void run_prompt(const Prompt& prompt, std::vector<Contender>& sides) {
+    void run_prompt(const DataPrompt& prompt, std::vector<Contender>& sides) {
         const auto n_max = static_cast<std::size_t>(settings_.n_ctx - settings_.n_tokens);
         const std::vector<Token> tokens = fit_prompt(engine_, prompt.text, n_max);
         generate(tokens, {}, 1);  // the prompt's rows, which every run below finds in the cache
@@ -118,7 +118,7 @@ class Comparison {
 
     // Where rounding depends on the rows of a pass, the text may part from plain decoding's at a
     // near-tie; elsewhere it may not at all.
-    static void check_text(const Prompt& prompt,
+    static void check_text(const DataPrompt& prompt,
                            const Contender& side,
                            const Result& plain,
                            const Result& result) {

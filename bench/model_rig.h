@@ -41,8 +41,7 @@ struct ModelRig {
           weights(Weights::load(file, config, backend, Repack::automatic, {})),
           cache(config,
                 backend,
-                {.capacity = kContext + kScratchRows,
-                 .layout = layout_for(choose_attention(config, {.kernels = kernels}))}),
+                cache_options(config, {.kernels = kernels}, kContext + kScratchRows)),
           forward(config, *weights, backend, cache, kUbatch) {}
 
     // Commits `n_rows` rows of some text. The first are computed and the others copied from them:

@@ -3,40 +3,25 @@
 #pragma once
 
 #include <algorithm>
-#include <fstream>
 #include <string>
-#include <string_view>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "knap/knap.h"
 
 #include "base/error.h"
+#include "prompt_data.h"
 
 namespace knap::bench {
 
-struct Prompt {
-    std::string id;
-    std::string text;
-};
-
 // The first `limit` prompts of `source`: a file, or FILE:TASK for those of one task in it.
-inline std::vector<Prompt> read_prompts(const std::string& source, std::size_t limit) {
+inline std::vector<DataPrompt> read_prompts(const std::string& source, std::size_t limit) {
     const std::size_t colon = source.find(".jsonl:");
     const std::string path = source.substr(0, colon == std::string::npos ? colon : colon + 6);
     const std::string task = source.substr(std::min(source.size(), path.size() + 1));
-    std::ifstream file(path);
-    if (!file) {
-        fail(path, ": cannot be opened");
-    }
-    std::vector<Prompt> prompts;
-    for (std::string line; prompts.size() < limit && std::getline(file, line);) {
-        const auto record = nlohmann::json::parse(line);
-        if (task.empty() || record.at("task") == task) {
-            prompts.push_back({record.at("id"), record.at("prompt")});
-        }
-    }
+    std::vector<DataPrompt> prompts = read_prompt_data(path, /*limit=*/0);
+    std::erase_if(prompts,
+                  [&](const DataPrompt& prompt) { return !task.empty() && prompt.task != task; });
+    prompts.resize(std::min(prompts.size(), limit));
     if (prompts.empty()) {
         fail(source, ": expected prompts, found none");
     }

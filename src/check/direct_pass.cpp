@@ -5,23 +5,9 @@
 #include "graph/attention.h"
 
 namespace knap {
-namespace {
-
-constexpr int kRowStep = 256;  // a whole number of context buckets
-
-KvCacheOptions cache_options(const Engine::Impl& engine, int n_tokens) {
-    return {
-        .capacity = (n_tokens + kRowStep - 1) / kRowStep * kRowStep,
-        .type_k = engine.config.cache_type_k,
-        .type_v = engine.config.cache_type_v,
-        .layout = layout_for(choose_attention(engine.model, engine.config)),
-    };
-}
-
-}  // namespace
 
 DirectPass::DirectPass(Engine::Impl& engine, int n_tokens, int max_rows)
-    : cache_(engine.model, engine.backend, cache_options(engine, n_tokens)),
+    : cache_(engine.model, engine.backend, cache_options(engine.model, engine.config, n_tokens)),
       forward_(engine.model, *engine.weights, engine.backend, cache_, max_rows),
       all_rows_(static_cast<std::size_t>(max_rows)) {
     std::iota(all_rows_.begin(), all_rows_.end(), 0);

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "check/direct_pass.h"
 #include "graph/attention.h"
+#include "model/row_invariance.h"
 #include "model/weight_type.h"
 
 namespace knap {
@@ -47,10 +48,7 @@ std::vector<MatrixGroup> group_matrices(const ModelTensors& tensors) {
         }
     };
     for (const LayerWeights& layer : tensors.layers) {
-        for (ggml_tensor* matrix : {layer.wq, layer.wk, layer.wv, layer.wo, layer.ffn_gate,
-                                    layer.ffn_up, layer.ffn_down}) {
-            add(matrix);
-        }
+        std::ranges::for_each(matrices(layer), add);
     }
     add(tensors.output);
     return groups;
@@ -110,16 +108,10 @@ RowAgreement check_product(Backend& backend, ggml_tensor* matrix) {
     return agreement;
 }
 
-bool is_repacked(const Backend& backend, const ggml_tensor* matrix) {
-    const auto layouts = backend.extra_buffer_types();
-    return std::ranges::find(layouts, ggml_backend_buffer_get_type(matrix->buffer)) !=
-           layouts.end();
-}
-
 ProductRows check_group(Backend& backend, const MatrixGroup& group) {
     return {
         .type = type_label(group.first->type),
-        .is_repacked = is_repacked(backend, group.first),
+        .is_repacked = layout_of(group.first) != WeightLayout::plain,
         .n_in = group.first->ne[0],
         .n_out = group.first->ne[1],
         .n_matrices = group.n_matrices,

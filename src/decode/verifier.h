@@ -6,7 +6,6 @@
 // its generalisation to any plan that begins with whole layers.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <vector>
 

@@ -186,6 +186,16 @@ AttentionPath choose_attention(const ModelConfig& config, const RuntimeConfig& r
     return has_kernel ? AttentionPath::kernel : AttentionPath::folded;
 }
 
+KvCacheOptions cache_options(const ModelConfig& config, const RuntimeConfig& runtime, int n_rows) {
+    constexpr int kRowStep = 256;  // a whole number of context buckets
+    return {
+        .capacity = (n_rows + kRowStep - 1) / kRowStep * kRowStep,
+        .type_k = runtime.cache_type_k,
+        .type_v = runtime.cache_type_v,
+        .layout = layout_for(choose_attention(config, runtime)),
+    };
+}
+
 KvLayout layout_for(AttentionPath path) {
     return find_path([&](const PathEntry& entry) { return entry.path == path; }).layout;
 }

@@ -26,6 +26,8 @@ enum class AttentionPath {
 // allows it.
 AttentionPath choose_attention(const ModelConfig& config, const RuntimeConfig& runtime);
 KvLayout layout_for(AttentionPath path);
+// A cache of `n_rows` rows or a few more, as the path that choose_attention() gives wants it.
+KvCacheOptions cache_options(const ModelConfig& config, const RuntimeConfig& runtime, int n_rows);
 AttentionPath path_for(KvLayout layout);
 std::string_view to_string(AttentionPath path);  // "kernel", "folded", "flash"
 

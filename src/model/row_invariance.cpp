@@ -42,11 +42,6 @@ int matrix_rows(const ggml_tensor* matrix) {
     return row_invariant_rows(matrix->type, layout_of(matrix));
 }
 
-int layer_rows(const LayerWeights& w) {
-    return std::min({matrix_rows(w.wq), matrix_rows(w.wk), matrix_rows(w.wv), matrix_rows(w.wo),
-                     matrix_rows(w.ffn_gate), matrix_rows(w.ffn_up), matrix_rows(w.ffn_down)});
-}
-
 }  // namespace
 
 WeightLayout layout_of(const ggml_tensor* weight) {
@@ -67,7 +62,9 @@ int row_invariant_rows(ggml_type type, WeightLayout layout) {
 int row_invariant_rows(const Weights& weights) {
     int n_rows = matrix_rows(weights.tensors().output);
     for (const LayerWeights& layer : weights.tensors().layers) {
-        n_rows = std::min(n_rows, layer_rows(layer));
+        for (const ggml_tensor* matrix : matrices(layer)) {
+            n_rows = std::min(n_rows, matrix_rows(matrix));
+        }
     }
     return n_rows;
 }

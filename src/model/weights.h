@@ -2,6 +2,7 @@
 // repacking the matrices that ggml has a faster layout for are copied into it instead.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,6 +41,11 @@ struct LayerWeights {
     ggml_tensor* ffn_up_b = nullptr;    // {n_ff}
     ggml_tensor* ffn_down_b = nullptr;  // {n_embd}
 };
+
+// The matrices that rows of a layer are multiplied with, attention's first.
+inline std::array<ggml_tensor*, 7> matrices(const LayerWeights& layer) {
+    return {layer.wq, layer.wk, layer.wv, layer.wo, layer.ffn_gate, layer.ffn_up, layer.ffn_down};
+}
 
 struct ModelTensors {
     ggml_tensor* token_embd = nullptr;   // {n_embd, n_vocab}

@@ -13,16 +13,6 @@ namespace {
 
 // Rows above the context for what a round drafts, so that a nearly full context still speculates.
 constexpr int kScratchRows = 256;
-constexpr int kRowStep = 256;  // a whole number of context buckets
-
-KvCacheOptions cache_options(const ModelConfig& model, const RuntimeConfig& config) {
-    return {
-        .capacity = (config.n_ctx + kScratchRows + kRowStep - 1) / kRowStep * kRowStep,
-        .type_k = config.cache_type_k,
-        .type_v = config.cache_type_v,
-        .layout = layout_for(choose_attention(model, config)),
-    };
-}
 
 int count_invariant_rows(const Engine::Impl& engine, const KvCache& cache) {
     const bool is_flash = path_for(cache.options().layout) == AttentionPath::flash;
@@ -33,7 +23,9 @@ int count_invariant_rows(const Engine::Impl& engine, const KvCache& cache) {
 
 Session::Impl::Impl(Engine::Impl& owner)
     : engine(owner),
-      cache(engine.model, engine.backend, cache_options(engine.model, engine.config)),
+      cache(engine.model,
+            engine.backend,
+            cache_options(engine.model, engine.config, engine.config.n_ctx + kScratchRows)),
       forward(engine.model, *engine.weights, engine.backend, cache, engine.config.n_ubatch),
       model_cost(knap::model_cost(
           engine.model, *engine.weights, engine.config.cache_type_k, engine.config.cache_type_v)),
