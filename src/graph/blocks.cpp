@@ -76,10 +76,9 @@ ggml_tensor* build_mlp_module(const BlockContext& block, int layer, ggml_tensor*
     return named(build_linear(ctx, weights.ffn_down, weights.ffn_down_b, hidden), layer, "mlp.out");
 }
 
-ggml_tensor* build_head(const BlockContext& block, ggml_tensor* stream) {
-    const ModelTensors& tensors = block.tensors;
-    ggml_tensor* x = build_norm(block.ctx, stream, tensors.output_norm, block.config.rms_eps);
-    ggml_tensor* logits = build_linear(block.ctx, tensors.output, tensors.output_b, x);
+ggml_tensor* build_head(const BlockContext& block, const HeadTensors& head, ggml_tensor* stream) {
+    ggml_tensor* x = build_norm(block.ctx, stream, block.tensors.output_norm, block.config.rms_eps);
+    ggml_tensor* logits = build_linear(block.ctx, head.weight, head.bias, x);
     ggml_set_name(logits, "logits");
     return logits;
 }

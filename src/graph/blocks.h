@@ -10,6 +10,7 @@
 #include "graph/attention.h"
 #include "kv/kv_cache.h"
 #include "model/config.h"
+#include "model/head_subset.h"
 #include "model/weights.h"
 
 namespace knap {
@@ -37,7 +38,7 @@ ggml_tensor* build_attention_module(const BlockContext& block,
 
 ggml_tensor* build_mlp_module(const BlockContext& block, int layer, ggml_tensor* stream);
 
-// Final norm and head: [n_embd, n_rows] -> logits [n_vocab, n_rows].
-ggml_tensor* build_head(const BlockContext& block, ggml_tensor* stream);
+// Final norm and head: [n_embd, n_rows] -> logits [rows of the head's matrix, n_rows].
+ggml_tensor* build_head(const BlockContext& block, const HeadTensors& head, ggml_tensor* stream);
 
 }  // namespace knap

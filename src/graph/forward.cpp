@@ -15,6 +15,7 @@
 #include "graph/graph_cache.h"
 #include "graph/pass_graph.h"
 #include "kv/kv_cache.h"
+#include "model/head_subset.h"
 #include "model/weights.h"
 
 namespace knap {
@@ -84,6 +85,8 @@ struct Forward::Impl {
     int max_rows(int first_row) const;
     void reserve_for(int first_row);
     bool reserve(ggml_cgraph* graph);
+    HeadTensors head();
+    std::span<const float> logits_of(const BuiltGraph& built);
 
     const ModelConfig& config;
     const Weights& weights;
@@ -96,11 +99,13 @@ struct Forward::Impl {
     ggml_gallocr_ptr allocator;
     GraphCache graphs;
     const ModulePlan full_plan;
+    HeadSubset* draft_head = nullptr;  // null: there is the whole head alone
     // Of the pass at hand; kept so that their vectors keep their memory.
     GraphKey key;
     AttentionLayout layout;
     AttentionGroups groups;
     std::vector<std::span<const float>> capture_views;
+    std::vector<float> spread_logits;  // [n_vocab, n_logit_rows] of a reduced head
     ForwardStatistics statistics;
 };
 
@@ -159,7 +164,9 @@ void Forward::Impl::describe(const ForwardRequest& request) {
     KNAP_ASSERT(0 <= key.entry_layer && key.entry_layer <= exit_layer &&
                     exit_layer <= config.n_layers && plan.n_layers() == config.n_layers,
                 "layers of this model");
-    KNAP_ASSERT(plan.head() == HeadLevel::full, "the whole head is all there is");
+    KNAP_ASSERT(plan.head() == HeadLevel::full || draft_head != nullptr,
+                "only a head that is there is reduced");
+    key.head = key.n_logit_rows > 0 ? plan.head() : HeadLevel::full;
     check_rows(request);
     set_layers(plan, exit_layer);
     KNAP_ASSERT(are_ascending(key.captures, 2 * key.entry_layer, 2 * key.exit_layer()),
@@ -265,7 +272,23 @@ void Forward::Impl::lay_out(BuiltGraph& built) {
     const std::span<std::byte> arena = graphs.arena(built);
     built.context.reset(ggml_init({arena.size(), arena.data(), true}));
     built.graph = ggml_new_graph_custom(built.context.get(), n_tensors, false);
-    build_pass({config, weights.tensors(), cache, inputs}, key, built);
+    build_pass({config, weights.tensors(), cache, inputs, head()}, key, built);
+}
+
+HeadTensors Forward::Impl::head() {
+    if (key.head == HeadLevel::reduced) {
+        return draft_head->tensors();
+    }
+    return {weights.tensors().output, weights.tensors().output_b};
+}
+
+std::span<const float> Forward::Impl::logits_of(const BuiltGraph& built) {
+    const std::span<const float> logits = host_view(built.logits);
+    if (key.head == HeadLevel::full) {
+        return logits;
+    }
+    draft_head->spread(logits, spread_logits);
+    return spread_logits;
 }
 
 Forward::Forward(const ModelConfig& config,
@@ -276,6 +299,15 @@ Forward::Forward(const ModelConfig& config,
     : impl_(std::make_unique<Impl>(config, weights, backend, cache, n_ubatch)) {}
 
 Forward::~Forward() = default;
+
+void Forward::set_draft_head(HeadSubset& head) {
+    impl_->draft_head = &head;
+    impl_->graphs.clear();  // those that hold another one's tensors
+}
+
+HeadLevel Forward::cheapest_head() const {
+    return impl_->draft_head != nullptr ? HeadLevel::reduced : HeadLevel::full;
+}
 
 ForwardResult Forward::run(const ForwardRequest& request) {
     Impl& self = *impl_;
@@ -293,18 +325,23 @@ ForwardResult Forward::run(const ForwardRequest& request) {
     for (const ggml_tensor* capture : built.captures) {
         self.capture_views.push_back(host_view(capture));
     }
-    return {.logits = host_view(built.logits), .captures = self.capture_views};
+    return {.logits = self.logits_of(built), .captures = self.capture_views};
 }
 
 int Forward::max_rows(int first_row) const {
     return impl_->max_rows(first_row);
 }
 
+const ModelConfig& Forward::config() const {
+    return impl_->config;
+}
+
 const ForwardStatistics& Forward::statistics() const {
     Impl& self = *impl_;
     self.statistics.graphs = self.graphs.statistics();
-    self.statistics.scratch_bytes =
-        ggml_gallocr_get_buffer_size(self.allocator.get(), 0) + self.inputs.bytes();
+    self.statistics.scratch_bytes = ggml_gallocr_get_buffer_size(self.allocator.get(), 0) +
+                                    self.inputs.bytes() +
+                                    (self.draft_head != nullptr ? self.draft_head->bytes() : 0);
     return self.statistics;
 }
 

@@ -15,6 +15,7 @@
 namespace knap {
 
 class Backend;
+class HeadSubset;
 class KvCache;
 class Weights;
 struct ModelConfig;
@@ -37,15 +38,16 @@ struct ForwardRequest {
 
 // Views into the pass's own memory: valid until the next pass.
 struct ForwardResult {
-    bool is_complete = true;          // false: cancelled; nothing below is filled
-    std::span<const float> logits{};  // [n_vocab, n_logit_rows]
+    bool is_complete = true;  // false: cancelled; nothing below is filled
+    // [n_vocab, n_logit_rows]; -infinity for tokens that a reduced head does not have
+    std::span<const float> logits{};
     std::span<const std::span<const float>> captures{};  // each [n_embd, n_capture_rows]
 };
 
 struct ForwardStatistics {
     GraphStatistics graphs;
     std::int64_t reservations = 0;  // times that memory had to be reserved
-    std::size_t scratch_bytes = 0;  // compute memory and inputs
+    std::size_t scratch_bytes = 0;  // compute memory, inputs and a reduced head
     double compute_ms = 0;          // inside the backend, since the beginning
 };
 
@@ -60,12 +62,19 @@ class Forward {
             int n_ubatch);
     ~Forward();
 
+    // Lets plans with a reduced head run, with these rows of it. Must outlive the object, as what
+    // is given to the constructor must.
+    void set_draft_head(HeadSubset& head);
+    // The cheapest head that a plan may have.
+    HeadLevel cheapest_head() const;
+
     // Runs the pass; the cache's committed line does not move. Rows must fit max_rows() and the
     // cache.
     ForwardResult run(const ForwardRequest& request);
 
     // Most rows of one pass whose first row is cache row `first_row`.
     int max_rows(int first_row) const;
+    const ModelConfig& config() const;
     const ForwardStatistics& statistics() const;
 
   private:

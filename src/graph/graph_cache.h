@@ -17,6 +17,7 @@
 
 #include "graph/attention_blocks.h"
 #include "graph/attention_groups.h"
+#include "graph/module_plan.h"
 
 namespace knap {
 
@@ -35,6 +36,7 @@ struct GraphKey {
     int n_logit_rows = 0;
     int n_capture_rows = 0;            // captures hold so many rows
     bool embeds_tokens = true;         // false: resumes from hidden rows
+    HeadLevel head = HeadLevel::full;  // of the logits; full where there are none
     std::vector<LayerShape> layers{};  // from entry_layer on
     // Of each group. Where the recent rows begin is an input of our kernel, and 0 here; it shapes
     // the graphs of the other paths.

@@ -51,7 +51,7 @@ struct Level {
 inline constexpr Level Level::full{};
 inline constexpr Level Level::skip{Level::Kind::skip};
 
-// `reduced`: logits of a part of the vocabulary only.
+// `reduced`: logits of a part of the vocabulary only (model/head_subset.h).
 enum class HeadLevel : std::uint8_t { full, reduced };
 
 class ModulePlan {
@@ -99,8 +99,12 @@ ModulePlan canonical(ModulePlan plan, int n_context);
 
 // Throws when the plan has more than kMaxWindows windows. `where` begins the message.
 void check_windows(const ModulePlan& plan, std::string_view where);
-// Throws when the engine cannot run the plan on a model of `n_layers` layers.
-void check_runnable(const ModulePlan& plan, int n_layers, std::string_view where = "--draft-plan");
+// Throws when the engine cannot run the plan on a model of `n_layers` layers whose head runs at
+// `cheapest_head` at least.
+void check_runnable(const ModulePlan& plan,
+                    int n_layers,
+                    std::string_view where = "--draft-plan",
+                    HeadLevel cheapest_head = HeadLevel::full);
 
 }  // namespace knap
 

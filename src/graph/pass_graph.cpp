@@ -28,6 +28,7 @@ class PassBuilder {
           built_(built),
           ctx_(built.context.get()),
           n_whole_modules_(count_whole_modules(key)),
+          head_(parts.head),
           attention_(inputs_.attention(ctx_, key)),
           block_{.ctx = ctx_,
                  .graph = built.graph,
@@ -59,7 +60,7 @@ class PassBuilder {
         // Without logits the last attention is only built as far as its keys and values: what
         // nobody reads is not added.
         if (key_.n_logit_rows > 0) {
-            built_.logits = keep(build_head(block_, stream_));
+            built_.logits = keep(build_head(block_, head_, stream_));
         }
     }
 
@@ -93,6 +94,7 @@ class PassBuilder {
     BuiltGraph& built_;
     ggml_context* ctx_;
     int n_whole_modules_;
+    HeadTensors head_;
     std::array<AttentionInputs, kMaxGroups> attention_;
     BlockContext block_;
     ggml_tensor* stream_;  // f32 [n_embd, n_rows], or the rows whose logits are wanted

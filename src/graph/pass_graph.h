@@ -6,6 +6,7 @@
 #include "graph/graph_cache.h"
 #include "kv/kv_cache.h"
 #include "model/config.h"
+#include "model/head_subset.h"
 #include "model/weights.h"
 
 namespace knap {
@@ -16,6 +17,7 @@ struct PassParts {
     const ModelTensors& tensors;
     const KvCache& cache;
     const ForwardInputs& inputs;
+    HeadTensors head{};  // of the passes with logits
 };
 
 // Adds the nodes of the pass that `key` describes to the empty `built.graph`.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "kv/kv_cache.h"
+#include "model/head_subset.h"
 #include "model/weights.h"
 
 namespace knap {
@@ -38,6 +39,16 @@ LayerCost layer_cost(const LayerWeights& w) {
     };
 }
 
+// `n_tokens` rows of the output matrix, each with its bias, and the norm before it.
+ModuleCost head_cost(const ModelTensors& tensors, std::int64_t n_tokens) {
+    const ggml_tensor* matrix = tensors.output;
+    const std::int64_t n_all = matrix->ne[1];
+    return {.weight_bytes = stored_bytes(matrix) / n_all * n_tokens +
+                            stored_bytes(tensors.output_b) / n_all * n_tokens +
+                            stored_bytes(tensors.output_norm),
+            .operations = 2 * matrix->ne[0] * n_tokens};
+}
+
 void add(const ModuleCost& module, int n_rows, PlanCost& cost) {
     cost.weight_bytes += module.weight_bytes;
     cost.operations += module.operations * n_rows;
@@ -64,7 +75,8 @@ ModelCost model_cost(const ModelConfig& config,
                      CacheType type_v) {
     const ModelTensors& tensors = weights.tensors();
     ModelCost cost{
-        .head = module_cost({tensors.output}, {tensors.output_norm, tensors.output_b}),
+        .head = head_cost(tensors, config.n_vocab),
+        .reduced_head = head_cost(tensors, HeadSubset::capacity_for(config.n_vocab)),
         .embedding_row_bytes = static_cast<std::int64_t>(
             ggml_row_size(tensors.token_embd->type, tensors.token_embd->ne[0])),
         .rope_bytes = stored_bytes(tensors.rope_freqs),
@@ -90,7 +102,7 @@ PlanCost plan_cost(const ModelCost& model, const ModulePlan& plan, int n_context
             add(modules.mlp, n_rows, cost);
         }
     }
-    add(model.head, n_rows, cost);
+    add(plan.head() == HeadLevel::full ? model.head : model.reduced_head, n_rows, cost);
     return cost;
 }
 

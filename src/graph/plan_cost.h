@@ -30,6 +30,7 @@ struct LayerCost {
 struct ModelCost {
     std::vector<LayerCost> layers;
     ModuleCost head;
+    ModuleCost reduced_head;               // as many rows of it as drafting has
     std::int64_t embedding_row_bytes = 0;  // looked up, per row
     std::int64_t rope_bytes = 0;           // frequency divisors, shared by every layer
     std::int64_t cache_row_bytes = 0;      // one row of keys and one of values, in one layer

@@ -163,9 +163,12 @@ TEST(RunnablePlan, HasAtMostFourWindows) {
               "--draft-plan: expected at most 4 different windows, found 5");
 }
 
-TEST(RunnablePlan, HasAFullHead) {
+TEST(RunnablePlan, HasAHeadThatThereIs) {
     ModulePlan plan(4);
+    EXPECT_NO_THROW(check_runnable(plan, 4, "here", HeadLevel::full));
+    EXPECT_NO_THROW(check_runnable(plan, 4, "here", HeadLevel::reduced));
     plan.set_head(HeadLevel::reduced);
+    EXPECT_NO_THROW(check_runnable(plan, 4, "here", HeadLevel::reduced));
     EXPECT_THAT(refusal_of(plan, 4),
                 ::testing::MatchesRegex("--draft-plan: expected head=full.*found head=reduced"));
 }

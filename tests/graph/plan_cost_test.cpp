@@ -102,6 +102,21 @@ TEST(PlanCost, CountsTiedHeadsBiasesAndRopeDivisors) {
     expect_whole_model_counted(qwen2);
 }
 
+TEST(PlanCost, ReducedHeadsReadAsManyRowsAsThereIsRoomFor) {
+    const LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
+    const ModelCost cost = cost_of(model);
+    ModulePlan plan(model.config.n_layers);
+    const PlanCost whole = plan_cost(cost, plan, 50, 3);
+    plan.set_head(HeadLevel::reduced);
+    const PlanCost saved = minus(whole, plan_cost(cost, plan, 50, 3));
+    const std::int64_t n_left_out =
+        model.config.n_vocab - HeadSubset::capacity_for(model.config.n_vocab);
+    EXPECT_EQ(saved.weight_bytes, n_left_out * model.config.n_embd / 32 * 34);
+    EXPECT_EQ(saved.operations, 3 * 2 * n_left_out * model.config.n_embd);
+    EXPECT_EQ(saved.cache_bytes, 0);
+    EXPECT_GT(n_left_out, 0);
+}
+
 TEST(PlanCost, RepackedWeightsCountAsStored) {
     const auto path = tiny_model("tiny-llama", "Q4_0");
     const LoadedModel plain(path);

@@ -28,7 +28,12 @@ LoadedModel::LoadedModel(const std::filesystem::path& path, Repack repack, int n
 ForwardRig::ForwardRig(LoadedModel& loaded, const ForwardOptions& options)
     : model(loaded),
       cache(loaded.config, loaded.backend, cache_options(loaded.config, options)),
-      forward(loaded.config, *loaded.weights, loaded.backend, cache, options.n_ubatch) {}
+      forward(loaded.config, *loaded.weights, loaded.backend, cache, options.n_ubatch) {
+    if (HeadSubset::is_possible(*loaded.weights)) {
+        draft_head.emplace(*loaded.weights, loaded.backend, std::span<const Token>());
+        forward.set_draft_head(*draft_head);
+    }
+}
 
 std::vector<std::vector<float>> ForwardRig::run(ForwardRequest request) {
     const auto n_embd = static_cast<std::size_t>(model.config.n_embd);

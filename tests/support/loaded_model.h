@@ -13,6 +13,7 @@
 #include "kv/kv_cache.h"
 #include "model/config.h"
 #include "model/gguf_file.h"
+#include "model/head_subset.h"
 #include "model/weights.h"
 
 namespace knap::test {
@@ -54,6 +55,7 @@ struct ForwardRig {
 
     LoadedModel& model;
     KvCache cache;
+    std::optional<HeadSubset> draft_head;  // none where it is not possible
     Forward forward;
 };
 

@@ -1,0 +1,238 @@
+#include "model/head_subset.h"
+
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "ggml-backend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/loaded_model.h"
+#include "support/tiny_gguf.h"
+#include "support/tiny_model.h"
+
+namespace knap::test {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Not;
+
+using Tokens = std::vector<Token>;
+
+constexpr Token kEnd = 250;
+
+// A vocabulary of which a part is held.
+class HeadSubsets : public ::testing::Test {
+  protected:
+    explicit HeadSubsets(const char* type = "Q8_0")
+        : model_(tiny_model("tiny-llama", type)),
+          subset_(*model_.weights, model_.backend, Tokens{2, kEnd}) {}
+
+    int n_room() const { return subset_.capacity() - static_cast<int>(n_kept_); }
+    Tokens text_tokens() const {
+        const auto held = subset_.tokens().subspan(n_kept_);
+        return {held.begin(), held.end()};
+    }
+
+    // Every row in use is the head's row of its token.
+    void expect_rows_of_the_head() {
+        const HeadTensors own = subset_.tensors();
+        const ggml_tensor* head = model_.weights->tensors().output;
+        ASSERT_EQ(own.weight->type, head->type);
+        ASSERT_EQ(own.weight->ne[0], head->ne[0]);
+        ASSERT_EQ(own.weight->ne[1], subset_.capacity());
+        for (std::size_t row = 0; row < subset_.tokens().size(); ++row) {
+            const auto token = static_cast<std::size_t>(subset_.tokens()[row]);
+            const auto* expected = static_cast<const char*>(head->data) + token * head->nb[1];
+            const auto* found = static_cast<const char*>(own.weight->data) + row * head->nb[1];
+            ASSERT_EQ(std::memcmp(found, expected, head->nb[1]), 0) << "token " << token;
+        }
+    }
+
+    LoadedModel model_;
+    HeadSubset subset_;
+    std::size_t n_kept_ = subset_.tokens().size();
+};
+
+TEST_F(HeadSubsets, HoldTheLowestIdsAndThoseThatAreAlwaysThere) {
+    const int n_frequent = static_cast<int>(n_kept_) - 1;  // token 2 is one of them
+    EXPECT_EQ(n_frequent, model_.config.n_vocab / 4 / 32 * 32);
+    for (Token token = 0; token < n_frequent; ++token) {
+        EXPECT_EQ(subset_.tokens()[static_cast<std::size_t>(token)], token);
+    }
+    EXPECT_EQ(subset_.tokens().back(), kEnd);
+    EXPECT_LT(subset_.capacity(), model_.config.n_vocab);
+}
+
+TEST_F(HeadSubsets, GrowWithTheTextEachTokenOnce) {
+    subset_.begin(Tokens{200, 5, 201, 200});
+    subset_.add(kEnd);
+    subset_.add(202);
+    subset_.add(201);
+    EXPECT_THAT(text_tokens(), ElementsAre(200, 201, 202));
+}
+
+TEST_F(HeadSubsets, ForgetOneTextWhenAnotherBegins) {
+    subset_.begin(Tokens{200, 201});
+    subset_.begin(Tokens{202});
+    EXPECT_THAT(text_tokens(), ElementsAre(202));
+    subset_.add(200);
+    EXPECT_THAT(text_tokens(), ElementsAre(202, 200));
+    EXPECT_THAT(subset_.tokens(), Contains(kEnd));
+}
+
+TEST_F(HeadSubsets, LetTheOldestTokenGoWhereRoomIsShort) {
+    const Token first = static_cast<Token>(n_kept_);  // outside of the lowest ids
+    Tokens text;
+    for (Token token = first; static_cast<int>(text.size()) < n_room(); ++token) {
+        text.push_back(token);
+    }
+    subset_.begin(text);
+    EXPECT_EQ(text_tokens(), text);
+    subset_.add(240);
+    subset_.add(first);
+    subset_.add(241);
+    text[0] = 240;
+    text[1] = first;
+    text[2] = 241;
+    EXPECT_EQ(text_tokens(), text);
+    EXPECT_THAT(subset_.tokens(), Contains(kEnd));
+    EXPECT_THAT(subset_.tokens(), Not(Contains(first + 1)));
+    expect_rows_of_the_head();
+}
+
+TEST_F(HeadSubsets, RoomGoesRoundFromItsEnd) {
+    std::vector<Token> others;
+    for (Token token = 64; token < model_.config.n_vocab; ++token) {
+        if (token != kEnd) {
+            others.push_back(token);
+        }
+    }
+    ASSERT_GT(static_cast<int>(others.size()), 2 * n_room());
+    subset_.begin(others);
+    const std::set<Token> latest(others.end() - n_room(), others.end());
+    const Tokens held = text_tokens();
+    EXPECT_EQ(std::set<Token>(held.begin(), held.end()), latest);
+}
+
+TEST_F(HeadSubsets, HoldRowsAsTheyAreStored) {
+    subset_.begin(Tokens{100, 200});
+    expect_rows_of_the_head();
+    const HeadTensors before = subset_.tensors();
+    subset_.add(150);
+    expect_rows_of_the_head();
+    subset_.begin(Tokens{170, 100});
+    expect_rows_of_the_head();
+    EXPECT_EQ(subset_.tensors().weight, before.weight);
+    EXPECT_EQ(subset_.tensors().weight->data, before.weight->data);
+}
+
+TEST_F(HeadSubsets, TakeMemoryWhenTheyAreFirstUsed) {
+    subset_.begin(Tokens{100, 200});
+    EXPECT_EQ(subset_.bytes(), 0u);
+    subset_.tensors();
+    const std::size_t row_bytes = model_.weights->tensors().output->nb[1];
+    EXPECT_GE(subset_.bytes(), row_bytes * static_cast<std::size_t>(subset_.capacity()));
+    EXPECT_LT(subset_.bytes(), ggml_nbytes(model_.weights->tensors().output));
+}
+
+TEST_F(HeadSubsets, SpreadLogitsOverTheVocabulary) {
+    subset_.begin(Tokens{100});
+    const auto capacity = static_cast<std::size_t>(subset_.capacity());
+    const auto n_vocab = static_cast<std::size_t>(model_.config.n_vocab);
+    std::vector<float> logits(2 * capacity, 99.0f);  // of rows that are not in use
+    for (std::size_t i = 0; i < subset_.tokens().size(); ++i) {
+        logits[i] = static_cast<float>(subset_.tokens()[i]);
+        logits[capacity + i] = -logits[i];
+    }
+    std::vector<float> out(7, 1.0f);
+    subset_.spread(logits, out);
+    ASSERT_EQ(out.size(), 2 * n_vocab);
+    for (std::size_t token = 0; token < n_vocab; ++token) {
+        const bool is_held = std::ranges::count(subset_.tokens(), static_cast<Token>(token)) > 0;
+        const float expected = is_held ? static_cast<float>(token) : -INFINITY;
+        EXPECT_EQ(out[token], expected);
+        EXPECT_EQ(out[n_vocab + token], is_held ? -expected : expected);
+    }
+}
+
+TEST(HeadSubset, HasRoomForAQuarterOfASmallVocabularyAndAText) {
+    EXPECT_EQ(HeadSubset::capacity_for(49152), 8192 + 2048);
+    EXPECT_EQ(HeadSubset::capacity_for(151936), 8192 + 2048);
+    EXPECT_EQ(HeadSubset::capacity_for(4096), 1024 + 256);
+    EXPECT_EQ(HeadSubset::capacity_for(400), 96 + 64);
+    EXPECT_EQ(HeadSubset::capacity_for(24), 24);
+    EXPECT_EQ(HeadSubset::capacity_for(1), 1);
+}
+
+TEST(HeadSubset, LeavesRoomForATextHoweverManyAreAlwaysThere) {
+    LoadedModel model(tiny_model("tiny-llama", "F32"));
+    Tokens all;
+    for (Token token = 0; token < model.config.n_vocab; ++token) {
+        all.push_back(token);
+    }
+    HeadSubset subset(*model.weights, model.backend, all);
+    const Token last = model.config.n_vocab - 1;
+    subset.begin(Tokens{last});
+    EXPECT_EQ(subset.tokens().back(), last);
+    subset.add(last - 1);
+    EXPECT_EQ(subset.tokens().back(), last - 1);
+    EXPECT_EQ(static_cast<int>(subset.tokens().size()), subset.capacity());
+}
+
+TEST(HeadSubset, CopiesTheBiasToo) {
+    TinyGguf tiny("qwen2");
+    tiny.tensors().push_back({"output.bias", GGML_TYPE_F32, {24}});
+    tiny.write(temporary_folder() / "head-bias.gguf");
+    LoadedModel model(temporary_folder() / "head-bias.gguf");
+    HeadSubset subset(*model.weights, model.backend, Tokens{20});
+    subset.begin(Tokens{15});
+    EXPECT_THAT(subset.tokens(), ElementsAre(0, 1, 2, 3, 4, 5, 20, 15));
+    const auto* bias = static_cast<const float*>(model.weights->tensors().output_b->data);
+    const auto* own = static_cast<const float*>(subset.tensors().bias->data);
+    EXPECT_EQ(own[6], bias[20]);
+    EXPECT_EQ(own[7], bias[15]);
+    EXPECT_EQ(own[5], bias[5]);
+}
+
+// Whether ggml has repacked the head here.
+bool is_repacked(const LoadedModel& model) {
+    return !ggml_backend_buffer_is_host(model.weights->tensors().output->buffer);
+}
+
+TEST(HeadSubset, IsNotPossibleWhereTheHeadIsRepacked) {
+    TinyGguf tiny("llama", {}, GGML_TYPE_Q4_0);
+    tiny.write(temporary_folder() / "head-repacked.gguf");
+    const LoadedModel plain(temporary_folder() / "head-repacked.gguf", Repack::off);
+    EXPECT_TRUE(HeadSubset::is_possible(*plain.weights));
+    const LoadedModel repacked(temporary_folder() / "head-repacked.gguf", Repack::on);
+    if (!is_repacked(repacked)) {
+        GTEST_SKIP() << "no repacked layouts on this machine";
+    }
+    EXPECT_FALSE(HeadSubset::is_possible(*repacked.weights));
+}
+
+TEST(HeadSubset, OfATiedHeadThatIsRepackedComesFromTheEmbedding) {
+    TinyGguf tiny("llama", {}, GGML_TYPE_Q4_0);
+    tiny.remove_tensor("output.weight");
+    tiny.write(temporary_folder() / "head-tied.gguf");
+    const LoadedModel model(temporary_folder() / "head-tied.gguf", Repack::on);
+    if (!is_repacked(model)) {
+        GTEST_SKIP() << "no repacked layouts on this machine";
+    }
+    ASSERT_TRUE(HeadSubset::is_possible(*model.weights));
+    HeadSubset subset(*model.weights, model.backend, {});
+    subset.begin(Tokens{17});
+    const ggml_tensor* embedding = model.weights->tensors().token_embd;
+    const auto* row = static_cast<const char*>(subset.tensors().weight->data) +
+                      (subset.tokens().size() - 1) * embedding->nb[1];
+    EXPECT_EQ(std::memcmp(row, static_cast<const char*>(embedding->data) + 17 * embedding->nb[1],
+                          embedding->nb[1]),
+              0);
+}
+
+}  // namespace
+}  // namespace knap::test
