@@ -78,8 +78,9 @@ std::optional<BestLength> best_length(const AcceptanceByDepth& acceptance,
     return best;
 }
 
-std::optional<Choice> choose_plan(std::span<const RatedPlan> candidates, const ChoiceRule& rule) {
-    std::optional<Choice> choice;
+std::optional<PlanChoice> choose_plan(std::span<const RatedPlan> candidates,
+                                      const ChoiceRule& rule) {
+    std::optional<PlanChoice> choice;
     const bool passes_over_first = rule.passes_over_first && candidates.size() > 1;
     for (std::size_t i = passes_over_first ? 1 : 0; i < candidates.size(); ++i) {
         const RatedPlan& plan = candidates[i];

@@ -79,13 +79,14 @@ struct ChoiceRule {
     bool passes_over_first = true;
 };
 
-struct Choice {
+struct PlanChoice {
     int candidate = 0;
     BestLength best{};
 };
 
 // The first candidate of those with the highest throughput; none where there is no candidate.
-std::optional<Choice> choose_plan(std::span<const RatedPlan> candidates, const ChoiceRule& rule);
+std::optional<PlanChoice> choose_plan(std::span<const RatedPlan> candidates,
+                                      const ChoiceRule& rule);
 
 // What is believed of an acceptance before it is measured, in drafts (methods 3.15, O4).
 struct AcceptancePrior {
