@@ -1,0 +1,124 @@
+// Replayed rows, held against real first drafts at each of their positions (methods 3.19).
+#include "search/replay.h"
+
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/logits.h"
+#include "support/path_case.h"
+#include "support/search_rig.h"
+#include "support/tiny_model.h"
+
+namespace knap::test {
+namespace {
+
+// Full, skipped and windowed modules, two windows among them.
+ModulePlan mixed_plan(int n_layers) {
+    ModulePlan plan(n_layers);
+    plan.set(0, Module::attention, Level::windowed(4, 24));
+    plan.set(1, Module::mlp, Level::skip);
+    plan.set(2, Module::attention, Level::skip);
+    plan.set(3, Module::attention, Level::windowed(0, 9));
+    return plan;
+}
+
+std::optional<ReplayResult> replay(SearchRig& rig,
+                                   const ModulePlan& plan,
+                                   const TargetRows& target,
+                                   const AgreementRule& rule = {}) {
+    return knap::replay(rig.rig.forward, rig.rig.cache, plan, target, rule);
+}
+
+class ReplayPaths : public ::testing::TestWithParam<PathCase> {
+  protected:
+    ReplayPaths()
+        : rig_({.model = tiny_model(GetParam().shape), .forward = {.path = GetParam().path}}) {}
+
+    SearchRig rig_;
+};
+
+TEST_P(ReplayPaths, WholeModelAgreesWithItself) {
+    const TargetRows target = rig_.target(16);
+    const auto result = replay(rig_, ModulePlan(rig_.n_layers()), target);
+    ASSERT_TRUE(result);
+    EXPECT_EQ(result->agreed, 16);
+    EXPECT_EQ(result->n_rows, 16);
+}
+
+TEST_P(ReplayPaths, RowsChooseWhatRealFirstDraftsChoose) {
+    constexpr int kRows = 24;
+    const ModulePlan plan = mixed_plan(rig_.n_layers());
+    const TargetRows target = rig_.target(kRows, true);
+    const auto bytes = rig_.rig.cache_bytes();
+    std::vector<Token> chosen;
+    const AgreementRule record = [&](int position, auto draft, auto whole_model) {
+        EXPECT_EQ(position, target.first_row + static_cast<int>(chosen.size()) + 1);
+        EXPECT_EQ(argmax(whole_model), target.choices[chosen.size()]);
+        chosen.push_back(argmax(draft));
+        return 0.25;
+    };
+    EXPECT_EQ(replay(rig_, plan, target, record)->agreed, 0.25 * kRows);
+    const auto by_choice = replay(rig_, plan, target);
+    EXPECT_EQ(rig_.rig.cache_bytes(), bytes);
+
+    const std::vector<Token> drafts = rig_.first_drafts(plan, kRows);
+    EXPECT_EQ(chosen, drafts);
+    const int n_equal = std::inner_product(drafts.begin(), drafts.end(), target.choices.begin(), 0,
+                                           std::plus<>(), std::equal_to<>());
+    EXPECT_EQ(by_choice->agreed, n_equal);
+    EXPECT_LT(n_equal, kRows);  // else anything would do
+}
+
+INSTANTIATE_TEST_SUITE_P(Paths, ReplayPaths, all_path_cases());
+
+// Every draft's argmax, whatever the passes.
+std::vector<Token> replayed_choices(SearchRig& rig, const TargetRows& target) {
+    std::vector<Token> chosen;
+    replay(rig, mixed_plan(rig.n_layers()), target, [&](int, auto draft, auto) {
+        chosen.push_back(argmax(draft));
+        return 0.0;
+    });
+    return chosen;
+}
+
+TEST(Replay, RowsAreCutIntoPassesThatFit) {
+    SearchRig roomy;
+    const TargetRows target = roomy.target(24, true);
+    const std::vector<Token> whole = replayed_choices(roomy, target);
+    ASSERT_EQ(whole.size(), 24u);
+    SearchRig narrow({.forward = {.n_ubatch = 7}});
+    EXPECT_EQ(replayed_choices(narrow, target), whole);
+    SearchRig crowded({.n_text = 96, .forward = {.capacity = 128}});
+    EXPECT_EQ(replayed_choices(crowded, crowded.target(24, true)), whole);
+}
+
+TEST(Replay, WorksOnTheShortestTexts) {
+    for (const int n_text : {1, 2, 3}) {
+        SearchRig rig({.n_text = n_text});
+        const TargetRows target = rig.target(16);
+        const auto result = replay(rig, mixed_plan(rig.n_layers()), target);
+        ASSERT_TRUE(result);
+        EXPECT_EQ(result->n_rows, n_text);
+        EXPECT_EQ(replay(rig, ModulePlan(rig.n_layers()), target)->agreed, n_text);
+    }
+}
+
+TEST(Replay, OfNoRowsIsNothing) {
+    SearchRig rig({.n_text = 128, .forward = {.capacity = 128}});
+    const auto result = replay(rig, ModulePlan(rig.n_layers()), {});
+    ASSERT_TRUE(result);
+    EXPECT_EQ(result->n_rows, 0);
+}
+
+TEST(Replay, IsNothingWhenCancelled) {
+    SearchRig rig;
+    const TargetRows target = rig.target(16);
+    rig.model.backend.set_abort([] { return true; });
+    EXPECT_FALSE(replay(rig, mixed_plan(rig.n_layers()), target));
+}
+
+}  // namespace
+}  // namespace knap::test

@@ -1,0 +1,46 @@
+// A model with a text in its cache, for searches on the most recent tokens.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "search/similarity.h"
+#include "support/loaded_model.h"
+
+namespace knap::test {
+
+struct SearchRigOptions {
+    std::filesystem::path model{};  // empty: tiny-llama in F32
+    int n_text = 96;                // committed rows
+    std::vector<Token> text{};      // empty: random tokens
+    Repack repack = Repack::off;
+    ForwardOptions forward{};
+};
+
+struct SearchRig {
+    explicit SearchRig(const SearchRigOptions& options = {});
+
+    TargetRows target(int n_rows, bool with_logits = false);
+    int n_layers() const { return model.config.n_layers; }
+    // X[2L] of the text's last `n_rows` tokens when the model runs with `plan`, as a branch of its
+    // own behind the rows before them: f32 [n_embd, n_rows].
+    std::vector<float> end_state(const ModulePlan& plan, int n_rows);
+    // What the plan drafts first behind each of the text's last `n_rows` tokens, one real draft
+    // after the other: the cache ends before the token, and the whole model's row takes the draft's
+    // place afterwards.
+    std::vector<Token> first_drafts(const ModulePlan& plan, int n_rows);
+
+    LoadedModel model;
+    ForwardRig rig;
+    std::vector<Token> text;
+};
+
+// A tiny-llama in F32 of another number of layers.
+std::filesystem::path tiny_model_of_layers(int n_layers);
+
+// Every attention at full, at each window or skipped, every MLP at full or skipped. A level saves
+// as many units as its place in that list.
+KnapsackProblem problem_with_windows(int n_layers, std::span<const Window> windows, int budget);
+
+}  // namespace knap::test
