@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -41,6 +42,9 @@ struct RuntimeConfig {
     bool flash_attention = false;  // outside the promise of row invariance
     Repack repack = Repack::automatic;
     Kernels kernels = Kernels::automatic;
+    // What is known of costs and good plans (`knap profile`): "auto", what was saved for this model
+    // and machine; "none"; or the path of a profile.
+    std::string profile = "auto";
     std::function<void(double fraction)> on_load_progress{};  // may be empty
 };
 
@@ -71,11 +75,12 @@ enum class AcceptanceRule { shared_noise, ratio, equality };
 
 // How to draft. Whatever is chosen, the text is that of plain decoding (see AcceptanceRule).
 struct SpeculationOptions {
-    std::string strategy = "autoregressive";  // a name of strategies()
+    std::string strategy = "knapspec";  // a name of strategies()
     int draft_max = 0;  // most tokens drafted in a row, up to kMaxDraft; 0: the strategy's own
     std::string draft_plan{};   // `static`: the modules to draft with, as in "a=w16+256,m3-5=skip"
     int draft_width = 1;        // `static`: candidates drafted per position, up to kMaxDraftWidth
     float exit_confidence = 0;  // drafting stops after a token less probable than this; 0: never
+    std::string strategy_options{};  // the strategy's own settings: "KEY=VALUE,KEY=VALUE"
     AcceptanceRule acceptance = AcceptanceRule::shared_noise;
     // Below 0: off. Otherwise a projection for measuring costs: drafts are kept by a seeded coin of
     // this rate, and the text means nothing.
@@ -83,6 +88,11 @@ struct SpeculationOptions {
 
     bool operator==(const SpeculationOptions&) const = default;
 };
+
+// One pass of the whole model per token: what every other way of drafting is held against.
+inline SpeculationOptions plain_decoding() {
+    return {.strategy = "autoregressive"};
+}
 
 inline constexpr int kMaxDraft = 64;
 inline constexpr int kMaxDraftWidth = 16;
@@ -163,6 +173,15 @@ struct SpeculationStatistics {
     bool is_projection = false;  // agreement was assumed: see assume_acceptance
 };
 
+// A choice that a strategy made while it ran, and what became of it.
+struct Decision {
+    int token = 0;         // tokens of the answer when it was made
+    std::string way{};     // how tokens are drafted from then on: "plain", "lookup", a plan
+    std::string reason{};  // in words
+    double predicted = 0;  // speed over plain decoding that was expected of it
+    double measured = 0;   // what it came to until the next decision; 0: not measured
+};
+
 struct GraphStatistics {
     std::int64_t built = 0;
     std::int64_t reused = 0;
@@ -187,6 +206,7 @@ struct Result {
     int n_generated = 0;
     Timings timings;
     SpeculationStatistics speculation;
+    std::vector<Decision> decisions;  // of a strategy that makes any, in their order
     GraphStatistics graphs;
     std::int64_t allocations_after_warmup = 0;  // times that memory was reserved for passes
     MemoryStatistics memory;
@@ -218,10 +238,18 @@ struct ModelInfo {
     std::string rope;                                // "norm" or "neox", with scaling
 };
 
+// A setting of a strategy (SpeculationOptions::strategy_options), as help texts list it.
+struct StrategyOptionInfo {
+    std::string_view key;
+    std::string_view values;  // that it takes, the default first: "code|paper|7..1000"
+    std::string_view help;
+};
+
 // A way of drafting, as help texts list it.
 struct StrategyInfo {
     std::string_view name;
     std::string_view summary;
+    std::span<const StrategyOptionInfo> options{};
 };
 
 struct ChatMessage {

@@ -97,4 +97,10 @@ void PartialFile::publish() {
     partial_path_.clear();
 }
 
+void write_whole_file(const fs::path& path, std::string_view text) {
+    PartialFile file(path, text.size());
+    file.write_at(0, std::as_bytes(std::span(text)));
+    file.publish();
+}
+
 }  // namespace knap

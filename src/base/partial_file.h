@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string_view>
 
 namespace knap {
 
@@ -32,5 +33,8 @@ class PartialFile {
     std::filesystem::path partial_path_;
     int descriptor_ = -1;
 };
+
+// A file that is `text`, whole or not at all. Throws knap::Error.
+void write_whole_file(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace knap

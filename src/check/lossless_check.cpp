@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/text.h"
+#include "model/head_subset.h"
+#include "runtime/engine_impl.h"
 
 namespace knap {
 namespace {
@@ -19,7 +21,7 @@ std::string every_second_middle_layer(int n_layers) {
 
 // Each cheaper in another way: less context, fewer layers, only the first ones. Where half of the
 // layers are left out most drafts are wrong, so these are kept short, each by another rule.
-std::vector<DraftingWay> ways_of_static_plans(int n_layers) {
+std::vector<DraftingWay> ways_of_static_plans(int n_layers, bool has_reduced_head) {
     std::vector<DraftingWay> ways{
         {"static, windows of 16+64", {.strategy = "static", .draft_plan = "a=w16+64"}}};
     if (n_layers >= 3) {
@@ -33,6 +35,10 @@ std::vector<DraftingWay> ways_of_static_plans(int n_layers) {
         ways.push_back(
             {concat("static, exit after layer ", n_kept),
              {.strategy = "static", .draft_max = 3, .draft_plan = concat("exit=", n_kept)}});
+    }
+    if (has_reduced_head) {
+        ways.push_back({"static, windows of 16+64, reduced head",
+                        {.strategy = "static", .draft_plan = "a=w16+64,head=reduced"}});
     }
     return ways;
 }
@@ -104,11 +110,12 @@ bool check_prompt(Answering& answering,
                   const LosslessOptions& options,
                   std::span<LosslessReport> reports) {
     // Computes the prompt's rows, which every answer below reuses: all start from the same bits.
-    if (!answering.answer(prompt.tokens, {.n_predict = 0})) {
+    if (!answering.answer(prompt.tokens, {.n_predict = 0, .speculation = plain_decoding()})) {
         return false;
     }
     for (const SamplingOptions& sampling : options.samplings) {
-        GenerateOptions request{.n_predict = options.n_predict, .sampling = sampling};
+        GenerateOptions request{
+            .n_predict = options.n_predict, .sampling = sampling, .speculation = plain_decoding()};
         const auto plain = answering.answer(prompt.tokens, request);
         for (LosslessReport& report : reports.first(options.ways.size())) {
             request.speculation = report.way.options;
@@ -125,11 +132,19 @@ bool check_prompt(Answering& answering,
 
 }  // namespace
 
-std::vector<DraftingWay> drafting_ways(int n_layers) {
+std::vector<DraftingWay> drafting_ways(Engine& engine) {
+    return drafting_ways(engine.info().n_layers, HeadSubset::is_possible(*engine.impl().weights));
+}
+
+std::vector<DraftingWay> drafting_ways(int n_layers, bool has_reduced_head) {
     std::vector<DraftingWay> ways;
     for (const StrategyInfo& strategy : strategies().subspan(1)) {
         if (strategy.name == "static") {
-            std::ranges::move(ways_of_static_plans(n_layers), std::back_inserter(ways));
+            std::ranges::move(ways_of_static_plans(n_layers, has_reduced_head),
+                              std::back_inserter(ways));
+        } else if (strategy.name == "cascade") {
+            ways.push_back(
+                {"cascade, windows of 16+64", {.strategy = "cascade", .draft_plan = "a=w16+64"}});
         } else {
             const std::string name(strategy.name);
             ways.push_back({name, {.strategy = name}});

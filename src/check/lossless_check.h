@@ -20,7 +20,8 @@ struct DraftingWay {
 };
 
 // Every strategy of strategies() but plain decoding; `static` with a few plans that fit the model.
-std::vector<DraftingWay> drafting_ways(int n_layers);
+std::vector<DraftingWay> drafting_ways(Engine& engine);
+std::vector<DraftingWay> drafting_ways(int n_layers, bool has_reduced_head);
 
 struct LosslessOptions {
     std::vector<DraftingWay> ways;

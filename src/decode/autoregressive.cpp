@@ -12,7 +12,7 @@ class AutoregressiveStrategy final : public Strategy {
 }  // namespace
 
 std::unique_ptr<Strategy> build_autoregressive(const SpeculationOptions& /*options*/,
-                                               const ModelConfig& /*config*/) {
+                                               const StrategyParts& /*parts*/) {
     return std::make_unique<AutoregressiveStrategy>();
 }
 

@@ -8,6 +8,6 @@
 namespace knap {
 
 std::unique_ptr<Strategy> build_autoregressive(const SpeculationOptions& options,
-                                               const ModelConfig& config);
+                                               const StrategyParts& parts);
 
 }  // namespace knap

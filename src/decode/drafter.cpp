@@ -2,35 +2,40 @@
 
 #include <algorithm>
 
-#include "graph/forward.h"
 #include "kv/kv_cache.h"
 
 namespace knap {
+namespace {
+
+int count_common(std::span<const Token> a, std::span<const Token> b) {
+    return static_cast<int>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+}  // namespace
 
 Drafter::Drafter(Forward& forward,
                  const KvCache& cache,
                  Sampler& sampler,
                  AcceptanceRule rule,
                  const std::function<bool(Token)>& is_end_of_text)
-    : forward_(forward),
-      cache_(cache),
+    : cache_(cache),
       sampler_(sampler),
       choices_(sampler, rule),
-      is_end_of_text_(is_end_of_text) {}
+      is_end_of_text_(is_end_of_text),
+      rows_(forward) {}
 
 bool Drafter::draft(Token pending, const DraftWithPlan& how, int max_nodes, DraftTree& tree) {
     tree.clear();
     leaves_.clear();
-    hidden_.clear();
-    exact_ = {.n_layers = exact_layers(*how.plan)};
+    confidences_.clear();
     if (!draft_chain(pending, how, max_nodes, tree)) {
         return false;
     }
+    n_guessed_ = count_common(tree.tokens(), how.guess);
     // After the chain, so that the chain's rows lie in the cache where plain decoding has them.
     for (const Leaf& leaf : leaves_) {
         tree.add(leaf.token, leaf.parent);
     }
-    exact_.hidden = hidden_;
     return true;
 }
 
@@ -39,19 +44,20 @@ bool Drafter::draft_chain(Token pending, const DraftWithPlan& how, int max_nodes
     StopRule rule = how.stop;
     rule.n_max = std::min(rule.n_max, max_nodes);
     StopState stop(rule);
+    rows_.begin(*how.plan, cache_.committed(), useful_part(how.guess, rule.n_max));
     Token token = pending;
     int parent = kPendingNode;
     for (bool goes_on = stop.starts(); goes_on;) {
-        // The pending token lies at `committed`, and its successor's position is one more.
-        const int row = cache_.committed() + tree.n_nodes();
-        const std::span<const float> logits = run_row(token, row, *how.plan);
+        const std::span<const float> logits = rows_.next(token);
         if (logits.empty()) {
             return false;
         }
         // Where nodes are short, siblings go before depth does.
         const int n_reserved = rule.n_max + static_cast<int>(leaves_.size());
         const int n_children = std::min(how.width, 1 + max_nodes - n_reserved);
-        const DraftChoice& choice = choices_.choose(logits, row + 1, n_children);
+        // The pending token's position is its row in the cache; the first draft follows it.
+        const int position = cache_.committed() + tree.n_nodes() + 1;
+        const DraftChoice& choice = choices_.choose(logits, position, n_children);
         token = choice.tokens.front();
         const int node = tree.add(token, parent);
         if (choice.is_drawn) {
@@ -62,31 +68,27 @@ bool Drafter::draft_chain(Token pending, const DraftWithPlan& how, int max_nodes
         }
         parent = node;
         ancestors.accept(token);
-        goes_on = stop.goes_on(rule.needs_confidence() ? confidence(logits, token) : 1.0f,
-                               is_end_of_text_(token));
+        goes_on = stop.goes_on(confidence_for(rule, logits, choice), is_end_of_text_(token));
     }
     return true;
 }
 
-std::span<const float> Drafter::run_row(Token token, int row, const ModulePlan& plan) {
-    const int only_row = 0;
-    const int capture = 2 * exact_.n_layers;
-    const ForwardResult result = forward_.run({
-        .tokens = std::span(&token, 1),
-        .plan = &plan,
-        .first_row = row,
-        .captures = std::span(&capture, exact_.n_layers > 0 ? 1 : 0),
-        .logit_rows = std::span(&only_row, 1),
-    });
-    if (!result.is_complete) {
-        return {};
+// The tokens of a guess whose rows a draft of at most `n_max` tokens can use: nothing is drafted
+// after its last token, nor after the end of the text.
+std::span<const Token> Drafter::useful_part(std::span<const Token> guess, int n_max) const {
+    const auto n_rows = static_cast<std::size_t>(std::max(0, n_max - 1));
+    const auto room = guess.first(std::min(guess.size(), n_rows));
+    const auto end = std::ranges::find_if(room, is_end_of_text_);
+    return {room.begin(), end};
+}
+
+float Drafter::confidence_for(const StopRule& rule,
+                              std::span<const float> logits,
+                              const DraftChoice& choice) {
+    if (!rule.needs_confidence()) {
+        return 1.0f;
     }
-    if (exact_.n_layers > 0) {
-        const std::span<const float> hidden = result.captures.front();
-        hidden_.insert(hidden_.end(), hidden.begin(), hidden.end());
-        ++exact_.n_rows;
-    }
-    return result.logits;
+    return confidences_.emplace_back(confidence(logits, choice, rule.confidence_of));
 }
 
 }  // namespace knap

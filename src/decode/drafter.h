@@ -1,6 +1,6 @@
-// Drafting with a cheaper version of the model: one row at a time, into scratch rows of the cache
-// above the committed ones. Row `committed` holds the pending token and row committed + i the i-th
-// draft, whatever the plan skips: verification overwrites them all.
+// Drafting with a cheaper version of the model: every token is its choice after the one before.
+// Cache row `committed` holds the pending token and row committed + i the i-th draft, whatever the
+// plan skips: verification overwrites them all.
 #pragma once
 
 #include <functional>
@@ -9,21 +9,13 @@
 
 #include "knap/types.h"
 
+#include "decode/draft_rows.h"
 #include "decode/strategy.h"
 #include "sampling/draft_sampler.h"
 
 namespace knap {
 
-class Forward;
 class KvCache;
-
-// Rows that drafting has already computed as the whole model would: the layers before the first one
-// that the plan cheapens are exact (methods 3.15, O13). Verification takes them up from there.
-struct ExactRows {
-    int n_layers = 0;               // leading layers; 0: nothing is exact
-    int n_rows = 0;                 // the pending token, then drafts
-    std::span<const float> hidden;  // the stream after those layers: [n_embd, n_rows]
-};
 
 class Drafter {
   public:
@@ -40,7 +32,11 @@ class Drafter {
     bool draft(Token pending, const DraftWithPlan& how, int max_nodes, DraftTree& tree);
 
     // Of the latest draft(); valid until the next.
-    const ExactRows& exact_rows() const { return exact_; }
+    ExactRows exact_rows() const { return rows_.exact(); }
+    // Of the chain's tokens, where the stop rule looks at them; empty otherwise.
+    std::span<const float> confidences() const { return confidences_; }
+    // How many tokens of the guess the chain begins with.
+    int n_guessed() const { return n_guessed_; }
 
   private:
     struct Leaf {
@@ -48,18 +44,20 @@ class Drafter {
         int parent;
     };
 
+    std::span<const Token> useful_part(std::span<const Token> guess, int n_max) const;
     bool draft_chain(Token pending, const DraftWithPlan& how, int max_nodes, DraftTree& tree);
-    // Logits of the draft model after `token` at cache row `row`; empty: cancelled.
-    std::span<const float> run_row(Token token, int row, const ModulePlan& plan);
+    float confidence_for(const StopRule& rule,
+                         std::span<const float> logits,
+                         const DraftChoice& choice);
 
-    Forward& forward_;
     const KvCache& cache_;
     Sampler& sampler_;
     DraftSampler choices_;
     const std::function<bool(Token)>& is_end_of_text_;
+    DraftRows rows_;
     std::vector<Leaf> leaves_;  // siblings of the chain's tokens
-    std::vector<float> hidden_;
-    ExactRows exact_;
+    std::vector<float> confidences_;
+    int n_guessed_ = 0;
 };
 
 }  // namespace knap

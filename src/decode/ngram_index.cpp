@@ -26,6 +26,17 @@ std::uint64_t hash(std::span<const Token> run) {
     return state;
 }
 
+// Tokens before `place` that are those at the end of the text, `known` of them for certain.
+int count_match(std::span<const Token> text, std::size_t place, std::size_t known) {
+    const std::size_t limit =
+        std::min(std::max(known, std::size_t{NgramIndex::kLongestMatch}), place);
+    std::size_t length = known;
+    while (length < limit && text[place - 1 - length] == text[text.size() - 1 - length]) {
+        ++length;
+    }
+    return static_cast<int>(length);
+}
+
 }  // namespace
 
 NgramTable::NgramTable(int length)
@@ -101,7 +112,7 @@ std::optional<NgramIndex::Match> NgramIndex::find_end() const {
         const bool has_run = table.length() <= text_.size();
         const std::size_t next = has_run ? table.find(text_, text_.size()) : 0;
         if (next != 0) {
-            return Match{.length = static_cast<int>(table.length()), .next = next};
+            return Match{.length = count_match(text_, next, table.length()), .next = next};
         }
     }
     return std::nullopt;

@@ -47,11 +47,15 @@ class NgramIndex {
     void append(std::span<const Token> tokens);
     void clear();  // keeps the memory
 
+    // Tokens of a match that are counted: how sure a longer one is of what follows hardly differs.
+    static constexpr int kLongestMatch = 32;
+
     struct Match {
-        int length;        // of the run
-        std::size_t next;  // the place after its earlier occurrence: what followed begins here
+        int length;        // tokens before `next` that the text ends with, up to kLongestMatch
+        std::size_t next;  // the place after the earlier occurrence: what followed begins here
     };
-    // The most recent earlier occurrence of the longest run at the end of the text that has one.
+    // The most recent earlier occurrence of the longest indexed run at the end of the text that has
+    // one, with as much of what stands before it as is the same.
     std::optional<Match> find_end() const;
 
     std::span<const Token> text() const { return text_; }

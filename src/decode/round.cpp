@@ -45,6 +45,8 @@ std::optional<RoundOutcome> Round::run(Token pending, const Proposal& proposal) 
         .gaps = verdict.gaps,
         .logits = target.logits,
         .captures = target.captures,
+        .confidences = confidences_,
+        .n_guessed = n_guessed_,
         .draft_ms = draft_ms,
         .verify_ms = verify_ms,
     };
@@ -54,6 +56,8 @@ std::optional<RoundOutcome> Round::run(Token pending, const Proposal& proposal) 
 bool Round::draft(Token pending, const Proposal& proposal) {
     tree_.clear();
     exact_ = {};
+    confidences_ = {};
+    n_guessed_ = 0;
     if (const auto* given = std::get_if<DraftTokens>(&proposal.draft)) {
         KNAP_ASSERT(given->tree->n_nodes() <= max_nodes(), "a proposal keeps to its room");
         tree_ = *given->tree;
@@ -62,6 +66,8 @@ bool Round::draft(Token pending, const Proposal& proposal) {
     if (const auto* how = std::get_if<DraftWithPlan>(&proposal.draft)) {
         const bool is_complete = drafter_.draft(pending, *how, max_nodes(), tree_);
         exact_ = drafter_.exact_rows();
+        confidences_ = drafter_.confidences();
+        n_guessed_ = drafter_.n_guessed();
         return is_complete;
     }
     return true;

@@ -51,6 +51,8 @@ class Round {
     Acceptance acceptance_;
     DraftTree tree_;
     ExactRows exact_;
+    std::span<const float> confidences_;
+    int n_guessed_ = 0;
     std::vector<Token> emitted_;
 };
 

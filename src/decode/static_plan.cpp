@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "graph/forward.h"
 #include "graph/plan_text.h"
 #include "model/config.h"
 
@@ -48,20 +49,24 @@ void StaticPlanStrategy::adapt_to(int n_context) {
     }
 }
 
-std::unique_ptr<Strategy> build_static_plan(const SpeculationOptions& options,
-                                            const ModelConfig& config) {
+StaticPlanStrategy make_static_plan(const SpeculationOptions& options, const StrategyParts& parts) {
     if (options.draft_plan.empty()) {
-        fail(
-            "--draft-plan: strategy static needs the modules to draft with, such as exit=8, "
-            "a=w16+256 or a3-7=skip,m5=skip; found none");
+        fail("--draft-plan: strategy ", options.strategy,
+             " needs the modules to draft with, such as exit=8, a=w16+256 or a3-7=skip,m5=skip; "
+             "found none");
     }
-    ModulePlan plan = parse_plan(options.draft_plan, config.n_layers);
-    check_runnable(plan, config.n_layers);
+    ModulePlan plan = parse_plan(options.draft_plan, parts.config.n_layers);
+    check_runnable(plan, parts.config.n_layers, "--draft-plan", parts.forward.cheapest_head());
     StaticPlanOptions own{.exit_confidence = options.exit_confidence, .width = options.draft_width};
     if (options.draft_max > 0) {
         own.length = options.draft_max;
     }
-    return std::make_unique<StaticPlanStrategy>(std::move(plan), own);
+    return {std::move(plan), own};
+}
+
+std::unique_ptr<Strategy> build_static_plan(const SpeculationOptions& options,
+                                            const StrategyParts& parts) {
+    return std::make_unique<StaticPlanStrategy>(make_static_plan(options, parts));
 }
 
 }  // namespace knap

@@ -32,7 +32,10 @@ class StaticPlanStrategy final : public Strategy {
     int last_context_ = -1;
 };
 
+// From --draft-plan and the flags about drafting with it. Throws when there is no plan, or none
+// that can run.
+StaticPlanStrategy make_static_plan(const SpeculationOptions& options, const StrategyParts& parts);
 std::unique_ptr<Strategy> build_static_plan(const SpeculationOptions& options,
-                                            const ModelConfig& config);
+                                            const StrategyParts& parts);
 
 }  // namespace knap

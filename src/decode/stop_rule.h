@@ -6,6 +6,8 @@
 #include <array>
 #include <optional>
 
+#include "sampling/draft_sampler.h"
+
 namespace knap {
 
 // Draft another token only while it pays (methods 3.15, O6): while
@@ -23,6 +25,7 @@ struct MarginalRule {
 struct StopRule {
     int n_max = 0;              // drafted tokens, at most
     float exit_confidence = 0;  // stop after a token less probable than this; 0: never
+    ConfidenceOf confidence_of = ConfidenceOf::drafted;
     std::optional<MarginalRule> marginal{};
 
     // Whether the rule looks at confidences, which cost a pass over the vocabulary.

@@ -6,6 +6,9 @@
 #include "base/error.h"
 #include "base/quoted.h"
 #include "decode/autoregressive.h"
+#include "decode/cascade.h"
+#include "decode/knapspec.h"
+#include "decode/knapspec_paper.h"
 #include "decode/lookup.h"
 #include "decode/static_plan.h"
 #include "model/name_list.h"
@@ -18,7 +21,9 @@ struct StrategyEntry {
     StrategyInfo info;
     bool drafts_with_model;  // options about drafting with the model have a meaning
     std::unique_ptr<Strategy> (*build)(const SpeculationOptions& options,
-                                       const ModelConfig& config);
+                                       const StrategyParts& parts);
+    bool finds_plan = false;  // so that naming one has no meaning, nor has a width
+    std::span<const StrategyOptionInfo> (*options)() = nullptr;  // its own, where it has any
 };
 
 constexpr std::array kStrategies = {
@@ -38,19 +43,43 @@ constexpr std::array kStrategies = {
         .drafts_with_model = false,
         .build = build_lookup,
     },
+    StrategyEntry{
+        .info = {.name = "cascade",
+                 .summary = "lookup guesses, and the modules of --draft-plan check and go on"},
+        .drafts_with_model = true,
+        .build = build_cascade,
+    },
+    StrategyEntry{
+        .info = {.name = "knapspec",
+                 .summary = "measure, search, and draft whichever way pays, or not at all"},
+        .drafts_with_model = false,
+        .build = build_knapspec,
+        .options = knapspec_option_infos,
+    },
+    StrategyEntry{
+        .info = {.name = "knapspec-paper",
+                 .summary = "KnapSpec as published: search which modules to skip"},
+        .drafts_with_model = true,
+        .build = build_knapspec_paper,
+        .finds_plan = true,
+        .options = paper_option_infos,
+    },
 };
 
-constexpr auto kInfos = [] {
-    std::array<StrategyInfo, kStrategies.size()> infos;
-    std::ranges::transform(kStrategies, infos.begin(), &StrategyEntry::info);
-    return infos;
-}();
+StrategyInfo info_of(const StrategyEntry& entry) {
+    StrategyInfo info = entry.info;
+    if (entry.options != nullptr) {
+        info.options = entry.options();
+    }
+    return info;
+}
 
 const StrategyEntry& find_strategy(std::string_view name) {
     const auto found = std::ranges::find(
         kStrategies, name, [](const StrategyEntry& entry) { return entry.info.name; });
     if (found == kStrategies.end()) {
-        fail("--strategy: expected one of ", list_names(kInfos), "; found ", in_quotes(name));
+        fail("--strategy: expected one of ", list_names(list_strategies()), "; found ",
+             in_quotes(name));
     }
     return *found;
 }
@@ -73,40 +102,45 @@ void check_ranges(const SpeculationOptions& options) {
 
 // An option that would do nothing is a mistake that the user should hear of.
 void check_fit(const SpeculationOptions& options, const StrategyEntry& entry) {
-    if (entry.drafts_with_model) {
-        return;
-    }
-    const auto refuse = [&](const char* flag) {
-        fail(flag, ": expected a strategy that drafts with the model, such as static; found ",
-             entry.info.name);
+    const bool takes_plan = entry.drafts_with_model && !entry.finds_plan;
+    const auto refuse = [&](const char* flag, const char* whose) {
+        fail(flag, ": expected a strategy that ", whose, "; found ", entry.info.name);
     };
-    if (!options.draft_plan.empty()) {
-        refuse("--draft-plan");
+    if (!options.draft_plan.empty() && !takes_plan) {
+        refuse("--draft-plan", "drafts with a given plan, such as static");
     }
-    if (options.draft_width != 1) {
-        refuse("--draft-width");
+    if (options.draft_width != 1 && !takes_plan) {
+        refuse("--draft-width", "drafts with a given plan, such as static");
     }
-    if (options.exit_confidence != 0) {
-        refuse("--exit-confidence");
+    if (options.exit_confidence != 0 && !entry.drafts_with_model) {
+        refuse("--exit-confidence", "drafts with the model, such as static");
+    }
+    if (!options.strategy_options.empty() && entry.options == nullptr) {
+        refuse("--strategy-options", "has options of its own, such as knapspec-paper");
     }
 }
 
 }  // namespace
 
-void Strategy::begin(std::span<const Token> /*prompt*/) {}
+void Strategy::begin(const RequestStart& /*request*/) {}
 
 void Strategy::observe(const RoundOutcome& /*outcome*/) {}
 
 std::span<const StrategyInfo> list_strategies() {
-    return kInfos;
+    static const auto infos = [] {
+        std::array<StrategyInfo, kStrategies.size()> all;
+        std::ranges::transform(kStrategies, all.begin(), info_of);
+        return all;
+    }();
+    return infos;
 }
 
 std::unique_ptr<Strategy> make_strategy(const SpeculationOptions& options,
-                                        const ModelConfig& config) {
+                                        const StrategyParts& parts) {
     const StrategyEntry& entry = find_strategy(options.strategy);
     check_ranges(options);
     check_fit(options, entry);
-    return entry.build(options, config);
+    return entry.build(options, parts);
 }
 
 }  // namespace knap

@@ -13,16 +13,37 @@
 #include "decode/stop_rule.h"
 #include "graph/module_plan.h"
 #include "sampling/draft_tree.h"
+#include "search/cost_model.h"
+#include "search/saved_plans.h"
 
 namespace knap {
 
+class Forward;
+class KvCache;
 struct ModelConfig;
+
+// What a strategy may use of its session; all of it outlives the strategy.
+struct StrategyParts {
+    const ModelConfig& config;
+    Forward& forward;  // for passes of its own, into rows above the committed ones
+    const KvCache& cache;
+    const CostProfile& profile;  // its layer classes; its samples where this machine was measured
+    std::span<const SavedPlan> plans{};  // found good in earlier runs
+    int max_rows = 0;                    // of a verification, with the pending token
+};
+
+struct RequestStart {
+    std::span<const Token> prompt{};
+    SamplingOptions sampling{};
+};
 
 struct RoundState {
     // Every token so far. The last one is pending: emitted, but not in the cache.
     std::span<const Token> history;
     // Most tokens that a draft may have: request, context and scratch allow no more.
     int n_room = 0;
+    double elapsed_ms = 0;  // of the request so far, its prompt included
+    int n_expected = 0;     // tokens that the answer may still have
 };
 
 // No draft: a step of plain decoding.
@@ -38,6 +59,9 @@ struct DraftWithPlan {
     const ModulePlan* plan = nullptr;  // valid until the next propose()
     StopRule stop{};
     int width = 1;  // candidates per position: the first goes on, the others are leaves beside it
+    // What the draft might be: the plan checks these tokens in one pass and goes on where they end
+    // or part from its own choices (methods 3.20). The draft is the same with or without them.
+    std::span<const Token> guess{};
 };
 
 struct Proposal {
@@ -54,6 +78,9 @@ struct RoundOutcome {
     std::span<const float> gaps;     // Verdict::gaps
     std::span<const float> logits;   // whole model: [n_vocab, n_nodes + 1], the pending token first
     std::span<const std::span<const float>> captures;  // as asked for, [n_embd, n_nodes + 1] each
+    // Of the drafts in their order, by the draft's own logits; empty where nobody asked for them.
+    std::span<const float> confidences{};
+    int n_guessed = 0;  // guesses that became drafts
     double draft_ms = 0;
     double verify_ms = 0;
 };
@@ -62,16 +89,18 @@ class Strategy {
   public:
     virtual ~Strategy() = default;
 
-    // A request begins; `prompt` is all of its tokens.
-    virtual void begin(std::span<const Token> prompt);
+    // A request begins; its prompt is all of its tokens.
+    virtual void begin(const RequestStart& request);
     virtual Proposal propose(const RoundState& state) = 0;
     virtual void observe(const RoundOutcome& outcome);
+    // Of the request at hand.
+    virtual std::span<const Decision> decisions() const { return {}; }
 };
 
 // Every strategy by name, plain decoding first: the one list of them.
 std::span<const StrategyInfo> list_strategies();
 // Throws when the name is unknown or an option does not fit the strategy or the model.
 std::unique_ptr<Strategy> make_strategy(const SpeculationOptions& options,
-                                        const ModelConfig& config);
+                                        const StrategyParts& parts);
 
 }  // namespace knap

@@ -23,6 +23,9 @@ RuntimeConfig checked(RuntimeConfig config) {
         fail("-c: expected a context of at least 1 token (0: the model's own), found ",
              config.n_ctx);
     }
+    if (config.profile.empty()) {
+        fail("--profile: expected auto, none or a file, found an empty text");
+    }
     return config;
 }
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "decode/advance.h"
 #include "graph/attention.h"
+#include "runtime/cancel_scope.h"
 
 namespace knap {
 namespace {
@@ -18,20 +19,6 @@ std::int64_t peak_rss_bytes() {
     getrusage(RUSAGE_SELF, &usage);
     return std::int64_t{usage.ru_maxrss} * 1024;
 }
-
-// Lends the caller's wish to cancel to the backend for the length of one request.
-class CancelScope {
-  public:
-    CancelScope(Backend& backend, const std::function<bool()>& is_cancelled) : backend_(backend) {
-        backend_.set_abort(is_cancelled);
-    }
-    ~CancelScope() { backend_.set_abort({}); }
-    CancelScope(const CancelScope&) = delete;
-    CancelScope& operator=(const CancelScope&) = delete;
-
-  private:
-    Backend& backend_;
-};
 
 SamplingOptions effective_sampling(const GenerateOptions& options, const Tokenizer& tokenizer) {
     SamplingOptions sampling = options.sampling;
@@ -96,7 +83,10 @@ Result Generation::run(int n_reused) {
     for (const Token token : session_.history) {
         sampler_.accept(token);
     }
-    strategy_.begin(session_.history);
+    if (session_.draft_head) {
+        session_.draft_head->begin(session_.history);
+    }
+    strategy_.begin({.prompt = session_.history, .sampling = options_.sampling});
     const auto logits = prefill(n_reused);
 
     const Stopwatch watch;
@@ -145,8 +135,10 @@ StopReason Generation::decode(std::span<const float> prompt_logits) {
 
 std::optional<StopReason> Generation::step() {
     const Stopwatch propose_watch;
-    const Proposal proposal =
-        strategy_.propose({.history = session_.history, .n_room = draft_room()});
+    const Proposal proposal = strategy_.propose({.history = session_.history,
+                                                 .n_room = draft_room(),
+                                                 .elapsed_ms = watch_.elapsed_ms(),
+                                                 .n_expected = n_left()});
     search_ms_ += propose_watch.elapsed_ms();
 
     const auto outcome = round_.run(session_.history.back(), proposal);
@@ -194,6 +186,9 @@ std::optional<StopReason> Generation::take_token(Token token, TokenOrigin origin
     }
     sampler_.accept(token);
     session_.history.push_back(token);
+    if (session_.draft_head) {
+        session_.draft_head->add(token);
+    }
     result_.tokens.push_back(token);
     if (answer_.push(tokenizer_.piece(token))) {
         return StopReason::stop;
@@ -211,11 +206,15 @@ std::optional<StopReason> Generation::check_limits() const {
     return std::nullopt;
 }
 
+int Generation::n_left() const {
+    const int n_context = session_.engine.config.n_ctx - static_cast<int>(session_.history.size());
+    return options_.n_predict < 0 ? n_context
+                                  : std::min(n_context, options_.n_predict - n_generated());
+}
+
 // A round emits one token more than it drafts at most, and must not exceed the request.
 int Generation::draft_room() const {
-    const int n_context = session_.engine.config.n_ctx - static_cast<int>(session_.history.size());
-    const int n_wanted = options_.n_predict < 0 ? n_context : options_.n_predict - n_generated();
-    return std::min({n_context, n_wanted, session_.max_verify_rows(), kMaxDraft + 1}) - 1;
+    return std::min({n_left(), session_.max_verify_rows(), kMaxDraft + 1}) - 1;
 }
 
 // The cache is read up to the committed rows; that a round adds a few is beside the point.
@@ -227,7 +226,10 @@ void Generation::count_bytes(const Proposal& proposal, const RoundOutcome& outco
     };
     bytes_read_ += bytes(session_.whole_model);
     if (const auto* how = std::get_if<DraftWithPlan>(&proposal.draft)) {
-        bytes_read_ += outcome.tree.max_depth() * bytes(*how->plan);
+        // A guess that became drafts took its rows in the first pass.
+        const int n_drafted = outcome.tree.max_depth();
+        const int n_passes = std::max(n_drafted - outcome.n_guessed, std::min(n_drafted, 1));
+        bytes_read_ += n_passes * bytes(*how->plan);
     }
 }
 
@@ -246,6 +248,8 @@ void Generation::report_timings(double decode_ms, double compute_ms) {
         timings.bandwidth_gb_per_second = bytes_read_ / decode_ms * 1e-6;
     }
     result_.speculation = rounds_.summary();
+    const std::span<const Decision> decisions = strategy_.decisions();
+    result_.decisions.assign(decisions.begin(), decisions.end());
     result_.speculation.row_invariant = is_row_invariant_;
     result_.speculation.is_projection = options_.speculation.assume_acceptance >= 0;
 }

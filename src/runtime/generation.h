@@ -6,6 +6,7 @@
 
 #include "knap/types.h"
 
+#include "base/clock.h"
 #include "decode/round.h"
 #include "decode/round_statistics.h"
 #include "runtime/answer_text.h"
@@ -32,6 +33,7 @@ class Generation {
     std::optional<StopReason> take(const RoundOutcome& outcome);
     std::optional<StopReason> take_token(Token token, TokenOrigin origin);
     std::optional<StopReason> check_limits() const;
+    int n_left() const;  // tokens that request and context allow
     int draft_room() const;
     bool is_cancelled() const { return observer_.is_cancelled && observer_.is_cancelled(); }
     int n_generated() const { return static_cast<int>(result_.tokens.size()); }
@@ -48,6 +50,7 @@ class Generation {
     Strategy& strategy_;
     Round round_;
     RoundStatistics rounds_;
+    Stopwatch watch_;  // since the request began
     double search_ms_ = 0;
     double bytes_read_ = 0;
     bool is_row_invariant_ = true;

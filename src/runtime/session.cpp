@@ -5,6 +5,7 @@
 #include "model/fingerprint.h"
 #include "model/row_invariance.h"
 #include "runtime/generation.h"
+#include "runtime/known_costs.h"
 #include "runtime/prompt_cache.h"
 #include "runtime/session_impl.h"
 
@@ -30,7 +31,14 @@ Session::Impl::Impl(Engine::Impl& owner)
       model_cost(knap::model_cost(
           engine.model, *engine.weights, engine.config.cache_type_k, engine.config.cache_type_v)),
       whole_model(engine.model.n_layers),
-      invariant_rows(count_invariant_rows(engine, cache)) {}
+      profile(known_profile(engine)),
+      plans(known_plans(engine)),
+      invariant_rows(count_invariant_rows(engine, cache)) {
+    if (HeadSubset::is_possible(*engine.weights)) {
+        draft_head.emplace(*engine.weights, engine.backend, engine.tokenizer->end_of_generation());
+        forward.set_draft_head(*draft_head);
+    }
+}
 
 int Session::Impl::max_verify_rows() const {
     const int n_exact = invariant_rows > 1 ? invariant_rows : kScratchRows;
@@ -39,7 +47,12 @@ int Session::Impl::max_verify_rows() const {
 
 Strategy& Session::Impl::strategy_for(const SpeculationOptions& options) {
     if (strategy == nullptr || strategy_options != options) {
-        strategy = make_strategy(options, engine.model);
+        strategy = make_strategy(options, {.config = engine.model,
+                                           .forward = forward,
+                                           .cache = cache,
+                                           .profile = profile,
+                                           .plans = plans,
+                                           .max_rows = max_verify_rows()});
         strategy_options = options;
     }
     return *strategy;

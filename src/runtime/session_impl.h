@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "graph/forward.h"
 #include "graph/plan_cost.h"
 #include "kv/kv_cache.h"
+#include "model/head_subset.h"
 #include "runtime/engine_impl.h"
 
 namespace knap {
@@ -32,12 +34,16 @@ struct Session::Impl {
 
     Engine::Impl& engine;
     KvCache cache;
+    // None: the rows of the model's head cannot be read one by one.
+    std::optional<HeadSubset> draft_head;
     Forward forward;
     ModelCost model_cost;
     ModulePlan whole_model;
-    int invariant_rows;          // a pass of at most so many rows gives the bits of passes of one
-    std::vector<Token> history;  // rows [0, cache.committed()) are those of its first tokens
-    std::size_t n_prompt = 0;    // of the latest request: what a prompt cache saves
+    CostProfile profile;           // with samples where earlier runs measured
+    std::vector<SavedPlan> plans;  // found in earlier runs
+    int invariant_rows;            // a pass of at most so many rows gives the bits of passes of one
+    std::vector<Token> history;    // rows [0, cache.committed()) are those of its first tokens
+    std::size_t n_prompt = 0;      // of the latest request: what a prompt cache saves
     SpeculationOptions strategy_options;
     std::unique_ptr<Strategy> strategy;  // null until the first request
 };

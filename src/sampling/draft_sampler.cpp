@@ -109,4 +109,16 @@ float confidence(std::span<const float> logits, Token token) {
     return static_cast<float>(own / total);
 }
 
+float confidence(std::span<const float> logits, const DraftChoice& choice, ConfidenceOf whose) {
+    const Token token = choice.tokens.front();
+    if (whose == ConfidenceOf::likeliest) {
+        return confidence(logits, find_maximum(logits).token);
+    }
+    if (whose == ConfidenceOf::drawn && !choice.q.tokens.empty()) {
+        const auto place = std::ranges::find(choice.q.tokens, token) - choice.q.tokens.begin();
+        return choice.q.probabilities[static_cast<std::size_t>(place)];
+    }
+    return confidence(logits, token);
+}
+
 }  // namespace knap

@@ -21,7 +21,7 @@ namespace knap {
 struct DraftChoice {
     std::vector<Token> tokens;  // the children to draft, best or first drawn first; at least one
     bool is_drawn = false;      // `q` is what they were drawn from, without replacement
-    Distribution q;
+    Distribution q;             // after all transforms; empty when greedy
 };
 
 class DraftSampler {
@@ -49,5 +49,13 @@ class DraftSampler {
 // softmax(logits)[token], untransformed: what confidence exits look at (methods 1.8). Within a
 // relative error of 1e-5, and at most 1. Throws when the row has no usable maximum (row_maximum.h).
 float confidence(std::span<const float> logits, Token token);
+
+// Whose probability a confidence is.
+enum class ConfidenceOf : std::uint8_t {
+    drafted,    // the first drafted token's, untransformed
+    likeliest,  // the likeliest token's, untransformed
+    drawn,      // the first drafted token's in `q`; when greedy, as `drafted`
+};
+float confidence(std::span<const float> logits, const DraftChoice& choice, ConfidenceOf whose);
 
 }  // namespace knap

@@ -52,7 +52,7 @@ TEST(Divergence, IsANearTieOnlyWhereTheAnswerHasOne) {
 
 TEST(DraftingWays, CoverEveryStrategyButPlainDecoding) {
     std::set<std::string> found;
-    for (const DraftingWay& way : drafting_ways(30)) {
+    for (const DraftingWay& way : drafting_ways(30, true)) {
         found.insert(way.options.strategy);
     }
     std::set<std::string> expected;
@@ -63,9 +63,9 @@ TEST(DraftingWays, CoverEveryStrategyButPlainDecoding) {
     EXPECT_EQ(found, expected);
 }
 
-std::set<std::string> plans(int n_layers) {
+std::set<std::string> plans(int n_layers, bool has_reduced_head = false) {
     std::set<std::string> found;
-    for (const DraftingWay& way : drafting_ways(n_layers)) {
+    for (const DraftingWay& way : drafting_ways(n_layers, has_reduced_head)) {
         found.insert(way.options.draft_plan);
     }
     found.erase("");
@@ -76,6 +76,7 @@ TEST(DraftingWays, HavePlansThatFitTheModel) {
     EXPECT_EQ(plans(8), (std::set<std::string>{"a=w16+64", "l1+3+5=skip", "exit=4"}));
     EXPECT_EQ(plans(2), (std::set<std::string>{"a=w16+64", "exit=1"}));
     EXPECT_EQ(plans(1), (std::set<std::string>{"a=w16+64"}));
+    EXPECT_EQ(plans(1, true), (std::set<std::string>{"a=w16+64", "a=w16+64,head=reduced"}));
 }
 
 class LosslessCheck : public ::testing::Test {
@@ -83,7 +84,7 @@ class LosslessCheck : public ::testing::Test {
     LosslessCheck()
         : engine_({.model_path = tiny_model("tiny-llama", "Q8_0"), .n_threads = 1}),
           prompts_{{"a", random_tokens(12, 256, 1)}, {"b", random_tokens(90, 256, 2)}},
-          options_{.ways = drafting_ways(engine_.info().n_layers), .n_predict = 20} {}
+          options_{.ways = drafting_ways(engine_), .n_predict = 20} {}
 
     Engine engine_;
     std::vector<CheckPrompt> prompts_;

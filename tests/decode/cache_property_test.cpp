@@ -31,7 +31,9 @@ class Conversation {
 
     void run_round() {
         plan_ = random_plan(random_, plan_.n_layers());
-        const DraftWithPlan how{.plan = &plan_, .stop = {.n_max = below(10)}};
+        // Often wrong, so that rows of the guess are left above the draft.
+        const std::vector<Token> guess = random_tokens(below(4), 100, random_());
+        const DraftWithPlan how{.plan = &plan_, .stop = {.n_max = below(10)}, .guess = guess};
         const auto outcome = round_.run(history_.back(), {.draft = how});
         n_rejected_ += outcome->tree.n_nodes() - static_cast<int>(outcome->path.size());
         history_.insert(history_.end(), outcome->emitted.begin(), outcome->emitted.end());

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/config.h"
+#include "support/strategy_rig.h"
 
 namespace knap {
 namespace {
@@ -32,7 +32,7 @@ std::optional<Tokens> drafted(Strategy& strategy, const Tokens& history, int n_r
 
 std::optional<Tokens> drafted_once(const Tokens& text, const LookupOptions& options = {}) {
     LookupStrategy lookup(options);
-    lookup.begin(text);
+    lookup.begin({.prompt = text});
     return drafted(lookup, text);
 }
 
@@ -40,7 +40,7 @@ std::optional<Tokens> drafted_once(const Tokens& text, const LookupOptions& opti
 // itself.
 std::optional<Tokens> draft_by_rescan(const Tokens& text, const LookupOptions& options) {
     const int size = static_cast<int>(text.size());
-    for (int length = options.ngram_max; length >= options.ngram_min; --length) {
+    for (int length = options.ngrams.max; length >= options.ngrams.min; --length) {
         for (int next = size - 1; next >= length; --next) {
             if (!std::equal(text.end() - length, text.end(), text.begin() + next - length)) {
                 continue;
@@ -71,13 +71,13 @@ TEST(Lookup, ALongMatchGoesBeforeARecentOne) {
 TEST(Lookup, ShorterMatchesFollowWhereTheLongOneFails) {
     const Tokens text = {9, 2, 3, 10, 11, 1, 2, 3};
     EXPECT_EQ(drafted_once(text, {.n_draft = 2}), (Tokens{10, 11}));
-    EXPECT_EQ(drafted_once(text, {.ngram_min = 3, .n_draft = 2}), std::nullopt);
+    EXPECT_EQ(drafted_once(text, {.ngrams = {.min = 3}, .n_draft = 2}), std::nullopt);
 }
 
 TEST(Lookup, OneTokenIsNoMatchByDefault) {
     const Tokens text = {3, 10, 11, 3};
     EXPECT_EQ(drafted_once(text), std::nullopt);
-    EXPECT_EQ(drafted_once(text, {.ngram_min = 1, .n_draft = 2}), (Tokens{10, 11}));
+    EXPECT_EQ(drafted_once(text, {.ngrams = {.min = 1}, .n_draft = 2}), (Tokens{10, 11}));
 }
 
 TEST(Lookup, TextWithoutRepetitionIsDecodedPlainly) {
@@ -93,7 +93,7 @@ TEST(Lookup, ALoopGoesOnForTheWholeDraft) {
 TEST(Lookup, DraftsNoMoreThanThereIsRoomFor) {
     const Tokens text = {1, 2, 3, 10, 11, 12, 13, 1, 2, 3};
     LookupStrategy lookup({.n_draft = 3});
-    lookup.begin(text);
+    lookup.begin({.prompt = text});
     EXPECT_EQ(drafted(lookup, text, 2), (Tokens{10, 11}));
     EXPECT_EQ(drafted(lookup, text, 3), (Tokens{10, 11, 12}));
     EXPECT_EQ(drafted(lookup, text, 4), (Tokens{10, 11, 12}));
@@ -102,7 +102,7 @@ TEST(Lookup, DraftsNoMoreThanThereIsRoomFor) {
 
 TEST(Lookup, FindsWhatTheAnswerHasSaid) {
     LookupStrategy lookup({.n_draft = 2});
-    lookup.begin(Tokens{1, 2});
+    lookup.begin({.prompt = Tokens{1, 2}});
     EXPECT_EQ(drafted(lookup, {1, 2, 5}), std::nullopt);
     EXPECT_EQ(drafted(lookup, {1, 2, 5, 6, 8, 9}), std::nullopt);
     EXPECT_EQ(drafted(lookup, {1, 2, 5, 6, 8, 9, 5, 6}), (Tokens{8, 9}));
@@ -110,9 +110,9 @@ TEST(Lookup, FindsWhatTheAnswerHasSaid) {
 
 TEST(Lookup, AConversationThatGoesOnIsRemembered) {
     LookupStrategy lookup({.n_draft = 2});
-    lookup.begin(Tokens{1, 2});
+    lookup.begin({.prompt = Tokens{1, 2}});
     EXPECT_EQ(drafted(lookup, {1, 2, 5, 6, 8, 9}), std::nullopt);
-    lookup.begin(Tokens{1, 2, 5, 6, 8, 9, 30, 31});
+    lookup.begin({.prompt = Tokens{1, 2, 5, 6, 8, 9, 30, 31}});
     EXPECT_EQ(drafted(lookup, {1, 2, 5, 6, 8, 9, 30, 31, 5, 6}), (Tokens{8, 9}));
 }
 
@@ -121,9 +121,9 @@ TEST(Lookup, AnotherPromptForgetsTheOneBefore) {
     const Tokens first = {1, 2, 3, 4, 5};
     for (const Tokens& second : {Tokens{3, 4}, {1, 2, 9, 3, 4}, {9, 8, 7, 6, 5, 10, 3, 4}}) {
         LookupStrategy lookup({});
-        lookup.begin(first);
+        lookup.begin({.prompt = first});
         EXPECT_EQ(drafted(lookup, first), std::nullopt);
-        lookup.begin(second);
+        lookup.begin({.prompt = second});
         EXPECT_EQ(drafted(lookup, second), std::nullopt);
     }
 }
@@ -142,7 +142,7 @@ TEST(Lookup, AgreesWithARescanThroughRequests) {
                     history.push_back(static_cast<Token>(random() % n_letters));
                 }
                 if (round == 0) {
-                    lookup.begin(history);
+                    lookup.begin({.prompt = history});
                 }
                 ASSERT_EQ(drafted(lookup, history), draft_by_rescan(history, kOptions));
             }
@@ -152,9 +152,10 @@ TEST(Lookup, AgreesWithARescanThroughRequests) {
 
 TEST(Lookup, DraftMaxReplacesItsOwnLength) {
     const Tokens text(40, 7);
-    const ModelConfig config{.n_layers = 2};
+    test::StrategyRig rig;
     for (const auto& [draft_max, expected] : {std::pair{0, 10}, {1, 1}, {kMaxDraft, kMaxDraft}}) {
-        const auto lookup = build_lookup({.strategy = "lookup", .draft_max = draft_max}, config);
+        const auto lookup =
+            build_lookup({.strategy = "lookup", .draft_max = draft_max}, rig.parts());
         EXPECT_EQ(drafted(*lookup, text), Tokens(expected, 7));
     }
 }

@@ -35,14 +35,18 @@ class Lossless : public ::testing::TestWithParam<LosslessModel> {
     RandomCase make_case(unsigned seed) const {
         RandomCase c(seed, model_.config);
         c.decode.max_rows = GetParam().max_rows;
+        if (!rig_.rig.draft_head) {
+            c.plan.set_head(HeadLevel::full);
+        }
         return c;
     }
 
-    Decoded speculate(const RandomCase& c) {
+    Decoded speculate(const RandomCase& c, const Decoded& plain) {
         rig_.is_end_of_text = [&](Token token) { return token == c.end_of_text; };
-        const Decoded out = rig_.speculate(c.decode, c.propose());
+        const Decoded out = rig_.speculate(c.decode, c.propose(plain.tokens));
         n_drafted_ += out.n_drafted;
         n_accepted_ += out.n_accepted;
+        n_guessed_ += out.n_guessed;
         n_gathered_ += out.n_gathered;
         return out;
     }
@@ -51,12 +55,14 @@ class Lossless : public ::testing::TestWithParam<LosslessModel> {
     void expect_both_outcomes() const {
         EXPECT_GT(n_accepted_, n_drafted_ / 40);
         EXPECT_LT(n_accepted_, n_drafted_);
+        EXPECT_GT(n_guessed_, 0);
     }
 
     LoadedModel model_;
     RoundRig rig_;
     int n_drafted_ = 0;
     int n_accepted_ = 0;
+    int n_guessed_ = 0;
     int n_gathered_ = 0;
 };
 
@@ -73,7 +79,7 @@ TEST_P(ExactChains, EqualPlainDecodingBitForBit) {
         const RandomCase c = make_case(seed);
         SCOPED_TRACE(c.describe());
         const Decoded plain = rig_.plain(c.decode);
-        const Decoded speculative = speculate(c);
+        const Decoded speculative = speculate(c, plain);
         ASSERT_EQ(speculative.tokens, plain.tokens);
         ASSERT_EQ(speculative.cache, plain.cache);
     }
@@ -104,9 +110,13 @@ TEST_P(NearlyExact, FirstDifferenceIsANearTie) {
     for (unsigned seed = 1; seed <= kCasesPerModel; ++seed) {
         RandomCase c = make_case(seed);
         c.width = 1 + static_cast<int>(seed % 4);
-        c.decode.sampling.top_k = 0;  // a token at the edge of a cut would not be a tie of choices
+        // A token at the edge of a cut would not be a tie of choices.
+        c.decode.sampling.top_k = 0;
+        c.decode.sampling.top_p = 1.0f;
+        c.decode.sampling.min_p = 0.0f;
         SCOPED_TRACE(c.describe());
-        const Agreement agreement = compare(rig_.plain(c.decode), speculate(c));
+        const Decoded plain = rig_.plain(c.decode);
+        const Agreement agreement = compare(plain, speculate(c, plain));
         if (!agreement.is_equal) {
             ++n_near_ties;
             std::printf("near-tie at token %zu: %g (%s)\n", agreement.first_difference,

@@ -17,13 +17,23 @@ struct Lengths {
     int max;
 };
 
+// How many tokens before `next` are those at the end of the text.
+int count_match(std::span<const Token> text, std::size_t next) {
+    std::size_t length = 0;
+    while (length < next && text[next - length - 1] == text[text.size() - length - 1]) {
+        ++length;
+    }
+    return static_cast<int>(length);
+}
+
 // The definition: for each length, the longest first, walk back from the end.
 Match rescan(std::span<const Token> text, Lengths lengths) {
     for (int n = lengths.max; n >= lengths.min; --n) {
         const auto length = static_cast<std::size_t>(n);
         for (std::size_t next = text.size(); next-- > length;) {
             if (std::ranges::equal(text.subspan(next - length, length), text.last(length))) {
-                return NgramIndex::Match{.length = n, .next = next};
+                const int found = std::min(count_match(text, next), NgramIndex::kLongestMatch);
+                return NgramIndex::Match{.length = found, .next = next};
             }
         }
     }
@@ -62,6 +72,14 @@ TEST(NgramIndex, TriesLongRunsFirst) {
 
 TEST(NgramIndex, AnOccurrenceMayOverlapTheEnd) {
     expect_same(find_end({4, 4, 4}, {2, 2}), NgramIndex::Match{2, 2});
+    expect_same(find_end({4, 4, 4, 4}, {2, 2}), NgramIndex::Match{3, 3});
+}
+
+TEST(NgramIndex, AMatchIsAsLongAsTheTextsAreTheSame) {
+    expect_same(find_end({1, 2, 3, 4, 5, 9, 2, 3, 4, 5}, {2, 3}), NgramIndex::Match{4, 5});
+    expect_same(find_end({2, 3, 4, 5, 9, 2, 3, 4, 5}, {2, 3}), NgramIndex::Match{4, 4});
+    expect_same(find_end(std::vector<Token>(20, 7), {2, 3}), NgramIndex::Match{19, 19});
+    expect_same(find_end(std::vector<Token>(60, 7), {2, 3}), NgramIndex::Match{32, 59});
 }
 
 TEST(NgramIndex, TheEndIsNoEarlierOccurrenceOfItself) {

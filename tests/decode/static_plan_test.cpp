@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "graph/plan_text.h"
-#include "model/config.h"
+#include "support/strategy_rig.h"
 
 namespace knap {
 namespace {
@@ -28,7 +28,8 @@ StaticPlanStrategy with_options(const StaticPlanOptions& options) {
 }
 
 std::unique_ptr<Strategy> build(const SpeculationOptions& options) {
-    return build_static_plan(options, {.n_layers = kLayers});
+    static test::StrategyRig rig;  // of kLayers layers
+    return build_static_plan(options, rig.parts());
 }
 
 TEST(StaticPlan, ProposesItsPlanLengthExitAndWidth) {
@@ -103,7 +104,7 @@ TEST(StaticPlan, WithoutAPlanTheMessageShowsOne) {
 }
 
 TEST(StaticPlan, APlanThatDoesNotFitTheModelIsRefused) {
-    for (const char* plan : {"exit=9", "a4=skip", "m0=w1+2", "head=reduced", "nonsense"}) {
+    for (const char* plan : {"exit=9", "a4=skip", "m0=w1+2", "nonsense"}) {
         EXPECT_THROW(build({.strategy = "static", .draft_plan = plan}), Error) << plan;
     }
 }

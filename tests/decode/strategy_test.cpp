@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "model/config.h"
+#include "support/strategy_rig.h"
 
 namespace knap {
 namespace {
@@ -18,12 +18,16 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-const ModelConfig kConfig{.n_layers = 4};
+// Made once: options are checked against its four layers.
+StrategyParts parts() {
+    static test::StrategyRig rig;
+    return rig.parts();
+}
 
 // What make_strategy() throws; empty: nothing.
 std::string complaint(const SpeculationOptions& options) {
     try {
-        EXPECT_NE(make_strategy(options, kConfig), nullptr);
+        EXPECT_NE(make_strategy(options, parts()), nullptr);
     } catch (const Error& error) {
         return error.what();
     }
@@ -31,7 +35,8 @@ std::string complaint(const SpeculationOptions& options) {
 }
 
 SpeculationOptions options_for(std::string_view name) {
-    return {.strategy = std::string(name), .draft_plan = name == "static" ? "exit=2" : ""};
+    const bool needs_plan = name == "static" || name == "cascade";
+    return {.strategy = std::string(name), .draft_plan = needs_plan ? "exit=2" : ""};
 }
 
 TEST(StrategyList, StartsWithPlainDecodingAndNamesEachOnce) {
@@ -40,8 +45,10 @@ TEST(StrategyList, StartsWithPlainDecodingAndNamesEachOnce) {
         names.push_back(info.name);
         EXPECT_FALSE(info.summary.empty()) << info.name;
     }
-    EXPECT_THAT(names, ::testing::ElementsAre("autoregressive", "static", "lookup"));
-    EXPECT_EQ(SpeculationOptions{}.strategy, names.front());
+    EXPECT_THAT(names, ::testing::ElementsAre("autoregressive", "static", "lookup", "cascade",
+                                              "knapspec", "knapspec-paper"));
+    EXPECT_EQ(plain_decoding().strategy, names.front());
+    EXPECT_EQ(SpeculationOptions{}.strategy, "knapspec");
 }
 
 TEST(StrategyList, EveryOneCanBeMade) {
@@ -52,14 +59,16 @@ TEST(StrategyList, EveryOneCanBeMade) {
 
 TEST(StrategyList, AnUnknownNameIsAnsweredWithTheKnownOnes) {
     EXPECT_EQ(complaint({.strategy = "magic\n"}),
-              "--strategy: expected one of autoregressive, static, lookup; found 'magic?'");
+              "--strategy: expected one of autoregressive, static, lookup, cascade, knapspec, "
+              "knapspec-paper; "
+              "found 'magic?'");
     EXPECT_THAT(complaint({.strategy = ""}), StartsWith("--strategy: "));
 }
 
 TEST(StrategyList, AutoregressiveNeverDrafts) {
-    const auto strategy = make_strategy({}, kConfig);
+    const auto strategy = make_strategy(plain_decoding(), parts());
     const std::vector<Token> looping(20, 7);
-    strategy->begin(looping);
+    strategy->begin({.prompt = looping});
     const Proposal proposal = strategy->propose({.history = looping, .n_room = kMaxDraft});
     EXPECT_TRUE(std::holds_alternative<PlainStep>(proposal.draft));
     EXPECT_TRUE(proposal.captures.empty());
@@ -112,6 +121,30 @@ TEST(StrategyList, OptionsThatAStrategyHasNoUseForAreRefused) {
         EXPECT_THAT(complaint({.strategy = name, .exit_confidence = 0.5f}),
                     refuses("--exit-confidence"));
         EXPECT_EQ(complaint({.strategy = name, .draft_max = 4}), "");
+    }
+}
+
+TEST(StrategyList, AStrategyThatFindsItsPlanTakesNone) {
+    const char* name = "knapspec-paper";
+    EXPECT_THAT(complaint({.strategy = name, .draft_plan = "full"}), StartsWith("--draft-plan: "));
+    EXPECT_THAT(complaint({.strategy = name, .draft_width = 2}), StartsWith("--draft-width: "));
+    EXPECT_EQ(complaint({.strategy = name, .draft_max = 4, .exit_confidence = 0.5f}), "");
+}
+
+TEST(StrategyList, StrategiesWithoutOptionsOfTheirOwnRefuseAny) {
+    for (const StrategyInfo& info : list_strategies()) {
+        SpeculationOptions options = options_for(info.name);
+        options.strategy_options = "nonsense=1";
+        EXPECT_THAT(complaint(options),
+                    AllOf(StartsWith("--strategy-options: expected "), Not(HasSubstr("\n"))))
+            << info.name;
+        if (!info.options.empty()) {
+            const StrategyOptionInfo& first = info.options.front();
+            const std::size_t end = first.values.find_first_of("|.");
+            options.strategy_options =
+                std::string(first.key) + "=" + std::string(first.values.substr(0, end));
+            EXPECT_EQ(complaint(options), "") << info.name;
+        }
     }
 }
 

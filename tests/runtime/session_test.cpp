@@ -37,7 +37,9 @@ class Sessions : public ::testing::Test {
     std::vector<Token> prompt(int n, unsigned seed = 1) const {
         return random_tokens(n, 256, seed);  // bytes: no end-of-generation token among them
     }
-    static GenerateOptions greedy(int n) { return {.n_predict = n, .ignore_eos = true}; }
+    static GenerateOptions greedy(int n) {
+        return {.n_predict = n, .speculation = plain_decoding(), .ignore_eos = true};
+    }
 
     Engine engine_;
     Session session_;

@@ -2,6 +2,7 @@
 // plain decoding, and the statistics say what happened.
 #include <atomic>
 #include <cctype>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,10 @@ const SpeculationOptions kWindow{.strategy = "static", .draft_plan = "a=w4+20"};
 const SpeculationOptions kSkip{.strategy = "static", .draft_max = 12, .draft_plan = "m1=skip"};
 const SpeculationOptions kWhole{.strategy = "static", .draft_max = 5, .draft_plan = "full"};
 const SpeculationOptions kTree{.strategy = "static", .draft_plan = "m1=skip", .draft_width = 4};
+const SpeculationOptions kReduced{.strategy = "static", .draft_plan = "m1=skip,head=reduced"};
 const SpeculationOptions kLookup{.strategy = "lookup"};
+const SpeculationOptions kCascade{
+    .strategy = "cascade", .draft_max = 9, .draft_plan = "a2=w4+20,m3=skip"};
 
 class SpeculativeSession : public ::testing::Test {
   protected:
@@ -48,8 +52,9 @@ class SpeculativeSession : public ::testing::Test {
 
     // Plain decoding and every way of drafting give the same tokens, text and reason to stop.
     void expect_plain_text(std::span<const Token> tokens, const GenerateOptions& options) {
-        const Result plain = generate(tokens, options, {});
-        for (const SpeculationOptions& way : {kWindow, kSkip, kWhole, kLookup}) {
+        const Result plain = generate(tokens, options, plain_decoding());
+        for (const SpeculationOptions& way :
+             {kWindow, kSkip, kWhole, kReduced, kLookup, kCascade}) {
             SCOPED_TRACE(way.strategy + " " + way.draft_plan);
             const Result result = generate(tokens, options, way);
             EXPECT_EQ(result.tokens, plain.tokens);
@@ -94,7 +99,7 @@ TEST_F(SpeculativeSession, StopStringsEndTheTextInsideADraft) {
     // Sampled, because the tiny model's greedy text has hardly a letter in it.
     GenerateOptions options{.n_predict = 60, .ignore_eos = true};
     options.sampling = {.temperature = 1.0f, .top_k = 0, .seed = 4};
-    const Result plain = generate(prompt(30), options, {});
+    const Result plain = generate(prompt(30), options, plain_decoding());
     int n_stops = 0;
     for (const char character : plain.text) {
         if (std::isprint(static_cast<unsigned char>(character)) == 0) {
@@ -218,12 +223,51 @@ TEST_F(SpeculativeSession, RatioRuleIsReproducibleAndDrawsAnotherText) {
     ratio.acceptance = AcceptanceRule::ratio;
     const Result first = generate(prompt(40), options, ratio);
     EXPECT_EQ(generate(prompt(40), options, ratio).tokens, first.tokens);
-    EXPECT_NE(generate(prompt(40), options, {}).tokens, first.tokens);
+    EXPECT_NE(generate(prompt(40), options, plain_decoding()).tokens, first.tokens);
     EXPECT_GT(first.speculation.n_accepted, 0);
 }
 
+TEST_F(SpeculativeSession, ReducedHeadsFollowTheTextAtHandAlone) {
+    // The ratio rule's text depends on what the draft could choose from.
+    GenerateOptions options{.n_predict = 60, .ignore_eos = true};
+    options.sampling = {.temperature = 1.0f, .seed = 5};
+    SpeculationOptions ratio = kReduced;
+    ratio.acceptance = AcceptanceRule::ratio;
+    const Result first = generate(prompt(40), options, ratio);
+    generate(prompt(200, 9), options, ratio);
+    EXPECT_EQ(generate(prompt(40), options, ratio).tokens, first.tokens);
+    EXPECT_GT(first.speculation.n_drafted, first.speculation.n_accepted);
+}
+
+TEST_F(SpeculativeSession, ReducedHeadsDraftWhateverIsForbidden) {
+    // All that is allowed lies outside of the ids that a reduced head always has.
+    GenerateOptions options{.n_predict = 30, .ignore_eos = true};
+    for (Token token = 0; token < 240; ++token) {
+        options.sampling.logit_bias.emplace_back(token, -std::numeric_limits<float>::infinity());
+    }
+    expect_plain_text(prompt(20), options);
+    EXPECT_GT(generate(prompt(20), options, kReduced).speculation.n_drafted, 0);
+}
+
+TEST(RepackedHeads, AreNotReduced) {
+    Engine engine({.model_path = tiny_model("tiny-llama", "Q4_0"), .n_ctx = 128, .n_threads = 1});
+    Session session(engine);
+    const std::vector<Token> prompt = random_tokens(10, 256, 1);
+    if (session.generate(prompt, {.n_predict = 1}).repack == "off") {
+        GTEST_SKIP() << "no repacked layouts on this machine";
+    }
+    GenerateOptions options{.n_predict = 5};
+    options.speculation = kReduced;
+    try {
+        session.generate(prompt, options);
+        FAIL() << "ran";
+    } catch (const Error& error) {
+        EXPECT_THAT(error.what(), ::testing::StartsWith("--draft-plan: expected head=full"));
+    }
+}
+
 TEST_F(SpeculativeSession, BadOptionsAreRefusedBeforeAnythingChanges) {
-    generate(prompt(20), {.n_predict = 5, .ignore_eos = true}, {});
+    generate(prompt(20), {.n_predict = 5, .ignore_eos = true}, plain_decoding());
     const auto history = std::vector<Token>(session_.history().begin(), session_.history().end());
     const auto error_of = [&](const SpeculationOptions& options) {
         try {
@@ -236,7 +280,6 @@ TEST_F(SpeculativeSession, BadOptionsAreRefusedBeforeAnythingChanges) {
     EXPECT_THAT(error_of({.strategy = "magic"}), HasSubstr("magic"));
     EXPECT_THAT(error_of({.strategy = "static", .draft_plan = "a99=skip"}), HasSubstr("99"));
     EXPECT_THAT(error_of({.strategy = "static"}), HasSubstr("--draft-plan"));
-    EXPECT_THAT(error_of({.strategy = "static", .draft_plan = "head=reduced"}), HasSubstr("head"));
     EXPECT_THAT(error_of({.strategy = "lookup", .draft_max = 1000}), HasSubstr("--draft-max"));
     EXPECT_THAT(error_of({.strategy = "lookup", .assume_acceptance = 2}),
                 HasSubstr("--assume-acceptance"));

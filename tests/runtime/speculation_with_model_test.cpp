@@ -31,6 +31,8 @@ const std::array kWays{
          .exit_confidence = 0.6f}},
     Way{"EarlyExit", {.strategy = "static", .draft_max = 4, .draft_plan = "exit=26"}},
     Way{"Lookup", {.strategy = "lookup"}},
+    Way{"ReducedHead", {.strategy = "static", .draft_plan = "a=w4+48,head=reduced"}},
+    Way{"Cascade", {.strategy = "cascade", .draft_plan = "a=w4+48"}},
 };
 
 struct Text {
@@ -113,7 +115,7 @@ TEST_F(SpeculationWithModel, EveryWayOfDraftingWritesThePlainText) {
 // The drafts above are worth something: a test of exactness in which nothing is accepted shows
 // little.
 TEST_F(SpeculationWithModel, CheapDraftsOftenAgree) {
-    for (const char* name : {"Window", "SkippedModules", "Lookup"}) {
+    for (const char* name : {"Window", "SkippedModules", "Lookup", "ReducedHead", "Cascade"}) {
         for (const Way& way : kWays) {
             if (std::string(name) == way.name) {
                 const Result result = generate(kTexts[2], kSettings[0], &way);

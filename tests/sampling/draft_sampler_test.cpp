@@ -162,6 +162,46 @@ TEST(DraftSampler, GivesFewerWhereFewerCanBeDrawn) {
     }
 }
 
+// A reduced head leaves most of a row at -infinity.
+TEST(DraftSampler, RowsOfAPartOfTheVocabularyAreLikeAnyOther) {
+    constexpr int kVocab = 700;
+    const std::vector<Token> held = {0, 1, 2, 64, 200, 201, 699};
+    SamplingOptions cut = warm();  // to more tokens than there are
+    cut.top_k = 40;
+    cut.top_p = 0.95f;
+    cut.min_p = 0.05f;
+    SamplingOptions penalised = cut;
+    penalised.repeat_penalty = 1.5f;
+    penalised.presence_penalty = 0.3f;
+    penalised.logit_bias = {{1, 2.0f}, {5, 9.0f}, {200, -kInfinity}};
+    for (const SamplingOptions& options : {SamplingOptions{}, warm(), cut, penalised}) {
+        for (const AcceptanceRule rule : {AcceptanceRule::shared_noise, AcceptanceRule::ratio}) {
+            for (std::uint32_t seed = 0; seed < 20; ++seed) {
+                Sampler sampler(options, kVocab, kContext);
+                sampler.accept(64);
+                sampler.accept(5);
+                const auto logits = random_row(seed, kVocab);
+                std::vector<float> row(kVocab, -kInfinity);
+                for (const Token token : held) {
+                    row[token] = logits[token];
+                }
+                DraftSampler drafts(sampler, rule);
+                const DraftChoice& choice = drafts.choose(row, 3, 16);
+                ASSERT_FALSE(choice.tokens.empty());
+                EXPECT_LE(choice.tokens.size(), held.size());
+                EXPECT_THAT(held, ::testing::IsSupersetOf(choice.tokens));
+                const float sure = confidence(row, choice.tokens.front());
+                EXPECT_TRUE(sure > 0 && sure <= 1) << sure;
+                if (choice.is_drawn) {
+                    EXPECT_THAT(held, ::testing::IsSupersetOf(choice.q.tokens));
+                    const auto& q = choice.q.probabilities;
+                    EXPECT_NEAR(std::accumulate(q.begin(), q.end(), 0.0), 1.0, 1e-6);
+                }
+            }
+        }
+    }
+}
+
 TEST(DraftSampler, DraftsOfASeedAreReproducible) {
     Sampler sampler(warm(), 50, kContext);
     DraftSampler first(sampler, AcceptanceRule::ratio);
@@ -202,6 +242,15 @@ TEST(Confidence, IsTheSoftmaxOfTheRow) {
     }
 }
 
+TEST(Confidence, IsOfTheTokensThatThereAre) {
+    std::vector<float> row(50000, -kInfinity);
+    row[7] = -50.0f;
+    row[40000] = -50.0f;
+    EXPECT_NEAR(confidence(row, 7), 0.5f, 1e-5f);
+    row[7] = -kInfinity;
+    EXPECT_NEAR(confidence(row, 40000), 1.0f, 1e-5f);
+}
+
 TEST(Confidence, IsNotAboveOne) {
     for (int i = 0; i < 1000; ++i) {
         const std::vector<float> row = {static_cast<float>(i) * 0.013f, -kInfinity, -100.0f};
@@ -209,6 +258,31 @@ TEST(Confidence, IsNotAboveOne) {
         EXPECT_GT(confidence(row, 0), 0.99999f);
         EXPECT_LT(confidence(row, 1), 1e-30f);
     }
+}
+
+TEST(Confidence, MayBeThatOfTheDraftedTheLikeliestOrTheDrawnToken) {
+    const std::vector<float> row = {0.0f, 1.0f, 2.0f};
+    const DraftChoice drawn{.tokens = {1, 2},
+                            .q = {.tokens = {2, 1}, .probabilities = {0.6f, 0.4f}}};
+    EXPECT_EQ(confidence(row, drawn, ConfidenceOf::drafted), confidence(row, 1));
+    EXPECT_EQ(confidence(row, drawn, ConfidenceOf::likeliest), confidence(row, 2));
+    EXPECT_EQ(confidence(row, drawn, ConfidenceOf::drawn), 0.4f);
+    const DraftChoice greedy{.tokens = {1}};
+    EXPECT_EQ(confidence(row, greedy, ConfidenceOf::drawn), confidence(row, 1));
+}
+
+TEST(Confidence, OfADrawnTokenIsWhatTheTransformsLeave) {
+    const std::vector<float> row = random_row(3, 50);
+    SamplingOptions options = warm();
+    options.top_k = 2;
+    Sampler sampler(options, 50, kContext);
+    DraftSampler drafts(sampler, AcceptanceRule::shared_noise);
+    const DraftChoice& choice = drafts.choose(row, 0, 1);
+    Distribution q;
+    sampler.distribution(row, q);
+    ASSERT_EQ(q.tokens.size(), 2u);
+    const bool is_first = choice.tokens.front() == q.tokens.front();
+    EXPECT_EQ(confidence(row, choice, ConfidenceOf::drawn), q.probabilities[is_first ? 0 : 1]);
 }
 
 }  // namespace

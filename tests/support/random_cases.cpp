@@ -84,6 +84,8 @@ RandomCase::RandomCase(unsigned seed, const ModelConfig& config) : plan(config.n
     plan = random_plan(random, config.n_layers);
     stop = random_stop(random);
     end_of_text = below(random, config.n_vocab);
+    plan.set_head(below(random, 3) == 0 ? HeadLevel::reduced : HeadLevel::full);
+    one_wrong_in = one_of(random, std::array{0, 1, 3, 9, 1000});
     decode = {
         .prompt = random_tokens(one_of(random, kPromptLengths), config.n_vocab, seed),
         .n_tokens = 12 + below(random, 20),
@@ -92,17 +94,28 @@ RandomCase::RandomCase(unsigned seed, const ModelConfig& config) : plan(config.n
     };
 }
 
-Propose RandomCase::propose() const {
-    return [this](std::span<const Token>, int n_room) {
+Propose RandomCase::propose(std::span<const Token> text) const {
+    std::mt19937 random(static_cast<unsigned>(decode.prompt.size()));
+    return [this, text, random, guess = std::vector<Token>()](std::span<const Token> history,
+                                                              int n_room) mutable {
         DraftWithPlan how{.plan = &plan, .stop = stop, .width = width};
         how.stop.n_max = std::min(stop.n_max, n_room);
+        if (one_wrong_in > 0) {
+            const auto rest = text.subspan(history.size() - decode.prompt.size());
+            guess.assign(rest.begin(), rest.end());
+            for (Token& token : guess) {
+                token += below(random, one_wrong_in) == 0 ? (token > 0 ? -1 : 1) : 0;
+            }
+            how.guess = guess;
+        }
         return Proposal{.draft = how};
     };
 }
 
 std::string RandomCase::describe() const {
-    return concat(to_string(plan), ", at most ", stop.n_max, " tokens, width ", width, ", after ",
-                  decode.prompt.size(), " tokens, temperature ", decode.sampling.temperature);
+    return concat(to_string(plan), ", at most ", stop.n_max, " tokens, width ", width,
+                  ", guesses wrong 1 in ", one_wrong_in, ", after ", decode.prompt.size(),
+                  " tokens, temperature ", decode.sampling.temperature);
 }
 
 }  // namespace knap::test

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <random>
+#include <span>
 #include <string>
 
 #include "decode/strategy.h"
@@ -14,14 +15,17 @@ namespace knap::test {
 struct RandomCase {
     RandomCase(unsigned seed, const ModelConfig& config);
 
-    // Proposes the case's plan at its length; the case must outlive it.
-    Propose propose() const;
+    // Proposes the case's plan at its length, with guesses of `text` where the case has them: the
+    // tokens that plain decoding generates. Case and text must outlive it.
+    Propose propose(std::span<const Token> text) const;
     std::string describe() const;
 
     DecodeCase decode;
     ModulePlan plan;
     StopRule stop;
     int width = 1;
+    // Of guesses: one token in so many is wrong, 1: all are. 0: nothing is guessed.
+    int one_wrong_in = 0;
     Token end_of_text = -1;
 };
 

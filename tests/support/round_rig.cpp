@@ -14,6 +14,9 @@ std::vector<Token> RoundRig::start(const DecodeCase& c, Sampler& sampler) {
     for (const Token token : c.prompt) {
         sampler.accept(token);
     }
+    if (rig.draft_head) {
+        rig.draft_head->begin(c.prompt);
+    }
     std::vector<Token> history = c.prompt;
     const auto logits = advance(rig.forward, rig.cache, history);
     history.push_back(sampler.sample(*logits, static_cast<std::int64_t>(history.size())));
@@ -54,11 +57,15 @@ Decoded RoundRig::speculate(const DecodeCase& c, const Propose& propose) {
         const auto outcome = round.run(history.back(), propose(history, n_room));
         out.n_drafted += outcome->tree.n_nodes();
         out.n_accepted += static_cast<int>(outcome->path.size());
+        out.n_guessed += outcome->n_guessed;
         out.n_gathered += !outcome->path.empty() &&
                           outcome->path.back() >= static_cast<int>(outcome->path.size());
         for (const Token token : outcome->emitted) {
             history.push_back(token);
             sampler.accept(token);
+            if (rig.draft_head) {
+                rig.draft_head->add(token);
+            }
         }
     }
     out.tokens.assign(history.begin() + static_cast<std::ptrdiff_t>(c.prompt.size()),

@@ -18,6 +18,7 @@ struct Decoded {
     std::vector<std::byte> cache;  // committed rows: all tokens but the last
     int n_drafted = 0;             // nodes
     int n_accepted = 0;
+    int n_guessed = 0;   // guesses that became drafts
     int n_gathered = 0;  // rounds whose path was not the beginning of the tree
 };
 

@@ -1,0 +1,24 @@
+// What earlier runs found out about a model on this machine, as far as RuntimeConfig::profile wants
+// it: loaded where it fits, never measured here.
+#pragma once
+
+#include <vector>
+
+#include "knap/knap.h"
+
+#include "runtime/plans_file.h"
+#include "search/cost_profile.h"
+#include "search/saved_plans.h"
+
+namespace knap {
+
+// The model's profile without samples.
+CostProfile blank_profile(const Engine::Impl& engine);
+PlansModel plans_model(const Engine::Impl& engine);
+
+// Without samples where nothing that fits is saved. Throws knap::Error where the configuration
+// names a profile that does not exist.
+CostProfile known_profile(const Engine::Impl& engine);
+std::vector<SavedPlan> known_plans(const Engine::Impl& engine);
+
+}  // namespace knap

@@ -1,0 +1,232 @@
+// A draft is the same with or without a guess of it: tokens, siblings, distributions, confidences
+// and exact rows. A guess only spares passes.
+#include "decode/drafter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "graph/plan_text.h"
+#include "support/loaded_model.h"
+#include "support/tiny_model.h"
+
+namespace knap::test {
+namespace {
+
+using Tokens = std::vector<Token>;
+
+struct Draft {
+    Tokens tokens;
+    std::vector<int> parents;
+    std::vector<Distribution> sources;  // of each node's children, the pending token's first
+    std::vector<float> confidences;
+    int n_exact_layers = 0;
+    int n_exact_rows = 0;
+    std::vector<float> hidden;
+    int n_guessed = 0;
+    std::int64_t n_passes = 0;
+};
+
+void expect_same_draft(const Draft& found, const Draft& expected) {
+    EXPECT_EQ(found.tokens, expected.tokens);
+    EXPECT_EQ(found.parents, expected.parents);
+    ASSERT_EQ(found.sources.size(), expected.sources.size());
+    for (std::size_t i = 0; i < found.sources.size(); ++i) {
+        EXPECT_EQ(found.sources[i].tokens, expected.sources[i].tokens);
+        EXPECT_EQ(found.sources[i].probabilities, expected.sources[i].probabilities);
+    }
+    EXPECT_EQ(found.confidences, expected.confidences);
+    EXPECT_EQ(found.n_exact_layers, expected.n_exact_layers);
+    EXPECT_EQ(found.n_exact_rows, expected.n_exact_rows);
+    EXPECT_EQ(found.hidden, expected.hidden);
+}
+
+class GuessedDrafts : public ::testing::Test {
+  protected:
+    static constexpr int kContext = 70;
+    static constexpr Token kPending = 11;
+
+    GuessedDrafts() : model_(tiny_model("tiny-llama", "Q8_0")), rig_(model_) {
+        prompt_ = random_tokens(kContext, model_.config.n_vocab, 8);
+        rig_.feed(prompt_);
+    }
+
+    // What a drafter of its own drafts: drafters remember which noise they have used.
+    std::optional<Draft> draft(DraftWithPlan how, const Tokens& guess, int max_nodes = 64) {
+        how.guess = guess;
+        Sampler sampler(sampling_, model_.config.n_vocab, 1024);
+        for (const Token token : prompt_) {
+            sampler.accept(token);
+        }
+        sampler.accept(kPending);
+        Drafter drafter(rig_.forward, rig_.cache, sampler, rule_, is_end_of_text_);
+        DraftTree tree;
+        const std::int64_t n_before = n_passes();
+        if (!drafter.draft(kPending, how, max_nodes, tree)) {
+            return std::nullopt;
+        }
+        const ExactRows exact = drafter.exact_rows();
+        Draft out{
+            .tokens = {tree.tokens().begin(), tree.tokens().end()},
+            .confidences = {drafter.confidences().begin(), drafter.confidences().end()},
+            .n_exact_layers = exact.n_layers,
+            .n_exact_rows = exact.n_rows,
+            .hidden = {exact.hidden.begin(), exact.hidden.end()},
+            .n_guessed = drafter.n_guessed(),
+            .n_passes = n_passes() - n_before,
+        };
+        for (int node = kPendingNode; node < tree.n_nodes(); ++node) {
+            const Distribution* source = tree.drawn_from(node);
+            out.sources.push_back(source != nullptr ? *source : Distribution{});
+            if (node != kPendingNode) {
+                out.parents.push_back(tree.parent(node));
+            }
+        }
+        return out;
+    }
+
+    std::int64_t n_passes() const {
+        const GraphStatistics& graphs = rig_.forward.statistics().graphs;
+        return graphs.built + graphs.reused;
+    }
+
+    ModulePlan plan(const char* text) const { return parse_plan(text, model_.config.n_layers); }
+    Token other_than(Token token) const { return (token + 1) % model_.config.n_vocab; }
+
+    // Guesses of every kind for a draft whose first choices are `chain`.
+    std::vector<Tokens> guesses(const Tokens& chain) const {
+        std::vector<Tokens> all{chain, Tokens(chain.begin(), chain.end() - 2), {chain.front()}};
+        for (std::size_t i = 0; i < chain.size(); ++i) {
+            all.push_back(chain);
+            all.back()[i] = other_than(chain[i]);
+        }
+        all.push_back(chain);
+        all.back().insert(all.back().end(), 5, chain.front());
+        all.push_back(random_tokens(4, model_.config.n_vocab, 3));
+        return all;
+    }
+
+    // Drafts with every guess are those without; returns the one without.
+    Draft expect_guesses_change_nothing(const DraftWithPlan& how, int max_nodes = 64) {
+        const Draft plain = *draft(how, {}, max_nodes);
+        EXPECT_EQ(plain.n_guessed, 0);
+        const int n_chain = std::min(how.stop.n_max, max_nodes);
+        const Tokens chain(plain.tokens.begin(), plain.tokens.begin() + n_chain);
+        for (const Tokens& guess : guesses(chain)) {
+            SCOPED_TRACE(::testing::PrintToString(guess));
+            const Draft guessed = *draft(how, guess, max_nodes);
+            expect_same_draft(guessed, plain);
+            const auto n_common = std::ranges::mismatch(guess, chain).in1 - guess.begin();
+            EXPECT_EQ(guessed.n_guessed, n_common);
+            // The first pass has a row for the pending token and one for each guess that is right;
+            // one for the draft's last token would give logits that nobody asks for.
+            const auto n_spared = std::min<std::ptrdiff_t>(n_common, n_chain - 1);
+            EXPECT_EQ(guessed.n_passes, plain.n_passes - n_spared);
+        }
+        return plain;
+    }
+
+    LoadedModel model_;
+    ForwardRig rig_;
+    Tokens prompt_;
+    SamplingOptions sampling_{};
+    AcceptanceRule rule_ = AcceptanceRule::shared_noise;
+    std::function<bool(Token)> is_end_of_text_ = [](Token) { return false; };
+};
+
+TEST_F(GuessedDrafts, AreTheSameAsWithoutTheGuess) {
+    for (const char* text : {"full", "a=w4+20", "exit=0", "m1=skip", "a2=skip,a3=w4+20", "exit=2",
+                             "m1=skip,head=reduced"}) {
+        SCOPED_TRACE(text);
+        const ModulePlan drafting = plan(text);
+        expect_guesses_change_nothing({.plan = &drafting, .stop = {.n_max = 7}});
+    }
+}
+
+TEST_F(GuessedDrafts, KeepTheirDistributionsUnderEveryRule) {
+    sampling_ = {.temperature = 0.9f, .top_k = 20, .repeat_penalty = 1.2f, .seed = 5};
+    const ModulePlan drafting = plan("m1=skip");
+    for (const AcceptanceRule rule :
+         {AcceptanceRule::shared_noise, AcceptanceRule::ratio, AcceptanceRule::equality}) {
+        rule_ = rule;
+        const Draft plain =
+            expect_guesses_change_nothing({.plan = &drafting, .stop = {.n_max = 6}});
+        EXPECT_EQ(plain.sources.front().tokens.empty(), rule != AcceptanceRule::ratio);
+    }
+}
+
+TEST_F(GuessedDrafts, HaveTheSameSiblings) {
+    const ModulePlan drafting = plan("m1=skip");
+    expect_guesses_change_nothing({.plan = &drafting, .stop = {.n_max = 5}, .width = 3});
+    expect_guesses_change_nothing({.plan = &drafting, .stop = {.n_max = 5}, .width = 3}, 8);
+}
+
+TEST_F(GuessedDrafts, LeaveTheSameExactRows) {
+    const ModulePlan drafting = plan("m2=skip");
+    const Draft plain = expect_guesses_change_nothing({.plan = &drafting, .stop = {.n_max = 5}});
+    EXPECT_EQ(plain.n_exact_layers, 2);
+    EXPECT_EQ(plain.n_exact_rows, 5) << "the pending token and four drafts";
+}
+
+TEST_F(GuessedDrafts, KeepToTheRoomThereIs) {
+    const ModulePlan drafting = plan("m1=skip");
+    expect_guesses_change_nothing({.plan = &drafting, .stop = {.n_max = 9}}, 4);
+    const Draft plain = *draft({.plan = &drafting, .stop = {.n_max = 9}}, {});
+    const Draft one = *draft({.plan = &drafting, .stop = {.n_max = 1}}, plain.tokens);
+    EXPECT_EQ(one.tokens, Tokens{plain.tokens.front()});
+    EXPECT_EQ(one.n_guessed, 1);
+    EXPECT_EQ(one.n_passes, 1);
+    const Draft none = *draft({.plan = &drafting}, plain.tokens);
+    EXPECT_TRUE(none.tokens.empty());
+    EXPECT_EQ(none.n_passes, 0);
+}
+
+TEST_F(GuessedDrafts, StopWhereTheRuleStopsThem) {
+    const ModulePlan drafting = plan("m1=skip");
+    std::set<std::size_t> lengths;
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+        sampling_ = {.temperature = 1.0f, .top_k = 0, .seed = seed};  // some tokens are unlikely
+        DraftWithPlan how{.plan = &drafting, .stop = {.n_max = 8, .exit_confidence = 1e-9f}};
+        const Draft whole = *draft(how, {});
+        ASSERT_EQ(whole.confidences.size(), 8u);
+        for (const float confidence : whole.confidences) {
+            how.stop.exit_confidence = std::nextafter(confidence, 1.0f);
+            const Draft plain = *draft(how, {});
+            lengths.insert(plain.tokens.size());
+            const Draft guessed = *draft(how, whole.tokens);
+            expect_same_draft(guessed, plain);
+            EXPECT_EQ(guessed.n_guessed, static_cast<int>(plain.tokens.size()));
+            EXPECT_EQ(guessed.n_passes, 1);
+        }
+    }
+    EXPECT_GT(lengths.size(), 2u) << "drafts stop at their first token, and later";
+}
+
+TEST_F(GuessedDrafts, StopAtTheEndOfTheText) {
+    const ModulePlan drafting = plan("m1=skip");
+    const DraftWithPlan how{.plan = &drafting, .stop = {.n_max = 8}};
+    const Draft whole = *draft(how, {});
+    for (const Token end : whole.tokens) {
+        is_end_of_text_ = [end](Token token) { return token == end; };
+        const Draft plain = *draft(how, {});
+        EXPECT_EQ(plain.tokens.back(), end);
+        const Draft guessed = *draft(how, whole.tokens);
+        expect_same_draft(guessed, plain);
+        EXPECT_EQ(guessed.n_guessed, static_cast<int>(plain.tokens.size()));
+        EXPECT_EQ(guessed.n_passes, 1);
+    }
+}
+
+TEST_F(GuessedDrafts, CanBeCancelledInThePassOfTheGuess) {
+    const ModulePlan drafting = plan("m1=skip");
+    model_.backend.set_abort([] { return true; });
+    EXPECT_FALSE(draft({.plan = &drafting, .stop = {.n_max = 8}}, {1, 2, 3}).has_value());
+    model_.backend.set_abort({});
+    EXPECT_TRUE(draft({.plan = &drafting, .stop = {.n_max = 8}}, {1, 2, 3}).has_value());
+}
+
+}  // namespace
+}  // namespace knap::test

@@ -1,0 +1,55 @@
+#include "support/fake_round.h"
+
+namespace knap::test {
+
+Token token_at(int position, int n_vocab) {
+    return position * 3 % n_vocab;
+}
+
+float stream_value(int row, int stream, int channel) {
+    return static_cast<float>(row * 10000 + stream * 100 + channel);
+}
+
+FakeRound::FakeRound(const FakeRoundShape& shape) : shape_(shape) {
+    int parent = kPendingNode;
+    for (int i = 0; i < shape.n_drafted; ++i) {
+        const Token right = token_at(shape.row + 1 + i, shape.n_vocab);
+        const bool is_right = i < shape.n_accepted;
+        parent = tree_.add(is_right ? right : (right + 1) % shape.n_vocab, parent);
+        if (is_right) {
+            path_.push_back(i);
+        }
+    }
+    for (int i = 0; i <= shape.n_accepted; ++i) {
+        emitted_.push_back(token_at(shape.row + 1 + i, shape.n_vocab));
+    }
+    for (int i = 0; i <= shape.n_drafted; ++i) {
+        for (Token token = 0; token < shape.n_vocab; ++token) {
+            logits_.push_back(token == token_at(shape.row + 1 + i, shape.n_vocab) ? 1.0f : 0.0f);
+        }
+    }
+    for (int stream = 0; stream < shape.n_streams; ++stream) {
+        std::vector<float>& values = streams_.emplace_back();
+        for (int i = 0; i <= shape.n_drafted; ++i) {
+            for (int channel = 0; channel < shape.n_embd; ++channel) {
+                values.push_back(stream_value(shape.row + i, stream, channel));
+            }
+        }
+    }
+    captures_.assign(streams_.begin(), streams_.end());
+}
+
+RoundOutcome FakeRound::outcome() const {
+    return {
+        .tree = tree_,
+        .path = path_,
+        .emitted = emitted_,
+        .gaps = {},
+        .logits = logits_,
+        .captures = captures_,
+        .draft_ms = shape_.draft_ms,
+        .verify_ms = shape_.verify_ms,
+    };
+}
+
+}  // namespace knap::test
