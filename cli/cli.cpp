@@ -15,11 +15,13 @@
 #include "chat_command.h"
 #include "check_command.h"
 #include "exit_code.h"
+#include "explain_command.h"
 #include "flags.h"
 #include "help.h"
 #include "info_command.h"
 #include "interrupt.h"
 #include "make_model.h"
+#include "profile_command.h"
 #include "run_command.h"
 
 namespace knap {
@@ -32,11 +34,15 @@ struct CommandLine {
     Settings settings;
     InfoArgs info_args;
     CheckArgs check_args;
+    ProfileArgs profile_args;
+    ExplainArgs explain_args;
     MakeModelArgs make_model_args;
     CLI::App* run = nullptr;
     CLI::App* chat = nullptr;
     CLI::App* info = nullptr;
     CLI::App* check = nullptr;
+    CLI::App* profile = nullptr;
+    CLI::App* explain = nullptr;
     CLI::App* make_model = nullptr;
 };
 
@@ -49,6 +55,8 @@ CommandLine::CommandLine() {
     chat = add_chat(root, settings);
     info = add_info(root, settings, info_args);
     check = add_check(root, settings, check_args);
+    profile = add_profile(root, settings, profile_args);
+    explain = add_explain(root, settings, explain_args);
     make_model = add_make_model(root, make_model_args);
     for (CLI::App* command : root.get_subcommands({})) {
         command->group("Commands");
@@ -70,6 +78,12 @@ int dispatch(const CommandLine& line, const Environment& environment) {
     }
     if (*line.check) {
         return run_check(line.settings, line.check_args, environment);
+    }
+    if (*line.profile) {
+        return run_profile(line.settings, line.profile_args, environment);
+    }
+    if (*line.explain) {
+        return run_explain(line.settings, line.explain_args, environment);
     }
     return *line.info ? run_info(line.settings, line.info_args, environment)
                       : run_prompt(line.settings, environment);

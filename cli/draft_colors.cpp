@@ -22,6 +22,10 @@ std::string_view obstacle(const Settings& settings, const Environment& environme
 
 }  // namespace
 
+bool can_show_colors(const Settings& settings, const Environment& environment) {
+    return obstacle(settings, environment).empty();
+}
+
 bool shows_draft_colors(const Settings& settings, const Environment& environment) {
     if (!settings.shows_draft) {
         return false;

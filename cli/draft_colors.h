@@ -1,4 +1,4 @@
-// --show-draft: colours that tell where tokens came from.
+// Whether output may be coloured; --show-draft: colours that tell where tokens came from.
 #pragma once
 
 #include "environment.h"
@@ -7,7 +7,11 @@
 
 namespace knap {
 
-// Whether the colours are wanted and can be shown. Warns when they are wanted in vain.
+// Whether standard output is a terminal that shows text, and NO_COLOR allows colours.
+bool can_show_colors(const Settings& settings, const Environment& environment);
+
+// Whether the colours of --show-draft are wanted and can be shown. Warns when they are wanted in
+// vain.
 bool shows_draft_colors(const Settings& settings, const Environment& environment);
 
 TextColor color_of(TokenOrigin origin);

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "base/cache_folder.h"
 #include "base/error.h"
 
 namespace knap {
@@ -10,27 +11,11 @@ namespace {
 
 constexpr const char* kDefaultModel = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
-std::filesystem::path folder_from(const char* variable, const char* below) {
-    const char* value = std::getenv(variable);
-    const bool is_set = value != nullptr && *value != '\0';
-    return is_set ? std::filesystem::path(value) / below : std::filesystem::path();
-}
-
-std::filesystem::path find_cache_folder() {
-    for (const auto& folder : {folder_from("KNAP_CACHE", ""), folder_from("XDG_CACHE_HOME", "knap"),
-                               folder_from("HOME", ".cache/knap")}) {
-        if (!folder.empty()) {
-            return folder;
-        }
-    }
-    return {};
-}
-
 }  // namespace
 
 Environment read_environment() {
     const char* no_color = std::getenv("NO_COLOR");
-    return {.cache_folder = find_cache_folder(),
+    return {.cache_folder = shared_cache_folder().value_or(""),
             .forbids_color = no_color != nullptr && *no_color != '\0'};
 }
 

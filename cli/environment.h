@@ -6,7 +6,7 @@
 namespace knap {
 
 struct Environment {
-    // $KNAP_CACHE, else $XDG_CACHE_HOME/knap, else ~/.cache/knap; empty when none of them is set.
+    // shared_cache_folder() of base/cache_folder.h; empty when there is none.
     std::filesystem::path cache_folder;
     bool forbids_color = false;  // $NO_COLOR is set and not empty
 };

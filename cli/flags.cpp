@@ -86,6 +86,13 @@ std::string parse_stop(const std::string& text) {
     return text;
 }
 
+std::string parse_profile(const std::string& text) {
+    if (text.empty()) {
+        fail_usage("--profile: expected auto, none or a file, found ''");
+    }
+    return text;
+}
+
 std::string parse_strategy(const std::string& text) {
     std::string known;
     for (const StrategyInfo& strategy : strategies()) {
@@ -95,6 +102,21 @@ std::string parse_strategy(const std::string& text) {
         known += concat(known.empty() ? "" : "|", strategy.name);
     }
     fail_usage("--strategy: expected ", known, ", found '", text, "'");
+}
+
+// Empty where the strategy has none.
+std::string describe_options(const StrategyInfo& strategy) {
+    std::size_t width = 0;
+    for (const StrategyOptionInfo& option : strategy.options) {
+        width = std::max(width, option.key.size() + 1 + option.values.size());
+    }
+    std::string text =
+        strategy.options.empty() ? "" : concat("\n--strategy-options of ", strategy.name, ":\n");
+    for (const StrategyOptionInfo& option : strategy.options) {
+        const std::string left = concat(option.key, "=", option.values);
+        text += concat("  ", left, std::string(width - left.size() + 2, ' '), option.help, "\n");
+    }
+    return text;
 }
 
 }  // namespace
@@ -134,6 +156,10 @@ void add_prompt_flags(CLI::App& app, Settings& settings) {
     group.custom({"-f,--file", "FILE", "file with the prompt; -: standard input", ""},
                  [&](const std::string& text) { settings.prompt_file = text; });
     group.toggle("--raw", settings.is_raw, "use the prompt as it is, without a chat template");
+}
+
+void add_prompt_cache_flag(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Prompt");
     group.custom(
         {"--prompt-cache", "FILE", "start from the computed prompt in FILE, keep this one", ""},
         [&](const std::string& text) { settings.prompt_cache = text; });
@@ -186,6 +212,13 @@ void add_sampling_flags(CLI::App& app, Settings& settings) {
         [&](const std::string& text) { sampling.seed = parse_seed(text); });
 }
 
+void add_profile_flag(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Speculation");
+    group.custom({"--profile", "auto|none|FILE",
+                  "measured costs and plans (`knap profile`): what fits, none, or FILE", "auto"},
+                 [&](const std::string& text) { settings.runtime.profile = parse_profile(text); });
+}
+
 void add_speculation_flags(CLI::App& app, Settings& settings) {
     FlagGroup group(app, "Speculation");
     SpeculationOptions& speculation = settings.generate.speculation;
@@ -201,6 +234,9 @@ void add_speculation_flags(CLI::App& app, Settings& settings) {
                   "static: candidates drafted per position");
     group.number("--exit-confidence", speculation.exit_confidence, {.min = 0, .max = 1},
                  "stop drafting after a token less probable; 0: never");
+    group.custom({"--strategy-options", "LIST",
+                  "settings of the strategy, KEY=VALUE,KEY=VALUE: see the end", "none"},
+                 [&](const std::string& text) { speculation.strategy_options = text; });
     group.choice("--acceptance", speculation.acceptance, as_choices(kAcceptanceRules),
                  "how a draft is judged when sampling");
     group.custom({"--assume-acceptance", "X",
@@ -209,6 +245,7 @@ void add_speculation_flags(CLI::App& app, Settings& settings) {
                      speculation.assume_acceptance =
                          parse_number("--assume-acceptance", text, {.min = 0, .max = 1});
                  });
+    add_profile_flag(app, settings);
     group.toggle("--show-draft", settings.shows_draft,
                  "on a terminal: accepted tokens green, corrected ones yellow");
 }
@@ -222,6 +259,9 @@ std::string describe_strategies() {
     for (const StrategyInfo& strategy : strategies()) {
         const std::string gap(width - strategy.name.size() + 2, ' ');
         text += concat("  ", strategy.name, gap, strategy.summary, "\n");
+    }
+    for (const StrategyInfo& strategy : strategies()) {
+        text += describe_options(strategy);
     }
     return text;
 }

@@ -30,12 +30,14 @@ struct Settings {
     bool is_verbose = false;
 };
 
-void add_model_flags(CLI::App& app, Settings& settings);       // -m -fa -ctk -ctv
-void add_runtime_flags(CLI::App& app, Settings& settings);     // -c -t -ub --repack
-void add_prompt_flags(CLI::App& app, Settings& settings);      // -p -f --raw --prompt-cache
+void add_model_flags(CLI::App& app, Settings& settings);    // -m -fa -ctk -ctv
+void add_runtime_flags(CLI::App& app, Settings& settings);  // -c -t -ub --repack
+void add_prompt_flags(CLI::App& app, Settings& settings);   // -p -f --raw
+void add_prompt_cache_flag(CLI::App& app, Settings& settings);
 void add_chat_flags(CLI::App& app, Settings& settings);        // --system --chat-template
 void add_generation_flags(CLI::App& app, Settings& settings);  // -n --stop --ignore-eos
 void add_sampling_flags(CLI::App& app, Settings& settings);
+void add_profile_flag(CLI::App& app, Settings& settings);
 void add_speculation_flags(CLI::App& app, Settings& settings);
 void add_json_flag(CLI::App& app, Settings& settings);
 void add_common_flags(CLI::App& app, Settings& settings);  // -v -h: last, to end the help

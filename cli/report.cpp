@@ -24,8 +24,8 @@ std::string describe_drafts(const SpeculationStatistics& drafts) {
     if (drafts.n_drafted == 0) {
         return "";
     }
-    return concat(drafts.rounds, " rounds, ", format_fixed(100 * drafts.acceptance_rate, 1),
-                  " % of ", drafts.n_drafted, " drafted tokens accepted, ",
+    return concat(drafts.rounds, " rounds, ", format_percent(drafts.acceptance_rate), " of ",
+                  drafts.n_drafted, " drafted tokens accepted, ",
                   format_fixed(drafts.mean_accepted_length, 2), " tokens a round",
                   drafts.is_projection ? " (a projection: acceptance was assumed)" : "");
 }
@@ -38,12 +38,28 @@ nlohmann::ordered_json to_json(const std::vector<NearTie>& near_ties) {
     return list;
 }
 
+nlohmann::ordered_json to_json(const std::vector<Decision>& decisions) {
+    auto list = nlohmann::ordered_json::array();
+    for (const Decision& decision : decisions) {
+        list.push_back({{"token", decision.token},
+                        {"way", decision.way},
+                        {"reason", decision.reason},
+                        {"predicted", decision.predicted},
+                        {"measured", decision.measured}});
+    }
+    return list;
+}
+
 }  // namespace
 
 std::string format_fixed(double value, int n_decimals) {
     std::ostringstream out;
     out << std::fixed << std::setprecision(n_decimals) << value;
     return out.str();
+}
+
+std::string format_percent(double share) {
+    return format_fixed(100 * share, 1) + " %";
 }
 
 std::string format_bytes(std::int64_t n_bytes) {
@@ -102,6 +118,7 @@ nlohmann::ordered_json to_json(const Result& result, const RuntimeConfig& config
         {"near_ties", to_json(drafts.near_ties)},
         {"row_invariant", drafts.row_invariant},
         {"is_projection", drafts.is_projection},
+        {"decisions", to_json(result.decisions)},
         {"timings",
          {
              {"load_ms", timings.load_ms},

@@ -23,5 +23,6 @@ nlohmann::ordered_json to_json(const Result& result, const RuntimeConfig& config
 
 std::string format_bytes(std::int64_t n_bytes);  // "98.3 MB", decimal
 std::string format_fixed(double value, int n_decimals);
+std::string format_percent(double share);  // "72.1 %"
 
 }  // namespace knap

@@ -55,6 +55,7 @@ CLI::App* add_run(CLI::App& root, Settings& settings) {
     add_model_flags(*app, settings);
     add_runtime_flags(*app, settings);
     add_prompt_flags(*app, settings);
+    add_prompt_cache_flag(*app, settings);
     add_chat_flags(*app, settings);
     add_generation_flags(*app, settings);
     add_sampling_flags(*app, settings);

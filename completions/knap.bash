@@ -5,17 +5,17 @@ _knap() {
     local common="-v --verbose -h --help"
     local model="-m --model -fa --flash-attn -ctk --cache-type-k -ctv --cache-type-v"
     local runtime="-c --ctx-size -t --threads -ub --ubatch-size --repack --kernels"
-    local prompt="-p --prompt -f --file --raw --prompt-cache"
+    local prompt="-p --prompt -f --file --raw"
     local chat="-sys --system --system-prompt --chat-template"
     local generation="-n --n-predict --predict --stop --ignore-eos"
     local sampling="--logit-bias --repeat-penalty --frequency-penalty --presence-penalty --repeat-last-n
         --temp --temperature --top-k --top-p --min-p -s --seed"
     local speculation="--strategy --draft-max --draft-plan --draft-width --exit-confidence --acceptance
-        --assume-acceptance --show-draft"
+        --strategy-options --assume-acceptance --profile --show-draft"
     local words=""
 
     case $previous in
-        -m | --model | -f | --file | --prompt-cache | --data | -o | --output)
+        -m | --model | -f | --file | --prompt-cache | --profile | --data | -o | --output)
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return
@@ -23,7 +23,7 @@ _knap() {
         -fa | --flash-attn | --repack) words="auto on off" ;;
         --kernels) words="auto ggml" ;;
         -ctk | --cache-type-k | -ctv | --cache-type-v) words="f16 f32 q8_0" ;;
-        --strategy) words="autoregressive static lookup" ;;
+        --strategy) words="autoregressive static lookup cascade knapspec knapspec-paper" ;;
         --acceptance) words="shared-noise ratio equality" ;;
         --chat-template) words="chatml llama2 llama3 mistral-v1 mistral-v3 mistral-v7 gemma phi3 phi4 zephyr" ;;
         --shape)
@@ -35,13 +35,15 @@ _knap() {
             ;;
         *)
             case $command in
-                run) words="$model $runtime $prompt $chat $generation $sampling $speculation --json $common" ;;
+                run) words="$model $runtime $prompt --prompt-cache $chat $generation $sampling $speculation --json $common" ;;
                 chat) words="$model $runtime $chat $generation $sampling $speculation $common" ;;
                 check) words="$model $runtime --data --limit -n --n-predict --predict --json $common" ;;
+                profile) words="$model $runtime --seconds --plans -f --file -o --output --json $common" ;;
+                explain) words="$model $runtime $prompt $chat -n --n-predict --predict -o --output --profile --json $common" ;;
                 info) words="$model --lengths --json $common" ;;
                 make-model) words="--shape --type --head-type --layers -s --seed -o --output -h --help" ;;
             esac
-            [ "$COMP_CWORD" -eq 1 ] && words="run chat info check make-model --version -h --help"
+            [ "$COMP_CWORD" -eq 1 ] && words="run chat info check profile explain make-model --version -h --help"
             ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")

@@ -26,7 +26,8 @@ TEST(Run, JsonHasEveryPromisedField) {
     EXPECT_TRUE(object["text"].is_string());
     EXPECT_EQ(object["tokens"].size(), 8u);
     EXPECT_EQ(object["stop"], "length");
-    EXPECT_EQ(object["strategy"], "autoregressive");
+    EXPECT_EQ(object["strategy"], "knapspec");
+    EXPECT_TRUE(object["decisions"].is_array());
     EXPECT_EQ(object["n_prompt"], 20);
     EXPECT_EQ(object["n_prompt_reused"], 0);
     EXPECT_EQ(object["n_generated"], 8);

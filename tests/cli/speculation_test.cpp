@@ -22,10 +22,12 @@ nlohmann::json run_exact(const Words& flags) {
 
 TEST(SpeculationFlags, EveryStrategyWritesTheTextOfPlainDecoding) {
     const Words sampled{"--temp", "0.8", "-s", "7"};
-    const json plain = run_exact({});
-    const json plain_sampled = run_exact(sampled);
+    const Words autoregressive{"--strategy", "autoregressive"};
+    const json plain = run_exact(autoregressive);
+    const json plain_sampled = run_exact(autoregressive + sampled);
     for (const Words& flags :
-         {Words{"--strategy", "lookup"}, Words{"--strategy", "lookup", "--draft-max", "3"},
+         {Words{"--strategy", "knapspec"}, Words{"--strategy", "lookup"},
+          Words{"--strategy", "lookup", "--draft-max", "3"},
           Words{"--strategy", "static", "--draft-plan", "a=w4+16", "--draft-max", "4"},
           Words{"--strategy", "static", "--draft-plan", "m=skip", "--exit-confidence", "0.5"}}) {
         EXPECT_EQ(run_exact(flags)["tokens"], plain["tokens"]) << testing::PrintToString(flags);
@@ -54,7 +56,7 @@ TEST(SpeculationFlags, JsonCountsWhatRoundsDid) {
 TEST(SpeculationFlags, PlainDecodingDraftsNothing) {
     const auto result = run_tiny(kOneLetter + Words{"--strategy", "autoregressive"});
     EXPECT_THAT(result.error, testing::Not(testing::HasSubstr("rounds")));
-    const json object = run_json(kOneLetter);
+    const json object = run_json(kOneLetter + Words{"--strategy", "autoregressive"});
     EXPECT_EQ(object["n_drafted"], 0);
     EXPECT_EQ(object["acceptance_rate"], 0);
 }
@@ -94,6 +96,16 @@ TEST(SpeculationFlags, FlagsThatDoNotFitTheStrategyAreErrors) {
     expect_error(
         run_tiny({"-p", "a", "-n", "1", "--strategy", "static", "--draft-plan", "m99=skip"}), 1,
         "--draft-plan");
+}
+
+TEST(SpeculationFlags, OptionsOfAStrategyAreReadByIt) {
+    const Words paper{"-p", "a", "-n", "1", "--strategy", "knapspec-paper", "--strategy-options"};
+    EXPECT_EQ(run_tiny(paper + Words{"interval=7,variant=paper"}).exit_code, 0);
+    expect_error(run_tiny(paper + Words{"interval=6"}), 1,
+                 "--strategy-options: expected interval=code|paper|7..1000000; found '6'");
+    expect_error(run_tiny({"-p", "a", "-n", "1", "--strategy", "lookup", "--strategy-options",
+                           "interval=7"}),
+                 1, "--strategy-options: expected a strategy that has options of its own");
 }
 
 TEST(ShowDraft, IsPlainTextWithAWarningWhereNoTerminalIs) {

@@ -24,20 +24,20 @@ TEST_P(Usage, IsRefusedInOneLine) {
 INSTANTIATE_TEST_SUITE_P(
     Words,
     Usage,
-    testing::Values(
-        Misuse{{"walk"},
-               "unknown command 'walk', expected one of: run, chat, info, check, make-model"},
-        Misuse{{"run", "--bogus"}, "unknown flag '--bogus'"},
-        Misuse{{"run", "-ngl", "4"}, "unknown flag '-ngl'"},
-        Misuse{{"run", "-x"}, "unknown flag '-x'"},
-        Misuse{{"-v"}, "unknown flag '-v'"},
-        Misuse{{"chat", "-p", "hi"}, "unknown flag '-p'"},
-        Misuse{{"run", "hello"}, "unexpected argument 'hello'"},
-        Misuse{{"run", "--"}, "unknown flag '--'"},
-        Misuse{{"run", "-p", "a", "-n"}, "-n: expected a value"},
-        Misuse{{"run", "-fa"}, "-fa: expected a value"},
-        Misuse{{"run", "--json=yes"}, "--json: expected no value, found 'yes'"},
-        Misuse{{"make-model", "--type", "F32"}, "--shape is required"}));
+    testing::Values(Misuse{{"walk"},
+                           "unknown command 'walk', expected one of: run, chat, info, check, "
+                           "profile, explain, make-model"},
+                    Misuse{{"run", "--bogus"}, "unknown flag '--bogus'"},
+                    Misuse{{"run", "-ngl", "4"}, "unknown flag '-ngl'"},
+                    Misuse{{"run", "-x"}, "unknown flag '-x'"},
+                    Misuse{{"-v"}, "unknown flag '-v'"},
+                    Misuse{{"chat", "-p", "hi"}, "unknown flag '-p'"},
+                    Misuse{{"run", "hello"}, "unexpected argument 'hello'"},
+                    Misuse{{"run", "--"}, "unknown flag '--'"},
+                    Misuse{{"run", "-p", "a", "-n"}, "-n: expected a value"},
+                    Misuse{{"run", "-fa"}, "-fa: expected a value"},
+                    Misuse{{"run", "--json=yes"}, "--json: expected no value, found 'yes'"},
+                    Misuse{{"make-model", "--type", "F32"}, "--shape is required"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Values,
@@ -83,6 +83,12 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{{"run", "--stop", ""}, "--stop: expected a text"},
         Misuse{{"check", "-n", "0"}, "--n-predict: expected a whole number of at least 1"},
         Misuse{{"check", "--limit", "-1"}, "--limit: expected a whole number of at least 0"},
+        Misuse{{"profile", "--seconds", "0"},
+               "--seconds: expected a number above 0 and at most 3600, found '0'"},
+        Misuse{{"profile", "--seconds", "nan"}, "found 'nan'"},
+        Misuse{{"profile", "-o", "plot.pdf"},
+               "--output: expected a file that ends in .json, .svg or .png, found 'plot.pdf'"},
+        Misuse{{"profile", "-o", ""}, "found ''"},
         Misuse{{"info", "--lengths", "1,x"}, "--lengths: expected whole numbers"},
         Misuse{{"info", "--lengths", ""}, "--lengths: expected at least one number"}));
 
@@ -104,6 +110,8 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{{"run", "--assume-acceptance", "-0.5"},
                "--assume-acceptance: expected a number of at least 0 and at most 1, found '-0.5'"},
         Misuse{{"run", "--assume-acceptance", "nan"}, "found 'nan'"},
+        Misuse{{"run", "--profile", ""}, "--profile: expected auto, none or a file, found ''"},
+        Misuse{{"profile", "--profile", "auto"}, "unknown flag '--profile'"},
         Misuse{{"info", "--strategy", "static"}, "unknown flag '--strategy'"}));
 
 INSTANTIATE_TEST_SUITE_P(
@@ -129,6 +137,8 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{{"run", "-p", "a", "--raw", "--system", "b"},
                "--system: a system message needs a chat"},
         Misuse{{"run", "-p", "a", "-ctv", "q8_0"}, "expected -fa on as well"},
+        Misuse{{"profile", "--plans"}, "--plans: expected a text to search on, -f FILE"},
+        Misuse{{"profile", "-f", "a"}, "--file: a text is for --plans, expected --plans as well"},
         Misuse{{"chat", "-ctv", "q8_0", "-fa", "off"}, "expected -fa on as well"}));
 
 TEST(CommandLine, WithoutWordsPrintsHelpAsWrongUsage) {
@@ -147,7 +157,8 @@ TEST(CommandLine, VersionIsOneLine) {
 TEST(CommandLine, HelpGoesToStandardOutput) {
     for (const Words& words :
          {Words{"--help"}, Words{"-h"}, Words{"run", "--help"}, Words{"chat", "-h"},
-          Words{"info", "-h"}, Words{"check", "-h"}, Words{"make-model", "-h"}}) {
+          Words{"info", "-h"}, Words{"check", "-h"}, Words{"profile", "-h"}, Words{"explain", "-h"},
+          Words{"make-model", "-h"}}) {
         const auto result = run_knap(words);
         EXPECT_EQ(result.exit_code, 0);
         EXPECT_THAT(result.output, testing::HasSubstr("Usage: knap"));
@@ -191,6 +202,7 @@ TEST(CommandLine, HelpNamesEveryFlagDefaultAndTheSamplingOrder) {
                              "--strategy NAME",
                              "--draft-max N",
                              "--draft-plan PLAN",
+                             "--strategy-options LIST",
                              "--draft-width N",
                              "--exit-confidence X",
                              "--acceptance shared-noise|ratio|equality",
@@ -198,6 +210,7 @@ TEST(CommandLine, HelpNamesEveryFlagDefaultAndTheSamplingOrder) {
                              "--show-draft"}) {
         EXPECT_THAT(help, testing::HasSubstr(flag));
     }
+    EXPECT_THAT(help, testing::HasSubstr("\n--strategy-options of knapspec-paper:\n  variant="));
     EXPECT_THAT(help, testing::HasSubstr("(default: 0.95)"));
     EXPECT_THAT(
         help, testing::HasSubstr("order: logit bias, penalties, temperature, top-k, top-p, min-p"));

@@ -1,0 +1,140 @@
+#include "plot.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/partial_file.h"
+#include "base/quoted.h"
+
+namespace knap {
+namespace {
+
+constexpr const char* kProgram = "gnuplot";
+constexpr const char* kPackage = "gnuplot-nox";
+
+// A file without a name, for a stream of the child: unlike a pipe it never fills up, so that the
+// child's streams need no attention while it runs.
+class StreamFile {
+  public:
+    StreamFile() : file_(std::tmpfile(), &std::fclose) {
+        if (!file_) {
+            fail("cannot create a temporary file: ", std::strerror(errno));
+        }
+    }
+    explicit StreamFile(std::string_view text) : StreamFile() {
+        const std::size_t n_written = std::fwrite(text.data(), 1, text.size(), file_.get());
+        if (n_written != text.size() || std::fflush(file_.get()) != 0) {
+            fail("cannot write a temporary file: ", std::strerror(errno));
+        }
+        std::rewind(file_.get());
+    }
+
+    int descriptor() const { return fileno(file_.get()); }
+    std::string read_all() {
+        std::string text;
+        std::array<char, 65536> chunk;
+        std::rewind(file_.get());
+        while (const std::size_t n_read = std::fread(chunk.data(), 1, chunk.size(), file_.get())) {
+            text.append(chunk.data(), n_read);
+        }
+        return text;
+    }
+
+  private:
+    std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+};
+
+[[noreturn]] void fail_to_run(const char* reason) {
+    fail(kProgram, ": cannot be run: ", reason, "; pictures need the package ", kPackage);
+}
+
+pid_t start(std::vector<const char*> words,
+            const StreamFile& input,
+            const StreamFile& output,
+            const StreamFile& errors) {
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, input.descriptor(), STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, output.descriptor(), STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, errors.descriptor(), STDERR_FILENO);
+    words.insert(words.begin(), kProgram);
+    words.push_back(nullptr);
+    pid_t child = 0;
+    // The C interface takes no const, and changes nothing.
+    const int error = posix_spawnp(&child, kProgram, &actions, nullptr,
+                                   const_cast<char**>(words.data()), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error != 0) {
+        fail_to_run(std::strerror(error));
+    }
+    return child;
+}
+
+int wait_for(pid_t child) {
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return status;
+}
+
+// gnuplot shows the line that it refuses, marks the place, and says why at the end.
+std::string last_line(const std::string& text) {
+    const auto end = text.find_last_not_of(" \n");
+    if (end == std::string::npos) {
+        return "no reason given";
+    }
+    const auto begin = text.find_last_of('\n', end);
+    const auto first = begin == std::string::npos ? 0 : begin + 1;
+    return printable(std::string_view(text).substr(first, end + 1 - first));
+}
+
+// What gnuplot writes when it reads `input`.
+std::string run_gnuplot(const std::vector<const char*>& words, std::string_view input) {
+    StreamFile in(input);
+    StreamFile out;
+    StreamFile errors;
+    const int status = wait_for(start(words, in, out, errors));
+    constexpr int kNotStarted = 127;  // of a child that could not become the program
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted) {
+        fail_to_run("it did not start");
+    }
+    if (status != 0) {
+        fail(kProgram, ": the picture failed: ", last_line(errors.read_all()));
+    }
+    return out.read_all();
+}
+
+std::string terminal_line(const std::filesystem::path& path, PictureSize size) {
+    const bool is_vector = path.extension() == ".svg";
+    return concat("set terminal ", is_vector ? "svg" : "pngcairo", " noenhanced size ", size.width,
+                  ",", size.height, " font 'sans,12' background rgb 'white'\n");
+}
+
+}  // namespace
+
+bool is_picture(const std::filesystem::path& path) {
+    return path.extension() == ".svg" || path.extension() == ".png";
+}
+
+void require_gnuplot() {
+    run_gnuplot({"--version"}, "");
+}
+
+void draw_picture(const std::filesystem::path& path, std::string_view script, PictureSize size) {
+    KNAP_ASSERT(is_picture(path), "only svg and png have a terminal");
+    const std::string picture =
+        run_gnuplot({"--default-settings", "-"}, concat(terminal_line(path, size), script));
+    write_whole_file(path, picture);
+}
+
+}  // namespace knap
