@@ -23,15 +23,18 @@ export JOBS
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-DEMO_PROMPT := Tell a very short story about a girl who learns to knap flint from her grandmother.
+DEMO_PROMPTS := examples/prompts/long.txt examples/prompts/short.txt
 
 .PHONY: all build knap demo test mutate bench sanitize install uninstall format format-check tidy model clean help setup configure
 
 all: build ## build everything (the default)
 
-demo: knap model ## let the default model answer a question
-	@echo 'knap: running $(BUILD)/knap run --temp 0 -n 96 -p "$(DEMO_PROMPT)"'
-	@$(BUILD)/knap run --temp 0 -n 96 -p "$(DEMO_PROMPT)"
+demo: configure model ## write two texts with and without speculation, side by side
+	@echo "knap: building $(BUILD)/knap and $(BUILD)/example_side_by_side"
+	@cmake --build $(BUILD) -j $(JOBS) --target knap example_side_by_side
+	@[ -e $(BUILD)/.profiled ] || $(BUILD)/knap profile --seconds 10 && touch $(BUILD)/.profiled
+	@echo "knap: running $(BUILD)/example_side_by_side on $(DEMO_PROMPTS)"
+	@$(BUILD)/example_side_by_side "$$(deps/setup model-path)" $(DEMO_PROMPTS)
 
 test: build model ## run every test: the default suite and those on the default model
 	@echo "knap: testing $(BUILD)"
@@ -49,7 +52,10 @@ mutate: setup ## break the sources in small ways, each of which a test must noti
 
 # Random weights in the default model's shape, to measure other types with.
 BENCH_MODELS := $(BUILD)/bench-F16.gguf $(BUILD)/bench-Q8_0.gguf
-BENCH_DATA := govreport.jsonl booksum.jsonl specbench.jsonl:summarization humaneval.jsonl
+# The cells that strategies are compared on: tasks as they are, long documents cut to so many tokens.
+BENCH_TASKS := $(addprefix specbench.jsonl:,writing roleplay reasoning math coding extraction stem humanities translation \
+    summarization qa math_reasoning rag) gsm8k.jsonl humaneval.jsonl
+BENCH_DOCUMENTS := $(foreach n,1024 2048 4096 7680,$(addsuffix @$(n),govreport.jsonl pg19.jsonl booksum.jsonl))
 
 $(BENCH_MODELS): $(BUILD)/bench-%.gguf: | build
 	@echo "knap: writing $@"
@@ -68,11 +74,16 @@ bench: build model $(BENCH_MODELS) ## measure knap on the default model, beside 
 	@$(BUILD)/verify_bench "$$(deps/setup model-path)" $(BENCH_MODELS)
 	@echo "knap: cost of a draft step by plan"
 	@$(BUILD)/draft_bench "$$(deps/setup model-path)"
+	@echo "knap: predicted and measured cost of passes"
+	@$(BUILD)/cost_bench "$$(deps/setup model-path)"
 	@echo "knap: overhead of a round"
 	@$(BUILD)/round_bench "$$(deps/setup model-path)"
 ifdef DATA
 	@echo "knap: strategies on prompts (some minutes)"
-	@$(BUILD)/lookup_bench "$$(deps/setup model-path)" $(addprefix $(DATA)/,$(BENCH_DATA))
+	@$(BUILD)/strategy_bench "$$(deps/setup model-path)" $(addprefix $(DATA)/,$(BENCH_TASKS) $(BENCH_DOCUMENTS)) \
+	    --strategies knapspec,knapspec-paper
+	@echo "knap: predicted and measured throughput of plans"
+	@$(BUILD)/predict_bench "$$(deps/setup model-path)" $(addprefix $(DATA)/,$(BENCH_DOCUMENTS))
 endif
 
 build: configure

@@ -28,6 +28,7 @@ constexpr const char* kWindowPlan = "a=w16+256";
 struct NamedPlan {
     std::string name;
     ModulePlan plan;
+    bool is_guessed = false;  // the draft is known in advance, and checked in one pass
 };
 
 // "1+3+5+...": every second layer, as plans are written.
@@ -40,7 +41,7 @@ std::string every_second(int n_layers) {
 }
 
 // The whole model first.
-std::vector<NamedPlan> plans_to_time(int n_layers) {
+std::vector<NamedPlan> plans_to_time(int n_layers, bool has_reduced_head) {
     const std::string half = every_second(n_layers);
     std::vector<NamedPlan> plans;
     const auto add = [&](const char* name, const std::string& text) {
@@ -55,6 +56,13 @@ std::vector<NamedPlan> plans_to_time(int n_layers) {
     add("every second layer skipped", concat('l', half, "=skip"));
     add("exit at half of the layers", concat("exit=", n_layers / 2));
     add("head only", "exit=0");
+    if (has_reduced_head) {
+        add("reduced head only", "exit=0,head=reduced");
+        add("reduced head", "head=reduced");
+        add("w16+256, reduced head", concat(kWindowPlan, ",head=reduced"));
+    }
+    add("w16+256, guessed (cascade)", kWindowPlan);
+    plans.back().is_guessed = true;
     return plans;
 }
 
@@ -66,17 +74,23 @@ class DraftTimer {
           sampler_({}, rig.config.n_vocab, kContext),
           drafter_(rig.forward, rig.cache, sampler_, AcceptanceRule::shared_noise, never_ends_) {}
 
-    void draft(int depth, const ModulePlan& plan) {
+    void draft(int depth, const ModulePlan& plan, std::span<const Token> guess = {}) {
         rig_.go_to(depth);
-        drafter_.draft(/*pending=*/0, {.plan = &plan, .stop = {.n_max = kDraftTokens}},
+        drafter_.draft(/*pending=*/0,
+                       {.plan = &plan, .stop = {.n_max = kDraftTokens}, .guess = guess},
                        /*max_nodes=*/kDraftTokens, tree_);
     }
 
     std::vector<Contestant> time_plans(int depth, const std::vector<NamedPlan>& plans) {
         std::vector<Contestant> contestants;
-        for (const auto& [name, plan] : plans) {
-            contestants.push_back(
-                {name, [this, depth, now = canonical(plan, depth)] { draft(depth, now); }});
+        for (const auto& [name, plan, is_guessed] : plans) {
+            const ModulePlan now = canonical(plan, depth);
+            std::vector<Token> guess;
+            if (is_guessed) {
+                draft(depth, now);
+                guess.assign(tree_.tokens().begin(), tree_.tokens().end());
+            }
+            contestants.push_back({name, [=, this] { draft(depth, now, guess); }});
         }
         alternate(contestants, kRounds);
         return contestants;
@@ -144,7 +158,8 @@ void run(const std::filesystem::path& path, int n_threads) {
         rig.fill(depths.back());
         if (kernels == Kernels::automatic) {
             DraftTimer timer(rig);
-            report_plans(timer, plans_to_time(rig.config.n_layers), depths);
+            report_plans(timer, plans_to_time(rig.config.n_layers, rig.draft_head.has_value()),
+                         depths);
         }
         report_growth(rig, depths);
     }

@@ -26,7 +26,8 @@ void run(const char* path, int n_threads) {
         prompt.insert(prompt.end(), words.begin(), words.end());
     }
     prompt.resize(kContext - kGenerated);
-    const Result result = session.generate(prompt, {.n_predict = -1, .ignore_eos = true});
+    const Result result = session.generate(
+        prompt, {.n_predict = -1, .speculation = plain_decoding(), .ignore_eos = true});
     const auto mib = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
     const MemoryStatistics& memory = result.memory;
     std::printf("peak %.0f MiB = weights %.0f + cache %.0f + %.0f MiB beside them\n",

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "kv/kv_cache.h"
 #include "model/config.h"
 #include "model/gguf_file.h"
+#include "model/head_subset.h"
 #include "model/weights.h"
 
 namespace knap::bench {
@@ -42,7 +44,12 @@ struct ModelRig {
           cache(config,
                 backend,
                 cache_options(config, {.kernels = kernels}, kContext + kScratchRows)),
-          forward(config, *weights, backend, cache, kUbatch) {}
+          forward(config, *weights, backend, cache, kUbatch) {
+        if (HeadSubset::is_possible(*weights)) {
+            draft_head.emplace(*weights, backend, std::span<const Token>());
+            forward.set_draft_head(*draft_head);
+        }
+    }
 
     // Commits `n_rows` rows of some text. The first are computed and the others copied from them:
     // to compute them all would take most of a benchmark's time, and that of a pass depends on how
@@ -77,6 +84,7 @@ struct ModelRig {
     ModelConfig config;
     std::unique_ptr<Weights> weights;
     KvCache cache;
+    std::optional<HeadSubset> draft_head;  // none where it is not possible
     Forward forward;
 };
 

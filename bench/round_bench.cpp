@@ -41,7 +41,7 @@ struct Contender {
 };
 
 std::vector<Contender> contenders() {
-    const SpeculationOptions plain;
+    const SpeculationOptions plain = plain_decoding();
     const SpeculationOptions window{
         .strategy = "static", .draft_max = kDraftLength, .draft_plan = "a=w16+256"};
     SpeculationOptions exits = window;

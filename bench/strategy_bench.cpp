@@ -1,0 +1,242 @@
+// What do strategies gain over plain decoding, on real prompts? On one prefill per prompt, plain
+// decoding and every strategy take turns, and plain decoding is its own control. All must write the
+// same text.
+//
+//     strategy_bench MODEL DATA.jsonl[:TASK][@TOKENS]... [--strategies knapspec,lookup/4,...]
+//         [--limit N] [--tokens N] [--repeat N] [--context N] [--threads N]
+//
+// A source is a cell of the table: TOKENS cuts its prompts. Every line is a strategy on a cell:
+// geometric mean over the prompts with its 95 % interval.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "knap/knap.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "bench_main.h"
+#include "cells.h"
+#include "contenders.h"
+#include "measure.h"
+#include "prompts.h"
+#include "statistics.h"
+
+namespace knap::bench {
+namespace {
+
+struct Settings {
+    std::string model;
+    std::vector<std::string> sources;
+    std::vector<std::string> strategies = {"knapspec"};
+    std::size_t limit = 6;  // prompts of a cell
+    int n_tokens = 192;     // generated
+    int n_repeats = 2;      // turns of every strategy on a prompt
+    int n_ctx = 8192;
+    int n_threads = 0;
+    bool prints_prompts = false;
+};
+
+struct Contender {
+    std::string name;
+    SpeculationOptions speculation;
+    // Of every prompt:
+    std::vector<double> speedups{};
+    std::vector<Result> results{};
+};
+
+class Comparison {
+  public:
+    explicit Comparison(const Settings& settings)
+        : settings_(settings),
+          engine_({.model_path = settings.model,
+                   .n_ctx = settings.n_ctx,
+                   .n_threads = settings.n_threads}) {
+        for (const std::string& name : settings.strategies) {
+            contenders_.push_back({name, parse_contender(name)});
+        }
+    }
+
+    void print_head() const {
+        std::printf("%s, %d threads, %d tokens, greedy, %d turns; times plain decoding\n",
+                    engine_.config().model_path.filename().c_str(), engine_.config().n_threads,
+                    settings_.n_tokens, settings_.n_repeats);
+        std::printf("%-28s %2s %6s %8s %-18s %5s %-19s %6s %6s %6s %7s\n", "cell", "n", "prompt",
+                    "plain ms", "strategy", "speed", "95 % interval", "accept", "length", "uniq",
+                    "search");
+    }
+
+    void run(const Cell& cell) {
+        std::vector<Contender> sides = contenders_;
+        std::vector<double> control;
+        std::vector<double> plain_ms;
+        std::vector<double> n_prompt;
+        std::vector<double> uniq;
+        for (const DataPrompt& prompt : read_prompts(cell.source, settings_.limit)) {
+            const auto n_fit = static_cast<std::size_t>(settings_.n_ctx - settings_.n_tokens);
+            const std::size_t n_max =
+                cell.max_tokens > 0 ? std::min(n_fit, cell.max_tokens) : n_fit;
+            const std::vector<Token> tokens = fit_prompt(engine_, prompt.text, n_max);
+            const Turn turn = take_turns(prompt, tokens, sides);
+            control.push_back(turn.plain_again_ms / turn.plain_ms);
+            plain_ms.push_back(turn.plain_ms / std::max(1, turn.n_generated));
+            n_prompt.push_back(static_cast<double>(tokens.size()));
+            uniq.push_back(turn.uniq);
+        }
+        print_line(cell, n_prompt, plain_ms, "plain again", geometric_mean(control));
+        std::printf(" %6s %6s %6.2f\n", "", "", median(uniq));
+        for (const Contender& side : sides) {
+            print_line(cell, n_prompt, plain_ms, side.name, geometric_mean(side.speedups));
+            print_details(side, median(uniq));
+            all_[side.name].push_back(geometric_mean(side.speedups).mean);
+        }
+        std::fflush(stdout);
+    }
+
+    void print_summary() const {
+        for (const auto& [name, means] : all_) {
+            std::printf("%-28s %2zu cells: geometric mean %.3f, lowest %.3f\n", name.c_str(),
+                        means.size(), geometric_mean(means).mean,
+                        *std::min_element(means.begin(), means.end()));
+        }
+    }
+
+  private:
+    struct Turn {
+        double plain_ms = 0;  // medians
+        double plain_again_ms = 0;
+        double uniq = 0;
+        int n_generated = 0;
+    };
+
+    Result generate(Session& session,
+                    std::span<const Token> prompt,
+                    const SpeculationOptions& how) {
+        GenerateOptions options;
+        options.n_predict = settings_.n_tokens;
+        options.speculation = how;
+        return session.generate(prompt, options);
+    }
+
+    // Every turn is a request of its own whose prompt is in the cache already: a strategy starts
+    // from nothing but what is saved, and has no prefill to take a share of.
+    Turn take_turns(const DataPrompt& prompt,
+                    std::span<const Token> tokens,
+                    std::vector<Contender>& sides) {
+        Session session(engine_);
+        const Result reference = generate(session, tokens, plain_decoding());
+        std::vector<double> plain;
+        std::vector<double> again;
+        std::vector<std::vector<double>> times(sides.size());
+        for (int turn = 0; turn < settings_.n_repeats; ++turn) {
+            plain.push_back(generate(session, tokens, plain_decoding()).timings.decode_ms);
+            for (std::size_t i = 0; i < sides.size(); ++i) {
+                Result result = generate(session, tokens, sides[i].speculation);
+                check_text(prompt, sides[i], reference, result);
+                times[i].push_back(result.timings.decode_ms);
+                if (turn + 1 == settings_.n_repeats) {
+                    sides[i].results.push_back(std::move(result));
+                }
+            }
+            again.push_back(generate(session, tokens, plain_decoding()).timings.decode_ms);
+        }
+        for (std::size_t i = 0; i < sides.size(); ++i) {
+            const double both = (median(plain) + median(again)) / 2;
+            sides[i].speedups.push_back(both / median(times[i]));
+            if (settings_.prints_prompts) {
+                std::printf("  %-40s %-18s %.3f\n", prompt.id.c_str(), sides[i].name.c_str(),
+                            sides[i].speedups.back());
+            }
+        }
+        return {.plain_ms = median(plain),
+                .plain_again_ms = median(again),
+                .uniq = distinct_trigrams(reference.tokens),
+                .n_generated = reference.n_generated};
+    }
+
+    // Where rounding depends on the rows of a pass, the text may part from plain decoding's at a
+    // near-tie; elsewhere it may not at all.
+    static void check_text(const DataPrompt& prompt,
+                           const Contender& side,
+                           const Result& plain,
+                           const Result& result) {
+        if (result.speculation.row_invariant && result.tokens != plain.tokens) {
+            const auto [found, expected] = std::mismatch(result.tokens.begin(), result.tokens.end(),
+                                                         plain.tokens.begin(), plain.tokens.end());
+            fail(prompt.id, ": expected the text of plain decoding from ", side.name,
+                 ", found another token at ", found - result.tokens.begin());
+        }
+    }
+
+    static void print_line(const Cell& cell,
+                           const std::vector<double>& n_prompt,
+                           const std::vector<double>& plain_ms,
+                           const std::string& name,
+                           const Interval& speed) {
+        std::printf("%-28s %2zu %6.0f %8.2f %-18s %5.3f [%.3f, %.3f]  ", cell.name.c_str(),
+                    n_prompt.size(), median(n_prompt), median(plain_ms), name.c_str(), speed.mean,
+                    speed.low, speed.high);
+    }
+
+    static void print_details(const Contender& side, double uniq) {
+        double drafted = 0;
+        double accepted = 0;
+        double tokens = 0;
+        double rounds = 0;
+        double search = 0;
+        double time = 0;
+        for (const Result& result : side.results) {
+            drafted += result.speculation.n_drafted;
+            accepted += result.speculation.n_accepted;
+            tokens += result.n_generated;
+            rounds += result.speculation.rounds;
+            search += result.timings.search_ms;
+            time += result.timings.prefill_ms + result.timings.decode_ms;
+        }
+        std::printf(" %6.2f %6.2f %6.2f %6.1f%%\n", drafted > 0 ? accepted / drafted : 0,
+                    rounds > 0 ? tokens / rounds : 0, uniq, 100 * search / time);
+    }
+
+    Settings settings_;
+    Engine engine_;
+    std::vector<Contender> contenders_;
+    std::map<std::string, std::vector<double>> all_;
+};
+
+void run(const Settings& settings) {
+    if (settings.n_tokens >= settings.n_ctx) {
+        fail("--tokens: expected fewer than the context's ", settings.n_ctx, ", found ",
+             settings.n_tokens);
+    }
+    Comparison comparison(settings);
+    comparison.print_head();
+    for (const std::string& source : settings.sources) {
+        comparison.run(parse_cell(source));
+    }
+    comparison.print_summary();
+}
+
+}  // namespace
+}  // namespace knap::bench
+
+int main(int argc, char** argv) {
+    knap::bench::Settings settings;
+    CLI::App app("Speed of strategies on real prompts", "strategy_bench");
+    app.add_option("MODEL", settings.model)->required();
+    app.add_option("DATA.jsonl[:TASK][@TOKENS]", settings.sources)->required();
+    app.add_option("--strategies", settings.strategies, "STRATEGY[/DRAFT_MAX[/PLAN]],...")
+        ->delimiter(',');
+    app.add_option("--limit", settings.limit, "prompts of a cell")->check(CLI::PositiveNumber);
+    app.add_option("--tokens", settings.n_tokens, "tokens generated")->check(CLI::PositiveNumber);
+    app.add_option("--repeat", settings.n_repeats, "turns")->check(CLI::PositiveNumber);
+    app.add_option("--context", settings.n_ctx, "tokens of context")->check(CLI::PositiveNumber);
+    app.add_option("--threads", settings.n_threads, "threads; 0: the physical cores");
+    app.add_flag("--prompts", settings.prints_prompts, "print every prompt");
+    CLI11_PARSE(app, argc, argv);
+    return knap::bench::bench_main("strategy_bench", [&] { knap::bench::run(settings); });
+}
