@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "base/partial_file.h"
 #include "draft_colors.h"
 #include "exit_code.h"
 #include "explain_report.h"
@@ -92,6 +93,7 @@ int run_explain(const Settings& settings, const ExplainArgs& args, const Environ
     const std::string text = read_prompt(settings);
     if (!args.output.empty()) {
         require_gnuplot();
+        check_place(args.output);
     }
     Engine engine = load_engine(settings.runtime, environment);
     const std::vector<Token> prompt = tokenize_prompt(engine, settings, text);

@@ -228,10 +228,10 @@ void add_speculation_flags(CLI::App& app, Settings& settings) {
         "--draft-max", speculation.draft_max, {.min = 0, .max = kMaxDraft},
         concat("most tokens drafted in a row, up to ", kMaxDraft, "; 0: as the strategy likes"));
     group.custom({"--draft-plan", "PLAN",
-                  "static: modules to draft with, as in a=w16+256,m3-5=skip", "none"},
+                  "static, cascade: modules to draft with, as in a=w16+256,m3-5=skip", "none"},
                  [&](const std::string& text) { speculation.draft_plan = text; });
     group.integer("--draft-width", speculation.draft_width, {.min = 1, .max = kMaxDraftWidth},
-                  "static: candidates drafted per position");
+                  "static, cascade: candidates drafted per position");
     group.number("--exit-confidence", speculation.exit_confidence, {.min = 0, .max = 1},
                  "stop drafting after a token less probable; 0: never");
     group.custom({"--strategy-options", "LIST",

@@ -55,6 +55,9 @@ void check_wishes(const Settings& settings, const ProfileArgs& args) {
     if (std::ranges::any_of(args.outputs, is_picture)) {
         require_gnuplot();
     }
+    for (const std::filesystem::path& output : args.outputs) {
+        check_place(output);
+    }
 }
 
 // The text of --plans; nothing otherwise.

@@ -19,6 +19,8 @@ std::string reason(int error) {
     return std::generic_category().message(error);
 }
 
+}  // namespace
+
 void check_place(const fs::path& path, std::uint64_t n_bytes) {
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
@@ -38,8 +40,6 @@ void check_place(const fs::path& path, std::uint64_t n_bytes) {
              folder.string());
     }
 }
-
-}  // namespace
 
 PartialFile::PartialFile(fs::path path, std::uint64_t n_bytes) : path_(std::move(path)) {
     check_place(path_, n_bytes);

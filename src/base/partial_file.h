@@ -10,6 +10,9 @@
 
 namespace knap {
 
+// Throws where no file of `n_bytes` can be written at `path`: what takes long asks this first.
+void check_place(const std::filesystem::path& path, std::uint64_t n_bytes = 0);
+
 class PartialFile {
   public:
     // Opens a file of `n_bytes` zeros. Throws knap::Error when `path` is no place for a file, or
