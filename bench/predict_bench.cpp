@@ -24,7 +24,7 @@
 #include "runtime/engine_impl.h"
 #include "runtime/known_costs.h"
 #include "runtime/profiling.h"
-#include "search/plan_search.h"
+#include "search/replay.h"
 #include "statistics.h"
 
 namespace knap::bench {
@@ -114,31 +114,28 @@ class Prediction {
         text.insert(text.end(), start.tokens.begin(), start.tokens.end());
         cache_.truncate(0);
         advance(forward_, cache_, text);
-        const auto found = search_plans(forward_, cache_, text, costs_,
-                                        {.n_rows = kReplayRows,
-                                         .runs_knapsack = false,
-                                         .max_replays = 64,
-                                         .known = plans_for(impl_.model.n_layers)});
+        const TargetRows target =
+            collect_target_rows(forward_, cache_, text, {.n_rows = kReplayRows});
         const int n_context = static_cast<int>(text.size());
         generate(session, text, plain_decoding(), 1);  // the text's rows, for all below
-        for (const FoundPlan& one : *found) {
+        for (const ModulePlan& plan : plans_for(impl_.model.n_layers)) {
+            const ReplayResult one = *replay(forward_, cache_, plan, target);
             const double plain_ms =
                 generate(session, text, plain_decoding(), settings_.n_tokens).timings.decode_ms;
-            const Result result = generate(session, text,
-                                           {.strategy = "static",
-                                            .draft_max = kDraftLength,
-                                            .draft_plan = to_string(one.plan)},
-                                           settings_.n_tokens);
+            const Result result = generate(
+                session, text,
+                {.strategy = "static", .draft_max = kDraftLength, .draft_plan = to_string(plan)},
+                settings_.n_tokens);
             const double predicted =
                 costs_.plain_step_ms(n_context) *
                 tokens_per_ms({.rest = (one.agreed + 1) / (one.n_rows + 2)},
-                              costs_.round_cost(one.plan, n_context, kDraftLength), kDraftLength);
+                              costs_.round_cost(plan, n_context, kDraftLength), kDraftLength);
             predicted_.push_back(predicted);
             measured_.push_back(plain_ms / result.timings.decode_ms);
             std::printf(
                 "%-24s %5d  %-46s agreed %2.0f of %d, accepted %.2f, predicted %.2f, measured "
                 "%.2f\n",
-                cell.name.c_str(), n_context, to_string(one.plan).substr(0, 46).c_str(), one.agreed,
+                cell.name.c_str(), n_context, to_string(plan).substr(0, 46).c_str(), one.agreed,
                 one.n_rows, result.speculation.acceptance_rate, predicted, measured_.back());
             std::fflush(stdout);
         }
