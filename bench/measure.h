@@ -2,13 +2,13 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <iterator>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "search/quantile.h"
 
 namespace knap::bench {
 
@@ -18,22 +18,9 @@ struct Contestant {
     std::vector<double> times_ms{};
 };
 
-// Between two values, a value between them.
-inline double quantile(std::vector<double> values, double q) {
-    std::sort(values.begin(), values.end());
-    const double place = q * static_cast<double>(values.size() - 1);
-    const auto below = static_cast<std::size_t>(place);
-    const std::size_t above = std::min(below + 1, values.size() - 1);
-    return std::lerp(values[below], values[above], place - static_cast<double>(below));
-}
-
-inline double median(const std::vector<double>& values) {
-    return quantile(values, 0.5);
-}
-
 // Half the distance between the quartiles, relative to the median.
 inline double spread(const std::vector<double>& values) {
-    return (quantile(values, 0.75) - quantile(values, 0.25)) / 2 / median(values);
+    return quartile_spread(values) / median(values);
 }
 
 // Runs every contestant once to warm up, then `n_rounds` rounds of one run each, in turn: what

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "graph/forward.h"
 #include "model/config.h"
+#include "search/quantile.h"
 
 namespace knap {
 
@@ -15,12 +16,6 @@ namespace {
 constexpr std::size_t kFirstSteps = 3;
 // Rows whose price a request asks for: longer drafts are priced by extrapolation.
 constexpr int kMaxProbeRows = 8;
-
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::ranges::nth_element(values, middle);
-    return *middle;
-}
 
 }  // namespace
 

@@ -163,11 +163,7 @@ WayRating KnapspecStrategy::rate_cascade_of(const CopyDrafts::Offer& offer,
 }
 
 Proposal KnapspecStrategy::draft_copy(const CopyDrafts::Offer& offer, int length) {
-    copy_.clear();
-    int last = kPendingNode;
-    for (const Token token : offer.tokens.first(static_cast<std::size_t>(length))) {
-        last = copy_.add(token, last);
-    }
+    copy_.set_chain(offer.tokens.first(static_cast<std::size_t>(length)));
     return {.draft = DraftTokens{.tree = &copy_}};
 }
 

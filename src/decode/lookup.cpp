@@ -9,11 +9,7 @@ Proposal LookupStrategy::propose(const RoundState& state) {
     if (found.tokens.empty()) {
         return {.draft = PlainStep{}};
     }
-    tree_.clear();
-    int last = kPendingNode;
-    for (const Token token : found.tokens) {
-        last = tree_.add(token, last);
-    }
+    tree_.set_chain(found.tokens);
     return {.draft = DraftTokens{.tree = &tree_}};
 }
 

@@ -16,11 +16,6 @@ constexpr double kBinWeight = 4;
 // Replayed rows are first drafts of other rounds: evidence, but not the rounds themselves.
 constexpr double kMaxReplayWeight = 16;
 
-std::size_t bin_of(float confidence) {
-    const int bin = static_cast<int>(static_cast<double>(confidence) * MarginalRule::kBins);
-    return static_cast<std::size_t>(std::clamp(bin, 0, MarginalRule::kBins - 1));
-}
-
 }  // namespace
 
 void PlanAcceptance::Count::add(bool is_right) {
@@ -50,7 +45,7 @@ void PlanAcceptance::observe(int n_drafted, int n_accepted, std::span<const floa
         }
         by_depth_[place].add(is_right);
         if (place < confidences.size()) {
-            by_confidence_[bin_of(confidences[place])].add(is_right);
+            by_confidence_[MarginalRule::bin_of(confidences[place])].add(is_right);
         }
     }
 }

@@ -5,15 +5,11 @@
 
 namespace knap {
 
-namespace {
-
-double calibrated_acceptance(const MarginalRule& rule, float confidence) {
+std::size_t MarginalRule::bin_of(float confidence) {
     // The product is exact in double, so that a confidence lands in the bin that holds it.
-    const int bin = static_cast<int>(static_cast<double>(confidence) * MarginalRule::kBins);
-    return rule.acceptance[static_cast<std::size_t>(std::clamp(bin, 0, MarginalRule::kBins - 1))];
+    const int bin = static_cast<int>(static_cast<double>(confidence) * kBins);
+    return static_cast<std::size_t>(std::clamp(bin, 0, kBins - 1));
 }
-
-}  // namespace
 
 bool StopState::starts() const {
     return rule_.n_max > 0 && pays();
@@ -22,7 +18,7 @@ bool StopState::starts() const {
 bool StopState::goes_on(float confidence, bool is_end_of_text) {
     ++n_drafted_;
     if (rule_.marginal) {
-        acceptance_ *= calibrated_acceptance(*rule_.marginal, confidence);
+        acceptance_ *= rule_.marginal->acceptance[MarginalRule::bin_of(confidence)];
     }
     const bool is_unsure = rule_.exit_confidence > 0 && confidence < rule_.exit_confidence;
     return n_drafted_ < rule_.n_max && !is_end_of_text && !is_unsure && pays();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <optional>
 
 #include "sampling/draft_sampler.h"
@@ -14,6 +15,9 @@ namespace knap {
 //     (acceptance of all drafts so far) * mean_acceptance > tokens_per_ms * (draft_ms + verify_ms).
 struct MarginalRule {
     static constexpr int kBins = 10;
+    // The bin that holds a confidence.
+    static std::size_t bin_of(float confidence);
+
     // Measured acceptance of drafts by their confidence: bin i holds [i / kBins, (i + 1) / kBins).
     std::array<double, kBins> acceptance{};
     double mean_acceptance = 0;  // of the draft to come, whose confidence is not known yet

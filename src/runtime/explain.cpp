@@ -214,7 +214,7 @@ std::optional<Trial> Explainer::try_way(const SpeculationOptions& speculation) {
 }
 
 bool Explainer::run_ways() {
-    auto plain = generate({.strategy = "autoregressive"});
+    auto plain = generate(plain_decoding());
     if (!plain) {
         return false;
     }

@@ -36,6 +36,14 @@ int DraftTree::add(Token token, int parent) {
     return node;
 }
 
+void DraftTree::set_chain(std::span<const Token> tokens) {
+    clear();
+    int last = kPendingNode;
+    for (const Token token : tokens) {
+        last = add(token, last);
+    }
+}
+
 void DraftTree::set_drawn_from(int parent, const Distribution& q) {
     KNAP_ASSERT(parent >= kPendingNode && parent < n_nodes(), "children hang from a node");
     int& source = links(parent).source;

@@ -27,6 +27,8 @@ class DraftTree {
     void clear();
     // Adds a child of `parent` (kPendingNode or an earlier node); returns its number.
     int add(Token token, int parent);
+    // Replaces everything by a chain of these tokens.
+    void set_chain(std::span<const Token> tokens);
     // Says that the children of `parent` were drawn from `q` without replacement, in their order.
     // Where nothing is said they were chosen without chance: q is one-hot for each in turn.
     void set_drawn_from(int parent, const Distribution& q);

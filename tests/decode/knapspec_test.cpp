@@ -19,19 +19,8 @@ using ::testing::HasSubstr;
 
 constexpr int kLayers = 4;
 
-// A machine on which most of a step at a long context is attention, and a further row of a pass
-// costs `row_price` passes of one.
-FakeMachine machine_of(double row_price) {
-    FakeMachine machine = plain_machine(kLayers);
-    machine.head_ms = 0.1;
-    machine.cache_row_ms = 1e-3;
-    machine.weights_factor = [=](int n) { return 1 + row_price * (n - 1); };
-    machine.cache_factor = machine.weights_factor;
-    return machine;
-}
-
 CostProfile profile_of(double row_price) {
-    const FakeMachine machine = machine_of(row_price);
+    const FakeMachine machine = long_context_machine(kLayers, row_price);
     return machine.profile(profile_probes(machine.layer_classes, 8192, 16));
 }
 
@@ -90,7 +79,7 @@ class World {
     }
     std::span<const Decision> decisions() const { return strategy_->decisions(); }
 
-    FakeMachine machine = machine_of(kCheapRow);
+    FakeMachine machine = long_context_machine(kLayers, kCheapRow);
     double elapsed_ms_ = 0;
 
   private:

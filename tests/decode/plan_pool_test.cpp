@@ -22,11 +22,7 @@ PlanPool pool_of(std::span<const SavedPlan> saved = {}, HeadLevel head = HeadLev
 
 // Rows are cheap, and most of a step is attention.
 CostTracker cheap_costs() {
-    FakeMachine machine = plain_machine(kLayers);
-    machine.head_ms = 0.1;
-    machine.cache_row_ms = 1e-3;
-    machine.weights_factor = [](int n) { return 1 + 0.05 * (n - 1); };
-    machine.cache_factor = machine.weights_factor;
+    const FakeMachine machine = long_context_machine(kLayers, /*row_price=*/0.05);
     return CostTracker(CostModel(machine.profile(profile_probes(machine.layer_classes, 8192, 16))));
 }
 

@@ -45,6 +45,15 @@ FakeMachine plain_machine(int n_layers) {
     return {.layer_classes = std::vector<int>(static_cast<std::size_t>(n_layers), 0)};
 }
 
+FakeMachine long_context_machine(int n_layers, double row_price) {
+    FakeMachine machine = plain_machine(n_layers);
+    machine.head_ms = 0.1;
+    machine.cache_row_ms = 1e-3;
+    machine.weights_factor = [=](int n) { return 1 + row_price * (n - 1); };
+    machine.cache_factor = machine.weights_factor;
+    return machine;
+}
+
 FakeMachine mixed_machine(int n_layers) {
     FakeMachine machine{.attention_ms = {0.2, 0.5}, .mlp_ms = {0.3, 0.15}};
     for (int layer = 0; layer < n_layers; ++layer) {

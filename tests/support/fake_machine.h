@@ -30,6 +30,9 @@ struct FakeMachine {
 
 // A machine of `n_layers` layers of one class.
 FakeMachine plain_machine(int n_layers);
+// One on which most of a step at a long context is attention, and a further row of a pass costs
+// `row_price` passes of one.
+FakeMachine long_context_machine(int n_layers, double row_price);
 // Two classes of different times, in turn.
 FakeMachine mixed_machine(int n_layers);
 
