@@ -61,12 +61,21 @@ $(BENCH_MODELS): $(BUILD)/bench-%.gguf: | build
 	@echo "knap: writing $@"
 	@$(BUILD)/knap make-model --shape smollm2-135m --type $* -o $@
 
-bench: build model $(BENCH_MODELS) ## measure knap on the default model, beside libllama
+BENCH_1B_MODELS := $(BUILD)/bench-1b-Q4_K_M.gguf $(BUILD)/bench-1b-Q8_0.gguf
+$(BENCH_1B_MODELS): $(BUILD)/bench-1b-%.gguf: | build
+	@echo "knap: writing $@"
+	@$(BUILD)/knap make-model --shape llama-3.2-1b --type $* -o $@
+
+bench: build model $(BENCH_MODELS) $(BENCH_1B_MODELS) ## measure knap on the default model, beside libllama
 	@echo "knap: speed beside libllama (some minutes)"
 	@$(BUILD)/decode_bench "$$(deps/setup model-path)"
+	@echo "knap: the same with kernels for AVX2 alone"
+	@KNAP_ISA=avx2 $(BUILD)/decode_bench "$$(deps/setup model-path)" --prefill 512 --depths 16,8000
+	@echo "knap: the same on models of a billion weights (many minutes)"
+	@for model in $(BENCH_1B_MODELS); do $(BUILD)/decode_bench $$model --prefill 512 --depths 16,8000; done
 	@echo "knap: memory and host time of a request"
 	@$(BUILD)/footprint_bench "$$(deps/setup model-path)"
-	@echo "knap: cost of rows by weight type, in ggml's kernels"
+	@echo "knap: cost of rows by weight type, in ggml's kernels and ours"
 	@$(BUILD)/matmul_rows_bench
 	@echo "knap: cost of attention by path"
 	@$(BUILD)/attention_bench

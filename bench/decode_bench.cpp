@@ -2,13 +2,16 @@
 // the same threads? libllama is run with flash attention on and off, and the better of the two
 // counts.
 //
-//     decode_bench MODEL [THREADS] [ggml]     "ggml": without kernels of our own
+//     decode_bench MODEL [--threads N] [--kernels auto|ggml] [--prefill N,...] [--depths N,...]
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "base/text.h"
 
 #include "bench_main.h"
 #include "decode/advance.h"
@@ -21,6 +24,14 @@ namespace knap::bench {
 namespace {
 
 constexpr int kDecodeTokens = 16;  // of one timed run
+
+struct Settings {
+    std::filesystem::path model;
+    int n_threads = 0;
+    bool has_kernels = true;                        // of our own
+    std::vector<int> prefills{512, 4096};           // lengths of prompts
+    std::vector<int> depths{16, 2048, 4096, 8000};  // where decoding is measured
+};
 
 class Race {
   public:
@@ -121,29 +132,43 @@ class Race {
     std::vector<Token> tokens_;
 };
 
-void run_races(const std::filesystem::path& path, int n_threads, Kernels kernels) {
-    Race race(path, n_threads, kernels);
+void run_races(const Settings& settings) {
+    Race race(settings.model, settings.n_threads,
+              settings.has_kernels ? Kernels::automatic : Kernels::ggml);
     std::printf("%s, %d threads; speed of knap / speed of libllama's better setting, medians\n",
-                path.filename().c_str(), race.n_threads());
-    race.race_prefill("prefill 512", 0, 512, 5);
-    race.race_decode("decode at depth 16", 16, 15);
-    race.race_prefill("prefill 4096", 0, 4096, 1);
-    race.race_decode("decode at depth 4096", 4096, 9);
-    race.go_on(4096, 8000);
-    race.race_decode("decode at depth 8000", 8000, 9);
+                settings.model.filename().c_str(), race.n_threads());
+    constexpr int kLong = 1024;  // from here on once is enough, or takes long enough
+    for (const int n_tokens : settings.prefills) {
+        race.race_prefill(concat("prefill ", n_tokens).c_str(), 0, n_tokens,
+                          n_tokens < kLong ? 5 : 1);
+    }
+    int n_filled = 0;
+    for (const int depth : settings.depths) {
+        race.go_on(n_filled, depth);
+        race.race_decode(concat("decode at depth ", depth).c_str(), depth, depth < kLong ? 15 : 9);
+        n_filled = depth;
+    }
 }
 
 }  // namespace
 }  // namespace knap::bench
 
 int main(int argc, char** argv) {
-    if (argc < 2) {
-        std::fprintf(stderr, "usage: decode_bench MODEL [THREADS] [ggml]\n");
-        return 2;
-    }
-    const bool is_ggml_alone = argc > 3 && std::string_view(argv[3]) == "ggml";
-    return knap::bench::bench_main("decode_bench", [&] {
-        knap::bench::run_races(argv[1], argc > 2 ? std::atoi(argv[2]) : 0,
-                               is_ggml_alone ? knap::Kernels::ggml : knap::Kernels::automatic);
-    });
+    knap::bench::Settings settings;
+    std::string kernels = "auto";
+    CLI::App app("Plain decoding and prefill beside libllama", "decode_bench");
+    app.add_option("MODEL", settings.model)->required();
+    app.add_option("--threads", settings.n_threads, "threads; 0: the physical cores");
+    app.add_option("--kernels", kernels, "auto, or ggml: without kernels of our own")
+        ->check(CLI::IsMember({"auto", "ggml"}));
+    app.add_option("--prefill", settings.prefills, "lengths of prompts")
+        ->delimiter(',')
+        ->check(CLI::Range(1, knap::bench::kContext));
+    app.add_option("--depths", settings.depths, "contexts to decode after, ascending")
+        ->delimiter(',')
+        ->check(CLI::Range(0, knap::bench::kContext - knap::bench::kDecodeTokens));
+    CLI11_PARSE(app, argc, argv);
+    settings.has_kernels = kernels == "auto";
+    std::ranges::sort(settings.depths);
+    return knap::bench::bench_main("decode_bench", [&] { knap::bench::run_races(settings); });
 }

@@ -1,18 +1,25 @@
 // What do N rows cost relative to one, for each weight type, and is a row's result the same
-// whatever N is? ggml's kernels, plain and repacked; square matrices, more of them than the
-// last-level cache holds.
+// whatever N is? ggml's kernels, plain and repacked, and ours, with how much faster they are than
+// the better of ggml's; square matrices, more of them than the last-level cache holds.
 //
 //     matmul_rows_bench [THREADS]
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
+#include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
 
 #include "bench_main.h"
+#include "graph/products.h"
+#include "kernels/matmul.h"
 #include "measure.h"
+#include "model/packed_weight.h"
 #include "single_graph.h"
 
 namespace knap::bench {
@@ -20,7 +27,7 @@ namespace {
 
 constexpr int kWidth = 2048;
 constexpr std::size_t kBytes = 96u << 20;  // of weights, for one run
-constexpr int kRows[] = {1, 2, 3, 4, 6, 7, 8, 12, 16};
+constexpr int kRows[] = {1, 2, 3, 4, 6, 7, 8, 12, 16, 128};
 constexpr int kRounds = 9;
 
 std::vector<float> random_values(std::size_t n, unsigned seed) {
@@ -38,7 +45,27 @@ struct Matrices {
     ggml_context_ptr context;
     ggml_backend_buffer_ptr buffer;
     std::vector<ggml_tensor*> weights;  // each [kWidth, kWidth]
+    std::deque<PackedWeight> packed;    // of each, in our layout
 };
+
+// Matrices of one type, without memory.
+Matrices make_tensors(ggml_type type) {
+    const std::size_t count = kBytes / (ggml_row_size(type, kWidth) * kWidth) + 1;
+    Matrices matrices;
+    matrices.context.reset(ggml_init({count * ggml_tensor_overhead(), nullptr, true}));
+    for (std::size_t i = 0; i < count; ++i) {
+        matrices.weights.push_back(
+            ggml_new_tensor_2d(matrices.context.get(), type, kWidth, kWidth));
+    }
+    return matrices;
+}
+
+std::vector<std::byte> random_matrix(ggml_type type) {
+    const auto values = random_values(std::size_t{kWidth} * kWidth, 1);
+    std::vector<std::byte> stored(ggml_row_size(type, kWidth) * kWidth);
+    ggml_quantize_chunk(type, values.data(), stored.data(), 0, kWidth, kWidth, nullptr);
+    return stored;
+}
 
 bool takes(const Backend& backend, ggml_backend_buffer_type_t type, ggml_tensor* weight) {
     ggml_context_ptr context(ggml_init({4 * ggml_tensor_overhead(), nullptr, true}));
@@ -51,23 +78,34 @@ bool takes(const Backend& backend, ggml_backend_buffer_type_t type, ggml_tensor*
 }
 
 Matrices make_matrices(const Backend& backend, ggml_type type, ggml_backend_buffer_type_t where) {
-    const std::size_t bytes = ggml_row_size(type, kWidth) * kWidth;
-    const std::size_t count = kBytes / bytes + 1;
-    Matrices matrices;
-    matrices.context.reset(ggml_init({count * ggml_tensor_overhead(), nullptr, true}));
-    for (std::size_t i = 0; i < count; ++i) {
-        matrices.weights.push_back(
-            ggml_new_tensor_2d(matrices.context.get(), type, kWidth, kWidth));
-    }
+    Matrices matrices = make_tensors(type);
     if (!takes(backend, where, matrices.weights.front())) {
         return {};
     }
     matrices.buffer.reset(ggml_backend_alloc_ctx_tensors_from_buft(matrices.context.get(), where));
-    const auto values = random_values(std::size_t{kWidth} * kWidth, 1);
-    std::vector<std::byte> stored(bytes);
-    ggml_quantize_chunk(type, values.data(), stored.data(), 0, kWidth, kWidth, nullptr);
+    const std::vector<std::byte> stored = random_matrix(type);
     for (ggml_tensor* weight : matrices.weights) {
-        ggml_backend_tensor_set(weight, stored.data(), 0, bytes);
+        ggml_backend_tensor_set(weight, stored.data(), 0, stored.size());
+    }
+    return matrices;
+}
+
+Matrices make_packed(const Backend& backend, ggml_type type) {
+    if (!can_pack(type, kWidth) || !has_fast_matmul()) {
+        return {};
+    }
+    Matrices matrices = make_tensors(type);
+    matrices.buffer.reset(
+        ggml_backend_alloc_ctx_tensors_from_buft(matrices.context.get(), backend.buffer_type()));
+    const std::vector<std::byte> stored = random_matrix(type);
+    for (ggml_tensor* weight : matrices.weights) {
+        const PackedWeight& packed = matrices.packed.emplace_back(
+            PackedWeight{{type, kWidth, kWidth, static_cast<std::byte*>(weight->data)}});
+        for (int row = 0; row < kWidth; ++row) {
+            pack_row(packed.matrix, row,
+                     stored.data() + ggml_row_size(type, kWidth) * static_cast<std::size_t>(row));
+        }
+        set_packed_weight(weight, packed);
     }
     return matrices;
 }
@@ -80,7 +118,8 @@ struct Product {
         ggml_set_input(x);
         ggml_set_output(x);  // kept between runs
         for (ggml_tensor* weight : matrices.weights) {
-            y = ggml_mul_mat(ctx, weight, x);
+            ProductInput input = ProductInput::rows(x);
+            y = build_product(ctx, weight, input);
             ggml_build_forward_expand(graph.graph(), y);
         }
         graph.finish(y);
@@ -99,14 +138,12 @@ struct Product {
     ggml_tensor* y = nullptr;
 };
 
-void measure_type(Backend& backend,
-                  ggml_type type,
-                  ggml_backend_buffer_type_t where,
-                  const char* layout) {
-    const Matrices matrices = make_matrices(backend, type, where);
+// The time of each number of rows; none where there are no matrices.
+std::vector<double> measure(Backend& backend, const Matrices& matrices, const char* layout) {
     if (matrices.weights.empty()) {
-        return;
+        return {};
     }
+    const ggml_type type = matrices.weights.front()->type;
     std::vector<std::unique_ptr<Product>> products;
     std::vector<Contestant> contestants;
     for (const int n_rows : kRows) {
@@ -120,12 +157,36 @@ void measure_type(Backend& backend,
         static_cast<double>(matrices.weights.size()) * ggml_row_size(type, kWidth) * kWidth * 1e-9;
     std::printf("%-7s %-7s %6.1f |", ggml_type_name(type), layout, gigabytes / one * 1e3);
     std::string equal;
+    std::vector<double> times;
     for (std::size_t i = 0; i < products.size(); ++i) {
-        std::printf(" %5.2f", median(contestants[i].times_ms) / one);
+        times.push_back(median(contestants[i].times_ms));
+        std::printf(" %5.2f", times.back() / one);
         equal += products[i]->first_row() == products.front()->first_row() ? '=' : 'x';
     }
     std::printf(" | %s\n", equal.c_str());
     std::fflush(stdout);
+    return times;
+}
+
+void measure_type(Backend& backend, ggml_type type) {
+    std::vector<double> best =
+        measure(backend, make_matrices(backend, type, backend.buffer_type()), "plain");
+    for (const auto extra : backend.extra_buffer_types()) {
+        const std::vector<double> times =
+            measure(backend, make_matrices(backend, type, extra), "repack");
+        for (std::size_t i = 0; i < times.size(); ++i) {
+            best[i] = std::min(best[i], times[i]);
+        }
+    }
+    const std::vector<double> ours = measure(backend, make_packed(backend, type), "packed");
+    if (ours.empty()) {
+        return;
+    }
+    std::printf("%-22s |", "  times as fast");
+    for (std::size_t i = 0; i < ours.size(); ++i) {
+        std::printf(" %5.2f", best[i] / ours[i]);
+    }
+    std::printf(" |\n");
 }
 
 void run(int n_threads) {
@@ -143,10 +204,7 @@ void run(int n_threads) {
          {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0,
           GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q2_K, GGML_TYPE_Q3_K,
           GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_IQ4_NL, GGML_TYPE_MXFP4}) {
-        measure_type(backend, type, backend.buffer_type(), "plain");
-        for (const auto extra : backend.extra_buffer_types()) {
-            measure_type(backend, type, extra, "repack");
-        }
+        measure_type(backend, type);
     }
 }
 

@@ -40,7 +40,7 @@ struct ModelRig {
     ModelRig(const std::filesystem::path& path, Backend& backend, Kernels kernels)
         : file(GgufFile::open(path)),
           config(read_config(file)),
-          weights(Weights::load(file, config, backend, Repack::automatic, {})),
+          weights(Weights::load(file, config, backend, {.kernels = kernels}, {})),
           cache(config,
                 backend,
                 cache_options(config, {.kernels = kernels}, kContext + kScratchRows)),

@@ -33,7 +33,7 @@ double acceptance_rate(const LosslessReport& report) {
 void write_rows(std::ostream& out, const RowReport& rows) {
     out << "Rows computed at once with the bits of one at a time\n" << std::left;
     for (const ProductRows& product : rows.products) {
-        const std::string type = concat(product.type, product.is_repacked ? " repacked" : "");
+        const std::string type = concat(product.type, " ", product.layout);
         out << "  " << std::setw(16) << type << std::setw(16)
             << concat(product.n_in, " x ", product.n_out) << std::setw(15)
             << concat(product.n_matrices, product.n_matrices == 1 ? " matrix" : " matrices")
@@ -108,7 +108,7 @@ ordered_json to_json(const RowReport& report) {
     auto products = ordered_json::array();
     for (const ProductRows& product : report.products) {
         products.push_back({{"type", product.type},
-                            {"is_repacked", product.is_repacked},
+                            {"layout", product.layout},
                             {"n_in", product.n_in},
                             {"n_out", product.n_out},
                             {"n_matrices", product.n_matrices},

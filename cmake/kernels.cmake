@@ -4,19 +4,24 @@
 file(GLOB KNAP_KERNEL_SOURCES CONFIGURE_DEPENDS src/kernels/*.cpp)
 set_property(SOURCE ${KNAP_KERNEL_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -O3 -ffp-contract=off)
 
-set(KNAP_AVX2_SOURCES ${KNAP_KERNEL_SOURCES})
-list(FILTER KNAP_AVX2_SOURCES INCLUDE REGEX "_avx2\\.cpp$")
-set(KNAP_AVX512_SOURCES ${KNAP_KERNEL_SOURCES})
-list(FILTER KNAP_AVX512_SOURCES INCLUDE REGEX "_avx512\\.cpp$")
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    set_property(SOURCE ${KNAP_AVX2_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -mavx2 -mfma -mf16c)
-    # GCC 12 sees uninitialised variables in its own AVX-512 header.
-    set_property(SOURCE ${KNAP_AVX512_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -mavx512f -mfma -mf16c
-                                                                               -Wno-uninitialized)
-    if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-        # Before version 13 the compiler warns of its own intrinsics (GCC bug 105593).
-        set_property(SOURCE ${KNAP_AVX512_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -Wno-maybe-uninitialized)
+# The sources whose names end in _NAME, if that is for this architecture, compiled with the options; otherwise left out.
+function(knap_kernels_for NAME)
+    set(sources ${KNAP_KERNEL_SOURCES})
+    list(FILTER sources INCLUDE REGEX "_${NAME}\\.cpp$")
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+        set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS ${ARGN})
+    else()
+        list(REMOVE_ITEM KNAP_SOURCES ${sources})
+        set(KNAP_SOURCES ${KNAP_SOURCES} PARENT_SCOPE)
     endif()
-else()
-    list(REMOVE_ITEM KNAP_SOURCES ${KNAP_AVX2_SOURCES} ${KNAP_AVX512_SOURCES})
+endfunction()
+
+set(KNAP_AVX2 -mavx2 -mfma -mf16c)
+# GCC 12 sees uninitialised variables in its own AVX-512 header (before version 13: GCC bug 105593).
+set(KNAP_AVX512 -mavx512f -mavx512bw -mavx512vl -mavx512vnni -mfma -mf16c -Wno-uninitialized)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    list(APPEND KNAP_AVX512 -Wno-maybe-uninitialized)
 endif()
+knap_kernels_for(avx2 ${KNAP_AVX2})
+knap_kernels_for(avxvnni ${KNAP_AVX2} -mavxvnni)
+knap_kernels_for(avx512 ${KNAP_AVX512})

@@ -24,7 +24,7 @@ class Error : public std::runtime_error {
 
 enum class CacheType { f32, f16, q8_0 };
 
-// Whether weights are copied at load into the layouts that ggml's faster kernels want.
+// Whether weights are copied at load into the layouts that faster kernels want, ours or ggml's.
 // `automatic` does so only for types that stay invariant to the number of rows in a batch.
 enum class Repack { automatic, on, off };
 
@@ -211,7 +211,8 @@ struct Result {
     std::int64_t allocations_after_warmup = 0;  // times that memory was reserved for passes
     MemoryStatistics memory;
     std::string attention_path;  // "kernel", "folded" or "flash"
-    std::string repack;          // "off", or which types were repacked: "Q4_0"
+    std::string repack;          // "off", or which types ggml has repacked: "Q4_0"
+    std::string products;        // "ggml", or which types our kernels take: "avx512 Q4_1,Q8_0"
     std::uint64_t seed = 0;
 };
 

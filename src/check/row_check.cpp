@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "check/direct_pass.h"
 #include "graph/attention.h"
+#include "graph/products.h"
 #include "model/row_invariance.h"
 #include "model/weight_type.h"
 
@@ -32,7 +33,7 @@ struct MatrixGroup {
 
 bool has_same_kind(const ggml_tensor* a, const ggml_tensor* b) {
     return a->type == b->type && a->ne[0] == b->ne[0] && a->ne[1] == b->ne[1] &&
-           ggml_backend_buffer_get_type(a->buffer) == ggml_backend_buffer_get_type(b->buffer);
+           layout_of(a) == layout_of(b);
 }
 
 // Every matrix that rows are multiplied with, gathered by kind.
@@ -70,7 +71,8 @@ std::vector<float> multiply(Backend& backend, ggml_tensor* matrix, std::span<con
     ggml_cgraph* graph = ggml_new_graph(context.get());
     ggml_tensor* x = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, matrix->ne[0], n_rows);
     ggml_set_input(x);
-    ggml_tensor* y = ggml_mul_mat(context.get(), matrix, x);
+    ProductInput input = ProductInput::rows(x);
+    ggml_tensor* y = build_product(context.get(), matrix, input);
     ggml_set_output(y);
     ggml_build_forward_expand(graph, y);
     const ggml_gallocr_ptr allocator(ggml_gallocr_new(backend.buffer_type()));
@@ -111,7 +113,7 @@ RowAgreement check_product(Backend& backend, ggml_tensor* matrix) {
 ProductRows check_group(Backend& backend, const MatrixGroup& group) {
     return {
         .type = type_label(group.first->type),
-        .is_repacked = layout_of(group.first) != WeightLayout::plain,
+        .layout = std::string(to_string(layout_of(group.first))),
         .n_in = group.first->ne[0],
         .n_out = group.first->ne[1],
         .n_matrices = group.n_matrices,

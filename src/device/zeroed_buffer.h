@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include "ggml-cpp.h"
+
+#include "device/host_memory.h"
 
 namespace knap {
 
@@ -14,7 +17,6 @@ class ZeroedBuffer {
   public:
     // Allocates every tensor of `tensors` in one buffer; the buffer must outlive their use.
     ZeroedBuffer(const Backend& backend, ggml_context* tensors);
-    ~ZeroedBuffer();
     ZeroedBuffer(const ZeroedBuffer&) = delete;
     ZeroedBuffer& operator=(const ZeroedBuffer&) = delete;
 
@@ -23,8 +25,8 @@ class ZeroedBuffer {
   private:
     void place_on_host(const Backend& backend, ggml_context* tensors);
 
-    ggml_backend_buffer_ptr buffer_;
-    void* mapping_ = nullptr;  // null when the device owns the memory
+    std::optional<HostMemory> memory_;  // on a host device
+    ggml_backend_buffer_ptr buffer_;    // elsewhere
     std::size_t size_ = 0;
 };
 

@@ -1,5 +1,9 @@
 #include "graph/blocks.h"
 
+#include <array>
+
+#include "graph/products.h"
+
 namespace knap {
 namespace {
 
@@ -9,12 +13,40 @@ ggml_tensor* named(ggml_tensor* tensor, int layer, const char* what) {
     return tensor;
 }
 
-ggml_tensor* build_linear(ggml_context* ctx,
+ggml_tensor* add_bias(ggml_context* ctx, ggml_tensor* y, ggml_tensor* bias) {
+    return bias != nullptr ? ggml_add(ctx, y, bias) : y;
+}
+
+// stream + weight x + bias: a module's result added to what runs past it.
+ggml_tensor* build_output(ggml_context* ctx,
                           ggml_tensor* weight,
                           ggml_tensor* bias,
-                          ggml_tensor* x) {
-    ggml_tensor* y = ggml_mul_mat(ctx, weight, x);
-    return bias != nullptr ? ggml_add(ctx, y, bias) : y;
+                          ProductInput& x,
+                          ggml_tensor* stream) {
+    return bias == nullptr ? build_product(ctx, weight, x, stream)
+                           : ggml_add(ctx, stream, ggml_add(ctx, build_product(ctx, weight, x), bias));
+}
+
+// Products of the same rows with several matrices, each f32 [n_out, n_rows]: views of one tensor
+// where one node makes them all.
+template <std::size_t N>
+std::array<ggml_tensor*, N> build_products(ggml_context* ctx,
+                                           const std::array<ggml_tensor*, N>& weights,
+                                           const std::array<ggml_tensor*, N>& biases,
+                                           ProductInput& x) {
+    std::array<ggml_tensor*, N> results;
+    ggml_tensor* joined =
+        can_join_products(weights) ? build_joined_product(ctx, weights, x) : nullptr;
+    std::size_t offset = 0;
+    for (std::size_t i = 0; i < N; ++i) {
+        results[i] = joined == nullptr
+                         ? build_product(ctx, weights[i], x)
+                         : ggml_view_2d(ctx, joined, weights[i]->ne[1], joined->ne[1],
+                                        joined->nb[1], offset);
+        results[i] = add_bias(ctx, results[i], biases[i]);
+        offset += static_cast<std::size_t>(weights[i]->ne[1]) * sizeof(float);
+    }
+    return results;
 }
 
 // Splits [n_heads * head_dim, n_rows] into heads, normalises each where the model does, and rotates
@@ -22,9 +54,11 @@ ggml_tensor* build_linear(ggml_context* ctx,
 ggml_tensor* build_rotated_heads(const BlockContext& block, ggml_tensor* x, ggml_tensor* norm) {
     const ModelConfig& config = block.config;
     const RopeConfig& rope = config.rope;
-    x = ggml_reshape_3d(block.ctx, x, config.head_dim, x->ne[0] / config.head_dim, x->ne[1]);
+    const auto head_bytes = static_cast<std::size_t>(config.head_dim) * sizeof(float);
+    x = ggml_view_3d(block.ctx, x, config.head_dim, x->ne[0] / config.head_dim, x->ne[1],
+                     head_bytes, x->nb[1], 0);
     if (norm != nullptr) {
-        x = build_norm(block.ctx, x, norm, config.rms_eps);
+        x = ProductInput::normed(x, norm, config.rms_eps).floats(block.ctx);
     }
     const int mode =
         rope.pairing == RopePairing::halves ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
@@ -35,50 +69,47 @@ ggml_tensor* build_rotated_heads(const BlockContext& block, ggml_tensor* x, ggml
 
 }  // namespace
 
-ggml_tensor* build_norm(ggml_context* ctx, ggml_tensor* x, ggml_tensor* weight, float eps) {
-    return ggml_mul(ctx, ggml_rms_norm(ctx, x, eps), weight);  // adjacent: ggml fuses the two
-}
-
 ggml_tensor* build_attention_module(const BlockContext& block,
                                     int layer,
                                     int group,
                                     ggml_tensor* stream) {
     const LayerWeights& weights = block.tensors.layers[static_cast<std::size_t>(layer)];
     ggml_context* ctx = block.ctx;
-    ggml_tensor* x =
-        named(build_norm(ctx, stream, weights.attn_norm, block.config.rms_eps), layer, "attn.norm");
-
-    ggml_tensor* q = build_linear(ctx, weights.wq, weights.bq, x);
-    ggml_tensor* k = build_linear(ctx, weights.wk, weights.bk, x);
-    ggml_tensor* v = named(build_linear(ctx, weights.wv, weights.bv, x), layer, "attn.v");
+    ProductInput x = ProductInput::normed(stream, weights.attn_norm, block.config.rms_eps);
+    auto [q, k, v] = build_products<3>(ctx, {weights.wq, weights.wk, weights.wv},
+                                       {weights.bq, weights.bk, weights.bv}, x);
     q = named(build_rotated_heads(block, q, weights.q_norm), layer, "attn.q");
     k = named(build_rotated_heads(block, k, weights.k_norm), layer, "attn.k");
     // Kept in this order in the graph: the three products read the same activations while they are
     // warm.
     ggml_build_forward_expand(block.graph, q);
     k = ggml_reshape_2d(ctx, k, block.config.n_embd_kv(), k->ne[2]);
+    v = ggml_is_contiguous(v) ? v : ggml_cont(ctx, v);
     block.cache.write(ctx, block.graph, layer, k, v, block.slots);
 
     const AttentionInputs& inputs = block.attention[static_cast<std::size_t>(group)];
     ggml_tensor* out = build_attention(ctx, block.config, block.cache, layer, q, inputs.blocks,
                                        inputs.masks, inputs.runs);
-    return named(build_linear(ctx, weights.wo, weights.bo, out), layer, "attn.out");
+    ProductInput heads = ProductInput::rows(out);
+    return named(build_output(ctx, weights.wo, weights.bo, heads, stream), layer, "attn.out");
 }
 
 ggml_tensor* build_mlp_module(const BlockContext& block, int layer, ggml_tensor* stream) {
     const LayerWeights& weights = block.tensors.layers[static_cast<std::size_t>(layer)];
     ggml_context* ctx = block.ctx;
-    ggml_tensor* x =
-        named(build_norm(ctx, stream, weights.ffn_norm, block.config.rms_eps), layer, "mlp.norm");
-    ggml_tensor* gate = build_linear(ctx, weights.ffn_gate, weights.ffn_gate_b, x);
-    ggml_tensor* up = build_linear(ctx, weights.ffn_up, weights.ffn_up_b, x);
-    ggml_tensor* hidden = named(ggml_swiglu_split(ctx, gate, up), layer, "mlp.hidden");
-    return named(build_linear(ctx, weights.ffn_down, weights.ffn_down_b, hidden), layer, "mlp.out");
+    ProductInput x = ProductInput::normed(stream, weights.ffn_norm, block.config.rms_eps);
+    const auto [gate, up] = build_products<2>(ctx, {weights.ffn_gate, weights.ffn_up},
+                                              {weights.ffn_gate_b, weights.ffn_up_b}, x);
+    ProductInput hidden = ProductInput::gated(gate, up);
+    return named(build_output(ctx, weights.ffn_down, weights.ffn_down_b, hidden, stream), layer,
+                 "mlp.out");
 }
 
 ggml_tensor* build_head(const BlockContext& block, const HeadTensors& head, ggml_tensor* stream) {
-    ggml_tensor* x = build_norm(block.ctx, stream, block.tensors.output_norm, block.config.rms_eps);
-    ggml_tensor* logits = build_linear(block.ctx, head.weight, head.bias, x);
+    ProductInput x =
+        ProductInput::normed(stream, block.tensors.output_norm, block.config.rms_eps);
+    ggml_tensor* logits =
+        add_bias(block.ctx, build_product(block.ctx, head.weight, x), head.bias);
     ggml_set_name(logits, "logits");
     return logits;
 }

@@ -1,6 +1,6 @@
 // The modules of a layer as graph-building functions. Each takes the residual stream [n_embd,
-// n_rows] and gives back what the module adds to it; the caller adds, so a skipped module is one
-// that is not built.
+// n_rows] and gives it back with the module's result added, so a skipped module is one that is not
+// built.
 #pragma once
 
 #include <span>
@@ -26,8 +26,6 @@ struct BlockContext {
     KvSlots slots;
     std::span<const AttentionInputs> attention;  // by group
 };
-
-ggml_tensor* build_norm(ggml_context* ctx, ggml_tensor* x, ggml_tensor* weight, float eps);
 
 // Writes the layer's keys and values of these rows to the cache, then attends to the rows that its
 // group sees. [n_embd, n_rows]

@@ -48,12 +48,11 @@ class PassBuilder {
         for (int layer = key_.entry_layer; layer < key_.exit_layer(); ++layer) {
             const auto [group, has_mlp] = key_.layer(layer);
             if (group != kNoGroup) {
-                stream_ =
-                    ggml_add(ctx_, stream_, build_attention_module(block_, layer, group, stream_));
+                stream_ = build_attention_module(block_, layer, group, stream_);
             }
             pass(2 * layer + 1);
             if (has_mlp) {
-                stream_ = ggml_add(ctx_, stream_, build_mlp_module(block_, layer, stream_));
+                stream_ = build_mlp_module(block_, layer, stream_);
             }
             pass(2 * layer + 2);
         }

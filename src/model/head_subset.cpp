@@ -24,25 +24,31 @@ int count_frequent(int n_vocab) {
     return n_tokens < kMultiple ? n_tokens : n_tokens / kMultiple * kMultiple;
 }
 
-// The head as rows. A tied head that was repacked is the embedding, of which there is a plain copy.
-HeadTensors readable_head(const Weights& weights) {
+}  // namespace
+
+// A tied head that ggml has repacked is the embedding, of which there is a plain copy.
+HeadSubset::Source HeadSubset::find_source(const Weights& weights) {
     const ModelTensors& tensors = weights.tensors();
-    if (layout_of(tensors.output) == WeightLayout::plain) {
-        return {tensors.output, tensors.output_b};
+    const HeadTensors head{tensors.output, tensors.output_b};
+    switch (layout_of(tensors.output)) {
+        case WeightLayout::packed:
+            return {head, packed_weight(tensors.output)->stored};
+        case WeightLayout::plain:
+            return {head, static_cast<const std::byte*>(tensors.output->data)};
+        default:
+            break;
     }
     const bool has_copy =
         weights.statistics().has_tied_head && layout_of(tensors.token_embd) == WeightLayout::plain;
-    return {has_copy ? tensors.token_embd : nullptr, tensors.output_b};
+    if (!has_copy) {
+        return {};
+    }
+    return {{tensors.token_embd, tensors.output_b},
+            static_cast<const std::byte*>(tensors.token_embd->data)};
 }
-
-const std::byte* row_data(const ggml_tensor* tensor, std::size_t row, std::size_t row_bytes) {
-    return static_cast<const std::byte*>(tensor->data) + row * row_bytes;
-}
-
-}  // namespace
 
 bool HeadSubset::is_possible(const Weights& weights) {
-    return readable_head(weights).weight != nullptr;
+    return find_source(weights).rows != nullptr;
 }
 
 int HeadSubset::capacity_for(int n_vocab) {
@@ -53,9 +59,9 @@ int HeadSubset::capacity_for(int n_vocab) {
 HeadSubset::HeadSubset(const Weights& weights,
                        const Backend& backend,
                        std::span<const Token> always)
-    : backend_(backend), source_(readable_head(weights)) {
-    KNAP_ASSERT(source_.weight != nullptr, "the rows of the head can be read");
-    const int n_vocab = static_cast<int>(source_.weight->ne[1]);
+    : backend_(backend), source_(find_source(weights)) {
+    KNAP_ASSERT(source_.rows != nullptr, "the rows of the head can be read");
+    const int n_vocab = static_cast<int>(source_.head.weight->ne[1]);
     capacity_ = capacity_for(n_vocab);
     has_row_.assign(static_cast<std::size_t>(n_vocab), false);
     tokens_.reserve(static_cast<std::size_t>(capacity_));
@@ -117,13 +123,18 @@ HeadTensors HeadSubset::tensors() {
 
 void HeadSubset::make_tensors() {
     constexpr std::size_t kTensors = 2;
+    const HeadTensors& whole = source_.head;
+    const bool is_packed = layout_of(whole.weight) == WeightLayout::packed;
+    // A packed matrix fills its last group.
+    const int n_rows =
+        is_packed ? (capacity_ + kGroupRows - 1) / kGroupRows * kGroupRows : capacity_;
     context_.reset(ggml_init({kTensors * ggml_tensor_overhead(), nullptr, true}));
     HeadTensors made;
     made.weight = ggml_set_name(
-        ggml_new_tensor_2d(context_.get(), source_.weight->type, source_.weight->ne[0], capacity_),
+        ggml_new_tensor_2d(context_.get(), whole.weight->type, whole.weight->ne[0], n_rows),
         "draft_head.weight");
-    if (source_.bias != nullptr) {
-        made.bias = ggml_set_name(ggml_new_tensor_1d(context_.get(), source_.bias->type, capacity_),
+    if (whole.bias != nullptr) {
+        made.bias = ggml_set_name(ggml_new_tensor_1d(context_.get(), whole.bias->type, capacity_),
                                   "draft_head.bias");
     }
     buffer_.reset(ggml_backend_alloc_ctx_tensors_from_buft(context_.get(), backend_.buffer_type()));
@@ -132,19 +143,33 @@ void HeadSubset::make_tensors() {
              " MiB for the draft's head (head=reduced), found less");
     }
     ggml_backend_buffer_set_usage(buffer_.get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
-    ggml_backend_buffer_clear(buffer_.get(),
-                              0);  // rows that nothing was copied to are computed too
+    // Rows that nothing was copied to are computed too.
+    ggml_backend_buffer_clear(buffer_.get(), 0);
+    if (is_packed) {
+        made.weight->ne[1] = capacity_;
+        packed_ = {.matrix = {.type = made.weight->type,
+                              .n_in = static_cast<int>(made.weight->ne[0]),
+                              .n_out = capacity_,
+                              .data = static_cast<std::byte*>(made.weight->data)}};
+        set_packed_weight(made.weight, packed_);
+    }
     own_ = made;
 }
 
 void HeadSubset::copy_row(std::size_t row) {
-    const auto copy = [&](const ggml_tensor* from, ggml_tensor* to, std::size_t row_bytes) {
-        const auto token = static_cast<std::size_t>(tokens_[row]);
-        ggml_backend_tensor_set(to, row_data(from, token, row_bytes), row * row_bytes, row_bytes);
-    };
-    copy(source_.weight, own_.weight, source_.weight->nb[1]);
-    if (source_.bias != nullptr) {
-        copy(source_.bias, own_.bias, source_.bias->nb[0]);
+    const auto token = static_cast<std::size_t>(tokens_[row]);
+    const ggml_tensor* weight = source_.head.weight;
+    const std::size_t row_bytes = ggml_row_size(weight->type, weight->ne[0]);
+    const std::byte* stored = source_.rows + token * row_bytes;
+    if (packed_.matrix.data != nullptr) {
+        pack_row(packed_.matrix, static_cast<int>(row), stored);
+    } else {
+        ggml_backend_tensor_set(own_.weight, stored, row * row_bytes, row_bytes);
+    }
+    if (const ggml_tensor* bias = source_.head.bias) {
+        const std::size_t size = bias->nb[0];
+        ggml_backend_tensor_set(own_.bias, static_cast<const std::byte*>(bias->data) + token * size,
+                                row * size, size);
     }
 }
 

@@ -16,6 +16,8 @@
 
 #include "knap/types.h"
 
+#include "model/packed_weight.h"
+
 namespace knap {
 
 class Backend;
@@ -29,8 +31,7 @@ struct HeadTensors {
 
 class HeadSubset {
   public:
-    // Whether the rows of the head can be read one by one: repacked matrices are not laid out in
-    // rows.
+    // Whether the rows of the head can be read one by one: matrices in ggml's other layouts cannot.
     static bool is_possible(const Weights& weights);
     // Rows that there is room for, in a vocabulary of `n_vocab` tokens.
     static int capacity_for(int n_vocab);
@@ -62,8 +63,15 @@ class HeadSubset {
     void make_tensors();
     void copy_row(std::size_t row);
 
+    // An output matrix, and its rows as the file stores them.
+    struct Source {
+        HeadTensors head;
+        const std::byte* rows = nullptr;
+    };
+    static Source find_source(const Weights& weights);
+
     const Backend& backend_;
-    HeadTensors source_;
+    Source source_;
     int capacity_;
     std::size_t n_kept_ = 0;      // tokens that are there whatever the text
     std::size_t next_to_go_ = 0;  // row, once all are taken
@@ -71,7 +79,8 @@ class HeadSubset {
     std::vector<bool> has_row_;   // [n_vocab]
     ggml_context_ptr context_;
     ggml_backend_buffer_ptr buffer_;
-    HeadTensors own_;  // null until there is memory
+    HeadTensors own_;      // null until there is memory
+    PackedWeight packed_;  // of own_, where the head is packed
 };
 
 }  // namespace knap

@@ -6,6 +6,7 @@
 
 #include "ggml-backend.h"
 
+#include "model/packed_weight.h"
 #include "model/weights.h"
 
 namespace knap {
@@ -46,13 +47,30 @@ int matrix_rows(const ggml_tensor* matrix) {
 
 WeightLayout layout_of(const ggml_tensor* weight) {
     if (ggml_backend_buffer_is_host(weight->buffer)) {
-        return WeightLayout::plain;
+        return packed_weight(weight) != nullptr ? WeightLayout::packed : WeightLayout::plain;
     }
     const std::string_view name = ggml_backend_buffer_name(weight->buffer);
     return name == "CPU_REPACK" ? WeightLayout::repacked : WeightLayout::other;
 }
 
+std::string_view to_string(WeightLayout layout) {
+    switch (layout) {
+        case WeightLayout::plain:
+            return "plain";
+        case WeightLayout::repacked:
+            return "repacked";
+        case WeightLayout::packed:
+            return "packed";
+        case WeightLayout::other:
+            return "other";
+    }
+    return "";
+}
+
 int row_invariant_rows(ggml_type type, WeightLayout layout) {
+    if (layout == WeightLayout::packed) {
+        return kAnyRows;
+    }
     const auto promise = std::ranges::find_if(kPromises, [&](const RowPromise& known) {
         return known.type == type && known.layout == layout;
     });

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <limits>
+#include <string_view>
 
 #include "ggml.h"
 
@@ -18,9 +19,11 @@ inline constexpr int kAnyRows = std::numeric_limits<int>::max();
 enum class WeightLayout {
     plain,     // as in the file
     repacked,  // ggml's CPU_REPACK
+    packed,    // that of our kernels
     other,
 };
 WeightLayout layout_of(const ggml_tensor* weight);
+std::string_view to_string(WeightLayout layout);  // "plain", "repacked", "packed", "other"
 
 // For products with one matrix, and for a whole model: the least of its matrices. An embedding
 // that is only looked up, norms and biases never mix rows and do not count.

@@ -1,5 +1,6 @@
 #include "model/weight_placement.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 
@@ -8,29 +9,43 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "device/backend.h"
+#include "kernels/matmul.h"
 #include "model/gguf_file.h"
+#include "model/parallel_jobs.h"
 #include "model/repack.h"
 
 namespace knap {
 namespace {
 
-// What the device can use where it lies. Foreign files may align their tensors less than it needs.
-class InPlaceRule {
-  public:
-    explicit InPlaceRule(const Backend& backend)
-        : alignment_(ggml_backend_buft_get_alignment(backend.buffer_type())) {
-        ggml_backend_dev_props properties;
-        ggml_backend_dev_get_props(backend.device(), &properties);
-        wraps_host_memory_ = properties.caps.buffer_from_host_ptr;
-    }
+// Foreign files may align their tensors less than the device needs.
+bool can_stay_mapped(const Backend& backend, const TensorInfo& info) {
+    return HostMemory::is_usable_by(backend) &&
+           reinterpret_cast<std::uintptr_t>(info.data) %
+                   ggml_backend_buft_get_alignment(backend.buffer_type()) ==
+               0;
+}
 
-    bool allows(const TensorInfo& info) const {
-        return wraps_host_memory_ && reinterpret_cast<std::uintptr_t>(info.data) % alignment_ == 0;
+// Which layout products with a matrix are computed in; none: as it is stored.
+class LayoutChooser {
+  public:
+    LayoutChooser(const Backend& backend, const WeightOptions& options)
+        : packs_(options.kernels == Kernels::automatic && options.repack != Repack::off &&
+                 has_fast_matmul() && HostMemory::is_usable_by(backend)),
+          repacker_(backend, options.repack) {}
+
+    std::optional<Placement> choose(const TensorInfo* matrix, ggml_tensor** place) const {
+        if (packs_ && can_pack(matrix->type, matrix->ne[0])) {
+            return Placement{matrix, place, Placement::Kind::packed};
+        }
+        if (ggml_backend_buffer_type_t layout = repacker_.choose(*matrix)) {
+            return Placement{matrix, place, Placement::Kind::repacked, layout};
+        }
+        return {};
     }
 
   private:
-    std::size_t alignment_;
-    bool wraps_host_memory_;
+    bool packs_;
+    RepackChooser repacker_;
 };
 
 // Makes the tensors, without memory yet.
@@ -45,14 +60,27 @@ ggml_context_ptr make_tensors(const std::vector<Placement>& placements) {
     return context;
 }
 
+void pack_matrix(const PackedWeight& weight) {
+    const PackedMatrix& matrix = weight.matrix;
+    const std::size_t row_bytes = ggml_row_size(matrix.type, matrix.n_in);
+    run_parallel(
+        static_cast<std::size_t>(matrix.n_groups()),
+        [&](std::size_t group) {
+            const int first = static_cast<int>(group) * kGroupRows;
+            for (int row = first; row < std::min(first + kGroupRows, matrix.n_out); ++row) {
+                pack_row(matrix, row, weight.stored + static_cast<std::size_t>(row) * row_bytes);
+            }
+        },
+        {});
+}
+
 }  // namespace
 
 std::vector<Placement> plan_placements(const std::vector<TensorBinding>& bindings,
                                        ModelTensors& tensors,
                                        const Backend& backend,
-                                       Repack repack) {
-    const RepackChooser repacker(backend, repack);
-    const InPlaceRule in_place(backend);
+                                       const WeightOptions& options) {
+    const LayoutChooser layouts(backend, options);
     std::vector<Placement> placements;
     const TensorInfo* embedding = nullptr;
     bool has_own_head = false;
@@ -60,21 +88,22 @@ std::vector<Placement> plan_placements(const std::vector<TensorBinding>& binding
         const bool is_embedding = binding.place == &tensors.token_embd;
         embedding = is_embedding ? binding.info : embedding;
         has_own_head |= binding.place == &tensors.output;
-        // Rows are looked up in the embedding, and no repacked layout can do that.
-        const bool may_repack = binding.is_matrix && !is_embedding;
-        ggml_backend_buffer_type_t layout = may_repack ? repacker.choose(*binding.info) : nullptr;
-        if (layout != nullptr) {
-            placements.push_back({binding.info, binding.place, layout, true});
-        } else {
-            const bool stays = in_place.allows(*binding.info);
-            placements.push_back(
-                {binding.info, binding.place, stays ? nullptr : backend.buffer_type(), false});
+        std::optional<Placement> placement;
+        if (binding.is_matrix && !is_embedding) {  // rows are looked up in the embedding
+            placement = layouts.choose(binding.info, binding.place);
         }
+        if (!placement) {
+            const bool stays = can_stay_mapped(backend, *binding.info);
+            placement = {binding.info, binding.place,
+                         stays ? Placement::Kind::mapped : Placement::Kind::copied,
+                         stays ? nullptr : backend.buffer_type()};
+        }
+        placements.push_back(*placement);
     }
     KNAP_ASSERT(embedding != nullptr, "every architecture has an embedding");
     if (!has_own_head) {
-        if (ggml_backend_buffer_type_t layout = repacker.choose(*embedding)) {
-            placements.push_back({embedding, &tensors.output, layout, true});
+        if (const auto head = layouts.choose(embedding, &tensors.output)) {
+            placements.push_back(*head);
         }
     }
     return placements;
@@ -84,11 +113,11 @@ void PlacedTensors::place(const GgufFile& file,
                           const Backend& backend,
                           const std::vector<Placement>& placements,
                           const std::function<void(double)>& on_progress) {
-    std::map<ggml_backend_buffer_type_t, std::vector<Placement>> groups;
+    std::map<std::pair<Placement::Kind, ggml_backend_buffer_type_t>, std::vector<Placement>> groups;
     std::size_t to_copy = 0;
     for (const Placement& placement : placements) {
-        groups[placement.copy_to].push_back(placement);
-        to_copy += placement.copy_to != nullptr ? placement.info->n_bytes : 0;
+        groups[{placement.kind, placement.copy_to}].push_back(placement);
+        to_copy += placement.kind != Placement::Kind::mapped ? placement.info->n_bytes : 0;
     }
     std::size_t copied = 0;
     const auto on_copied = [&](std::size_t n_bytes) {
@@ -97,11 +126,18 @@ void PlacedTensors::place(const GgufFile& file,
             on_progress(static_cast<double>(copied) / static_cast<double>(to_copy));
         }
     };
-    for (const auto& [type, group] : groups) {
-        if (type == nullptr) {
-            place_mapped(file, backend, group);
-        } else {
-            place_copied(file, type, group, on_copied);
+    for (const auto& [where, group] : groups) {
+        switch (where.first) {
+            case Placement::Kind::mapped:
+                place_mapped(file, backend, group);
+                break;
+            case Placement::Kind::copied:
+            case Placement::Kind::repacked:
+                place_copied(file, where.second, group, on_copied);
+                break;
+            case Placement::Kind::packed:
+                place_packed(backend, group, on_copied);
+                break;
         }
     }
     if (to_copy == 0 && on_progress) {
@@ -146,6 +182,39 @@ void PlacedTensors::place_copied(const GgufFile& file,
     for (const Placement& placement : placements) {
         const TensorInfo& info = *placement.info;
         ggml_backend_tensor_set(*placement.place, info.data, 0, info.n_bytes);
+        release_pages({info.data, info.n_bytes});
+        on_copied(info.n_bytes);
+    }
+}
+
+// Memory is taken group by group and given back to the file's as it is copied, so there are never
+// two copies of a model.
+void PlacedTensors::place_packed(const Backend& backend,
+                                 const std::vector<Placement>& placements,
+                                 const std::function<void(std::size_t)>& on_copied) {
+    contexts_.push_back(make_tensors(placements));
+    std::size_t n_bytes = 0;
+    for (const Placement& placement : placements) {
+        const TensorInfo& info = *placement.info;
+        n_bytes += packed_bytes(info.type, static_cast<int>(info.ne[0]),
+                                static_cast<int>(info.ne[1]));
+    }
+    packed_memory_.emplace(backend, n_bytes, HostMemory::Pages::huge,
+                           "the weights (--repack off leaves them in the file)");
+    ggml_backend_buffer_set_usage(packed_memory_->buffer(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+    std::byte* data = packed_memory_->data();
+    for (const Placement& placement : placements) {
+        const TensorInfo& info = *placement.info;
+        const PackedWeight& weight = packed_.emplace_back(
+            PackedWeight{.matrix = {.type = info.type,
+                                    .n_in = static_cast<int>(info.ne[0]),
+                                    .n_out = static_cast<int>(info.ne[1]),
+                                    .data = data},
+                         .stored = info.data});
+        ggml_backend_tensor_alloc(packed_memory_->buffer(), *placement.place, data);
+        set_packed_weight(*placement.place, weight);
+        data += packed_bytes(weight.matrix.type, weight.matrix.n_in, weight.matrix.n_out);
+        pack_matrix(weight);
         release_pages({info.data, info.n_bytes});
         on_copied(info.n_bytes);
     }

@@ -1,14 +1,18 @@
 // Giving tensors memory: in the mapped file where the device can use it there, in buffers of its
-// own otherwise.
+// own otherwise, and in the layout of our own kernels where they take them.
 #pragma once
 
+#include <deque>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "ggml-cpp.h"
 
 #include "knap/types.h"
 
+#include "device/host_memory.h"
+#include "model/packed_weight.h"
 #include "model/tensor_table.h"
 
 namespace knap {
@@ -16,21 +20,26 @@ namespace knap {
 class Backend;
 class GgufFile;
 
-// Where a tensor goes: into memory of type `copy_to`, or, when that is null, it stays where it is
-// mapped.
+// Where a tensor goes.
 struct Placement {
+    enum class Kind {
+        mapped,    // it stays in the file
+        copied,    // into memory of type `copy_to`
+        repacked,  // the same, in a layout of ggml's
+        packed,    // into the layout of our kernels
+    };
     const TensorInfo* info;
     ggml_tensor** place;
-    ggml_backend_buffer_type_t copy_to;
-    bool is_repacked;  // `copy_to` keeps another layout than the file
+    Kind kind;
+    ggml_backend_buffer_type_t copy_to = nullptr;
 };
 
-// `bindings` point into `tensors` and include token_embd. A tied head that a repacked layout takes
-// gets a placement beside that of the embedding.
+// `bindings` point into `tensors` and include token_embd. A tied head that another layout takes gets
+// a placement beside that of the embedding.
 std::vector<Placement> plan_placements(const std::vector<TensorBinding>& bindings,
                                        ModelTensors& tensors,
                                        const Backend& backend,
-                                       Repack repack);
+                                       const WeightOptions& options);
 
 // Tensors and their memory.
 class PlacedTensors {
@@ -51,10 +60,15 @@ class PlacedTensors {
                       ggml_backend_buffer_type_t type,
                       const std::vector<Placement>& placements,
                       const std::function<void(std::size_t)>& on_copied);
+    void place_packed(const Backend& backend,
+                      const std::vector<Placement>& placements,
+                      const std::function<void(std::size_t)>& on_copied);
     void keep(ggml_backend_buffer_t buffer);
 
     std::vector<ggml_context_ptr> contexts_;        // what the tensors are
     std::vector<ggml_backend_buffer_ptr> buffers_;  // where they lie
+    std::optional<HostMemory> packed_memory_;
+    std::deque<PackedWeight> packed_;  // keep their addresses
 };
 
 }  // namespace knap

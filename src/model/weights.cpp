@@ -61,20 +61,29 @@ void count_stored(const std::vector<TensorBinding>& bindings,
     statistics.types = count_types(bindings);
 }
 
-void count_repacked(const std::vector<Placement>& placements, WeightStatistics& statistics) {
+std::string list_types(const std::vector<Placement>& placements, Placement::Kind kind) {
     std::set<std::string> types;
     for (const Placement& placement : placements) {
-        if (placement.is_repacked) {
+        if (placement.kind == kind) {
             types.insert(type_label(placement.info->type));
-            statistics.repacked_bytes += static_cast<std::int64_t>(placement.info->n_bytes);
         }
     }
+    std::string list;
     for (const std::string& type : types) {
-        statistics.repacked_types += (statistics.repacked_types.empty() ? "" : ",") + type;
+        list += (list.empty() ? "" : ",") + type;
     }
-    if (types.empty()) {
-        statistics.repacked_types = "off";
+    return types.empty() ? "off" : list;
+}
+
+void count_layouts(const std::vector<Placement>& placements, WeightStatistics& statistics) {
+    for (const Placement& placement : placements) {
+        const bool is_moved = placement.kind == Placement::Kind::repacked ||
+                              placement.kind == Placement::Kind::packed;
+        statistics.repacked_bytes +=
+            is_moved ? static_cast<std::int64_t>(placement.info->n_bytes) : 0;
     }
+    statistics.repacked_types = list_types(placements, Placement::Kind::repacked);
+    statistics.packed_types = list_types(placements, Placement::Kind::packed);
 }
 
 }  // namespace
@@ -91,7 +100,7 @@ Weights::~Weights() = default;
 std::unique_ptr<Weights> Weights::load(const GgufFile& file,
                                        const ModelConfig& config,
                                        const Backend& backend,
-                                       Repack repack,
+                                       const WeightOptions& options,
                                        const std::function<void(double)>& on_progress) {
     const Architecture* architecture = find_architecture(config.architecture);
     KNAP_ASSERT(architecture != nullptr, "a configuration is read for a known architecture");
@@ -103,14 +112,14 @@ std::unique_ptr<Weights> Weights::load(const GgufFile& file,
     for (const TensorBinding& binding : bindings) {
         check_device_takes(file, backend, binding, binding.place == &tensors.token_embd);
     }
-    const std::vector<Placement> placements = plan_placements(bindings, tensors, backend, repack);
+    const std::vector<Placement> placements = plan_placements(bindings, tensors, backend, options);
     placed.place(file, backend, placements, on_progress);
     statistics.has_tied_head = file.find("output.weight") == nullptr;
     if (tensors.output == nullptr) {
         tensors.output = tensors.token_embd;
     }
     count_stored(bindings, tensors, statistics);
-    count_repacked(placements, statistics);
+    count_layouts(placements, statistics);
     return weights;
 }
 

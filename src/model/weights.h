@@ -1,5 +1,5 @@
-// A model's tensors where the device can use them. On the CPU they stay in the mapped file; with
-// repacking the matrices that ggml has a faster layout for are copied into it instead.
+// A model's tensors where the device can use them. On the CPU they stay in the mapped file, but for
+// the matrices that our kernels or ggml's have a faster layout for: those are copied into it.
 #pragma once
 
 #include <array>
@@ -58,14 +58,22 @@ struct ModelTensors {
     std::vector<LayerWeights> layers;
 };
 
+// Which other layouts than the file's may be used.
+struct WeightOptions {
+    Repack repack = Repack::automatic;
+    Kernels kernels = Kernels::automatic;
+};
+
 struct WeightStatistics {
     std::int64_t total_bytes = 0;  // of all tensors, as stored in the file
     // Read to decode one token: every matrix and norm, one embedding row
     std::int64_t per_token_bytes = 0;
-    std::int64_t repacked_bytes = 0;  // copied into repacked layouts
+    std::int64_t repacked_bytes = 0;  // copied into other layouts, ggml's or ours
     std::int64_t n_parameters = 0;
     std::vector<std::pair<std::string, int>> types;  // tensor type -> count, most first
-    std::string repacked_types;  // "off", or the types that were repacked: "Q4_0,Q4_K"
+    // The types that lie in layouts of ggml's, and in that of our kernels: "Q4_0,Q4_K", or "off"
+    std::string repacked_types;
+    std::string packed_types;
     bool has_tied_head = false;
 };
 
@@ -76,7 +84,7 @@ class Weights {
     static std::unique_ptr<Weights> load(const GgufFile& file,
                                          const ModelConfig& config,
                                          const Backend& backend,
-                                         Repack repack,
+                                         const WeightOptions& options,
                                          const std::function<void(double)>& on_progress);
     ~Weights();
 

@@ -87,7 +87,11 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
       file(open_checked(config.model_path)),
       model(read_config(file)),
       backend(config.n_threads),
-      weights(Weights::load(file, model, backend, config.repack, config.on_load_progress)),
+      weights(Weights::load(file,
+                            model,
+                            backend,
+                            {.repack = config.repack, .kernels = config.kernels},
+                            config.on_load_progress)),
       tokenizer(Tokenizer::load(config.model_path)) {
     config.n_ctx = choose_context(config, model);
     config.n_threads = backend.n_threads();

@@ -10,6 +10,7 @@
 #include "decode/advance.h"
 #include "graph/attention.h"
 #include "runtime/cancel_scope.h"
+#include "runtime/machine_fingerprint.h"
 
 namespace knap {
 namespace {
@@ -267,6 +268,7 @@ void Generation::report_engine() {
     };
     result_.attention_path = to_string(path_for(session_.cache.options().layout));
     result_.repack = engine.weights->statistics().repacked_types;
+    result_.products = describe_products(engine);
 }
 
 }  // namespace knap

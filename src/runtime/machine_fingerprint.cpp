@@ -8,6 +8,7 @@
 #include "device/device_identity.h"
 #include "graph/attention.h"
 #include "kernels/attention.h"
+#include "kernels/matmul.h"
 #include "model/fingerprint.h"
 #include "runtime/engine_impl.h"
 
@@ -42,6 +43,13 @@ std::string describe_attention(const Engine::Impl& engine) {
 
 }  // namespace
 
+std::string describe_products(const Engine::Impl& engine) {
+    const WeightStatistics& weights = engine.weights->statistics();
+    return weights.packed_types == "off"
+               ? "ggml"
+               : concat(to_string(matmul_kernels().front().isa), " ", weights.packed_types);
+}
+
 std::string MachineFingerprint::hash() const {
     Fnv1a hash;
     for (const auto& [name, value] : fields) {
@@ -71,6 +79,7 @@ MachineFingerprint machine_fingerprint(const Engine::Impl& engine) {
         {"attention", describe_attention(engine)},
         {"kernels", config.kernels == Kernels::ggml ? "ggml" : "auto"},
         {"repack", engine.weights->statistics().repacked_types},
+        {"products", describe_products(engine)},
         {"ggml", device.ggml},
         {"knap", std::string(version())},
     }};

@@ -19,6 +19,9 @@ struct MachineFingerprint {
 
 MachineFingerprint machine_fingerprint(const Engine::Impl& engine);
 
+// Whose products compute a model: "ggml", or our kernel and the types that it takes.
+std::string describe_products(const Engine::Impl& engine);
+
 // The model alone: 16 hexadecimal digits, for what holds on every machine.
 std::string model_fingerprint(const Engine::Impl& engine);
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/matmul.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
@@ -32,7 +33,7 @@ TEST(RowCheck, IntegerTypesAreExactForEveryNumberOfRows) {
 
 // Where ggml has another kernel for 8 rows of K-quants than for fewer, agreement ends at 7.
 TEST(RowCheck, AgreementEndsWhereAnotherKernelBegins) {
-    const RowReport report = check("small-llama", "Q4_K");
+    const RowReport report = check("small-llama", "Q4_K", {.kernels = Kernels::ggml});
     LoadedModel model(tiny_model("small-llama", "Q4_K"), Repack::automatic);
     const auto tokens = random_tokens(8, model.config.n_vocab, 3);
     const auto alone = ForwardRig(model).feed(tokens, std::vector<int>(8, 1));
@@ -48,6 +49,18 @@ TEST(RowCheck, OneTokenIsTextEnough) {
               check("small-llama", "Q4_K").passes.n_exact);
 }
 
+TEST(RowCheck, OurKernelsAreExactForEveryTypeTheyTake) {
+    if (!has_fast_matmul()) {
+        GTEST_SKIP() << "no kernels of ours on this machine";
+    }
+    for (const char* type :
+         {"Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "F16", "BF16"}) {
+        const RowReport report = check("small-llama", type);
+        EXPECT_EQ(report.products.front().layout, "packed") << type;
+        EXPECT_TRUE(report.passes.is_complete()) << type;
+    }
+}
+
 TEST(RowCheck, FlashAttentionIsMeasuredAsItIsUsed) {
     EXPECT_EQ(check("tiny-llama", "Q8_0", {.flash_attention = true}).attention_path, "flash");
     EXPECT_EQ(check("tiny-llama", "Q8_0", {.kernels = Kernels::ggml}).attention_path, "folded");
@@ -61,7 +74,7 @@ TEST(RowCheck, EveryKindOfMatrixIsThereOnce) {
     for (std::size_t i = 0; i < report.products.size(); ++i) {
         const ProductRows& product = report.products[i];
         n_matrices += product.n_matrices;
-        EXPECT_FALSE(product.is_repacked);
+        EXPECT_EQ(product.layout, has_fast_matmul() ? "packed" : "plain");
         for (std::size_t j = 0; j < i; ++j) {
             const ProductRows& other = report.products[j];
             EXPECT_FALSE(other.type == product.type && other.n_in == product.n_in &&
@@ -73,13 +86,16 @@ TEST(RowCheck, EveryKindOfMatrixIsThereOnce) {
 }
 
 TEST(RowCheck, RepackedMatricesAreMeasuredAsTheyLie) {
-    RuntimeConfig config{
-        .model_path = tiny_model("small-llama", "Q4_0"), .n_threads = 1, .repack = Repack::on};
+    RuntimeConfig config{.model_path = tiny_model("small-llama", "Q4_0"),
+                         .n_threads = 1,
+                         .repack = Repack::on,
+                         .kernels = Kernels::ggml};
     Engine engine(config);
     Session session(engine);
     const std::vector<Token> prompt{1};
     const bool is_repacked = session.generate(prompt, {.n_predict = 0}).repack != "off";
-    EXPECT_EQ(check("small-llama", "Q4_0", config).products.front().is_repacked, is_repacked);
+    EXPECT_EQ(check("small-llama", "Q4_0", config).products.front().layout,
+              is_repacked ? "repacked" : "plain");
 }
 
 TEST(RowCheck, EndsWhenCancelled) {

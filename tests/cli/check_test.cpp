@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "cli/command.h"
+#include "kernels/matmul.h"
 
 namespace knap {
 namespace {
@@ -45,7 +46,7 @@ TEST(Check, JsonHasEveryPromisedField) {
     EXPECT_GT(object["near_tie_gap"], 0);
     const json& product = object["rows"]["products"][0];
     EXPECT_EQ(product["type"], "Q8_0");
-    EXPECT_EQ(product["is_repacked"], false);
+    EXPECT_EQ(product["layout"], has_fast_matmul() ? "packed" : "plain");
     EXPECT_GT(product["n_in"], 0);
     EXPECT_GT(product["n_out"], 0);
     EXPECT_GT(product["n_matrices"], 0);

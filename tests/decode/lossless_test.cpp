@@ -19,17 +19,28 @@ struct LosslessModel {
     const char* type;
     std::optional<AttentionPath> path{};
     Repack repack = Repack::off;
-    int max_rows = 256;  // of a verification
+    int max_rows = 256;               // of a verification
+    Kernels kernels = Kernels::ggml;  // of products
 };
 
+// Products with our own kernels.
+LosslessModel packed(const char* shape, const char* type) {
+    return {
+        .shape = shape, .type = type, .repack = Repack::automatic, .kernels = Kernels::automatic};
+}
+
 void PrintTo(const LosslessModel& m, std::ostream* out) {
-    *out << m.shape << '/' << m.type << (m.path ? std::string("/").append(to_string(*m.path)) : "");
+    *out << m.shape << '/' << m.type << (m.path ? std::string("/").append(to_string(*m.path)) : "")
+         << (m.kernels == Kernels::automatic ? "/packed" : "");
 }
 
 class Lossless : public ::testing::TestWithParam<LosslessModel> {
   protected:
     Lossless()
-        : model_(tiny_model(GetParam().shape, GetParam().type), GetParam().repack),
+        : model_(tiny_model(GetParam().shape, GetParam().type),
+                 GetParam().repack,
+                 /*n_threads=*/1,
+                 GetParam().kernels),
           rig_(model_, {.capacity = 768, .path = GetParam().path}) {}
 
     RandomCase make_case(unsigned seed) const {
@@ -99,7 +110,11 @@ INSTANTIATE_TEST_SUITE_P(
                       LosslessModel{"tiny-qwen2", "Q5_0"},
                       LosslessModel{"tiny-qwen3", "Q8_0"},
                       LosslessModel{"tiny-qwen3", "Q8_0", AttentionPath::folded},
-                      LosslessModel{"small-llama", "Q4_K", {}, Repack::off, 7}));
+                      LosslessModel{"small-llama", "Q4_K", {}, Repack::off, 7},
+                      packed("tiny-llama", "Q4_1"),
+                      packed("tiny-llama", "F16"),
+                      packed("tiny-qwen3", "BF16"),
+                      packed("small-llama", "Q4_K_M")));
 
 // Passes of several rows, or trees, round differently from plain decoding; they may only differ
 // where the model hardly had a preference.

@@ -25,10 +25,23 @@ struct InvarianceCase {
     Repack repack = Repack::off;
     CacheType cache = CacheType::f16;
     std::optional<AttentionPath> path{};  // none: what the engine chooses
+    Kernels kernels = Kernels::ggml;      // of products
 };
 
+// Products with our own kernels.
+InvarianceCase packed(const char* shape, const char* type, CacheType cache = CacheType::f16) {
+    return {.shape = shape,
+            .type = type,
+            .repack = Repack::automatic,
+            .cache = cache,
+            .kernels = Kernels::automatic};
+}
+
 void PrintTo(const InvarianceCase& c, std::ostream* out) {
-    *out << c.shape << '/' << c.type << (c.repack == Repack::off ? "" : "/repacked")
+    *out << c.shape << '/' << c.type
+         << (c.kernels == Kernels::automatic ? "/packed"
+             : c.repack == Repack::off       ? ""
+                                             : "/repacked")
          << (c.cache == CacheType::f32    ? "/f32 cache"
              : c.cache == CacheType::q8_0 ? "/q8_0 keys"
                                           : "")
@@ -56,7 +69,11 @@ struct Outcome {
 
 class RowInvariance : public ::testing::TestWithParam<InvarianceCase> {
   protected:
-    RowInvariance() : model_(tiny_model(GetParam().shape, GetParam().type), GetParam().repack) {}
+    RowInvariance()
+        : model_(tiny_model(GetParam().shape, GetParam().type),
+                 GetParam().repack,
+                 /*n_threads=*/1,
+                 GetParam().kernels) {}
 
     Outcome run(const std::vector<int>& passes) {
         const CacheType values =
@@ -118,6 +135,21 @@ INSTANTIATE_TEST_SUITE_P(
         InvarianceCase{"small-llama", "Q4_0", Repack::automatic},
         InvarianceCase{"small-llama", "Q4_1", Repack::off, CacheType::f32},
         InvarianceCase{"small-llama", "Q4_1", Repack::off, CacheType::q8_0}));
+
+// Ours keep it for every type that they take.
+INSTANTIATE_TEST_SUITE_P(Kernels,
+                         ExactRows,
+                         ::testing::Values(packed("tiny-llama", "Q4_0"),
+                                           packed("tiny-llama", "Q4_1"),
+                                           packed("tiny-qwen2", "Q5_0"),
+                                           packed("tiny-qwen3", "Q8_0"),
+                                           packed("small-llama", "Q4_K"),
+                                           packed("small-llama", "Q4_K_M"),
+                                           packed("small-llama", "Q5_K"),
+                                           packed("small-llama", "Q6_K"),
+                                           packed("tiny-mha", "F16"),
+                                           packed("tiny-llama", "BF16"),
+                                           packed("small-llama", "Q4_1", CacheType::f32)));
 
 // From 8 rows on ggml multiplies K-quants with another kernel; below that the promise holds.
 TEST_P(ExactFewRows, SplitsOfFewerThanEightRowsAreBitIdentical) {
@@ -193,6 +225,22 @@ TEST(Threads, DoNotChangeARow) {
             expected = rows;
         }
         EXPECT_TRUE(rows == expected) << n_threads << " threads";
+    }
+}
+
+// Seven threads have less than a block of a row each, and some of them no group of a matrix.
+TEST(Threads, ShareOurProductsWithoutChangingARow) {
+    for (const char* type : {"Q4_K_M", "F16"}) {
+        std::vector<std::vector<float>> expected;
+        for (const int n_threads : {1, 2, 7}) {
+            LoadedModel model(tiny_model("small-llama", type), Repack::automatic, n_threads,
+                              Kernels::automatic);
+            ForwardRig rig(model, {.capacity = 512});
+            const auto rows =
+                rig.feed(random_tokens(20, model.config.n_vocab, 5), std::vector<int>{17, 1, 2});
+            expected = expected.empty() ? rows : expected;
+            EXPECT_TRUE(rows == expected) << type << ", " << n_threads << " threads";
+        }
     }
 }
 

@@ -37,7 +37,7 @@ void load(const std::filesystem::path& path) {
     const GgufFile file = GgufFile::open(path);
     const ModelConfig config = read_config(file);
     check_vocabulary(file);
-    Weights::load(file, config, backend, Repack::automatic, {});
+    Weights::load(file, config, backend, {}, {});
     install_ggml_log();
     llama_model_params parameters = llama_model_default_params();
     parameters.vocab_only = true;

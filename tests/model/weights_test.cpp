@@ -22,10 +22,12 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 
 struct Loaded {
-    explicit Loaded(const std::filesystem::path& path, Repack repack = Repack::off)
+    explicit Loaded(const std::filesystem::path& path,
+                    Repack repack = Repack::off,
+                    Kernels kernels = Kernels::ggml)
         : file(GgufFile::open(path)),
           config(read_config(file)),
-          weights(Weights::load(file, config, backend, repack, [this](double fraction) {
+          weights(Weights::load(file, config, backend, {.repack = repack, .kernels = kernels}, [this](double fraction) {
               progress.push_back(fraction);
           })) {}
 

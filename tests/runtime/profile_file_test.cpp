@@ -262,7 +262,7 @@ TEST(MachineFingerprint, NamesWhatItDependsOn) {
     }
     EXPECT_EQ(names,
               "model device instructions threads cache_type_k cache_type_v attention kernels "
-              "repack ggml knap ");
+              "repack products ggml knap ");
 }
 
 // What a session would start from.

@@ -250,7 +250,10 @@ TEST_F(SpeculativeSession, ReducedHeadsDraftWhateverIsForbidden) {
 }
 
 TEST(RepackedHeads, AreNotReduced) {
-    Engine engine({.model_path = tiny_model("tiny-llama", "Q4_0"), .n_ctx = 128, .n_threads = 1});
+    Engine engine({.model_path = tiny_model("tiny-llama", "Q4_0"),
+                   .n_ctx = 128,
+                   .n_threads = 1,
+                   .kernels = Kernels::ggml});
     Session session(engine);
     const std::vector<Token> prompt = random_tokens(10, 256, 1);
     if (session.generate(prompt, {.n_predict = 1}).repack == "off") {

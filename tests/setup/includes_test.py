@@ -8,7 +8,7 @@ BELOW = {
     "base": [],
     "device": ["base"],
     "kernels": ["base"],
-    "model": ["device"],
+    "model": ["device", "kernels"],
     "kv": ["kernels", "model"],
     "graph": ["kv"],
     "search": ["graph"],

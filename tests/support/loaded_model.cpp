@@ -19,11 +19,14 @@ KvCacheOptions cache_options(const ModelConfig& config, const ForwardOptions& op
 
 }  // namespace
 
-LoadedModel::LoadedModel(const std::filesystem::path& path, Repack repack, int n_threads)
+LoadedModel::LoadedModel(const std::filesystem::path& path,
+                         Repack repack,
+                         int n_threads,
+                         Kernels kernels)
     : file(GgufFile::open(path)),
       config(read_config(file)),
       backend(n_threads),
-      weights(Weights::load(file, config, backend, repack, {})) {}
+      weights(Weights::load(file, config, backend, {.repack = repack, .kernels = kernels}, {})) {}
 
 ForwardRig::ForwardRig(LoadedModel& loaded, const ForwardOptions& options)
     : model(loaded),

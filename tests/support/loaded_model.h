@@ -23,7 +23,8 @@ namespace knap::test {
 struct LoadedModel {
     explicit LoadedModel(const std::filesystem::path& path,
                          Repack repack = Repack::off,
-                         int n_threads = 1);
+                         int n_threads = 1,
+                         Kernels kernels = Kernels::ggml);
 
     GgufFile file;
     ModelConfig config;

@@ -1,0 +1,54 @@
+// Products of rows with weight matrices, as nodes of a graph: with our own kernels for the matrices
+// that lie in their layout, with ggml's operator for all others. Everything else of a module is
+// built the same way for both.
+#pragma once
+
+#include <span>
+
+#include "ggml.h"
+
+namespace knap {
+
+// Rows that are about to be multiplied: f32 [n, n_rows], or what a norm or a gate makes of them. It
+// is computed when a product asks for it, and once: for our kernels in one go with the rounding of
+// the rows to eight bits.
+class ProductInput {
+  public:
+    // Rows as they are.
+    static ProductInput rows(ggml_tensor* x);
+    // rms_norm(x) * weight
+    static ProductInput normed(ggml_tensor* x, ggml_tensor* weight, const float& eps);
+    // silu(gate) * up; both may be views with rows apart from each other.
+    static ProductInput gated(ggml_tensor* gate, ggml_tensor* up);
+
+    ggml_tensor* floats(ggml_context* ctx);     // f32 [n, n_rows]
+    ggml_tensor* quantised(ggml_context* ctx);  // i8 [bytes of QuantisedBlock [n / 32], n_rows]
+
+  private:
+    enum class Kind { rows, normed, gated };
+
+    ProductInput(Kind kind, ggml_tensor* first, ggml_tensor* second, const float* eps)
+        : kind_(kind), first_(first), second_(second), eps_(eps) {}
+
+    Kind kind_;
+    ggml_tensor* first_;
+    ggml_tensor* second_;
+    const float* eps_;
+    ggml_tensor* floats_ = nullptr;
+    ggml_tensor* quantised_ = nullptr;
+};
+
+// weight x: f32 [n_out, n_rows]. With `added`, f32 of the same shape, weight x + added.
+ggml_tensor* build_product(ggml_context* ctx,
+                           ggml_tensor* weight,
+                           ProductInput& x,
+                           ggml_tensor* added = nullptr);
+
+// Whether one node can multiply the same rows with all of these matrices.
+bool can_join_products(std::span<ggml_tensor* const> weights);
+// The results one below the other: f32 [sum of n_out, n_rows].
+ggml_tensor* build_joined_product(ggml_context* ctx,
+                                  std::span<ggml_tensor* const> weights,
+                                  ProductInput& x);
+
+}  // namespace knap

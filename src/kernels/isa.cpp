@@ -1,0 +1,81 @@
+#include "kernels/isa.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace knap {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::array kNames{std::pair{Isa::plain, "plain"sv}, std::pair{Isa::avx2, "avx2"sv},
+                            std::pair{Isa::avx_vnni, "avxvnni"sv},
+                            std::pair{Isa::avx512, "avx512"sv}};
+
+#if defined(__x86_64__)
+// AVX-VNNI, which the compiler cannot be asked for before GCC 13: CPUID leaf 7.1, EAX bit 4.
+bool has_avx_vnni() {
+    unsigned eax = 7;
+    unsigned ebx = 0;
+    unsigned ecx = 1;
+    unsigned edx = 0;
+    __asm__("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
+    constexpr unsigned kAvxVnni = 1U << 4U;
+    return (eax & kAvxVnni) != 0;
+}
+
+bool machine_has(Isa isa) {
+    const auto has_avx2 = [] {
+        // Whatever has AVX2 has F16C; not every compiler knows how to ask for that.
+        return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+    };
+    switch (isa) {
+        case Isa::plain:
+            return true;
+        case Isa::avx2:
+            return has_avx2();
+        case Isa::avx_vnni:
+            return has_avx2() && has_avx_vnni();
+        case Isa::avx512:
+            return __builtin_cpu_supports("avx512f") != 0 &&
+                   __builtin_cpu_supports("avx512bw") != 0 &&
+                   __builtin_cpu_supports("avx512vl") != 0 &&
+                   __builtin_cpu_supports("avx512vnni") != 0;
+    }
+    return false;
+}
+#else
+bool machine_has(Isa isa) {
+    return isa == Isa::plain;
+}
+#endif
+
+// The last set of the list that may run, as far as the user has a say.
+Isa highest_allowed() {
+    const char* wanted = std::getenv("KNAP_ISA");
+    if (wanted == nullptr || *wanted == '\0') {
+        return kNames.back().first;
+    }
+    const auto named =
+        std::ranges::find_if(kNames, [&](const auto& entry) { return entry.second == wanted; });
+    if (named == kNames.end()) {
+        fail("KNAP_ISA: expected plain, avx2, avxvnni or avx512, found ", wanted);
+    }
+    return named->first;
+}
+
+}  // namespace
+
+std::string_view to_string(Isa isa) {
+    return std::ranges::find_if(kNames, [&](const auto& entry) { return entry.first == isa; })
+        ->second;
+}
+
+bool may_use(Isa isa) {
+    return isa <= highest_allowed() && machine_has(isa);
+}
+
+}  // namespace knap

@@ -1,0 +1,21 @@
+// The instruction sets that kernels are written for, and which of them may run here.
+#pragma once
+
+#include <string_view>
+
+namespace knap {
+
+enum class Isa {
+    plain,     // any machine: the reference
+    avx2,      // with FMA and F16C
+    avx_vnni,  // AVX2 with AVX-VNNI
+    avx512,    // F, BW, VL and VNNI
+};
+
+std::string_view to_string(Isa isa);  // "plain", "avx2", "avxvnni", "avx512"
+
+// Whether this machine has the instructions, and KNAP_ISA, where it is set, names this set or one
+// that stands behind it in the list. Throws knap::Error when KNAP_ISA names no set.
+bool may_use(Isa isa);
+
+}  // namespace knap

@@ -1,0 +1,121 @@
+// Sixteen lanes: AVX-512 with VNNI. For files that are compiled for it.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace knap {
+namespace {
+
+struct Avx512Simd {
+    using Vector = __m512;
+    using Ints = __m512i;
+    using Bytes = __m512i;
+    static constexpr int kWidth = 16;
+    static constexpr int kRegisters = 32;
+    // dot_bytes() wants to start from -128 times the sum of the inputs.
+    static constexpr bool kDotsOffsetBytes = true;
+
+    static Vector zero() { return _mm512_setzero_ps(); }
+    static Vector broadcast(float x) { return _mm512_set1_ps(x); }
+    static Vector load(const float* p) { return _mm512_loadu_ps(p); }
+    static void store(float* p, Vector x) { _mm512_storeu_ps(p, x); }
+    static Vector load_half(const std::uint16_t* p) {
+        return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+    }
+    static Vector load_bfloat(const std::uint16_t* p) {
+        const __m512i bits = _mm512_cvtepu16_epi32(
+            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+        return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
+    }
+    static Vector load_signed_bytes(const std::int8_t* p) {
+        return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(load_row_bytes(p)));
+    }
+    // Six-bit numbers: (low >> low_shift & 15) + 16 * (high >> high_shift & 3).
+    static Vector load_six_bits(const std::uint8_t* low,
+                                int low_shift,
+                                const std::uint8_t* high,
+                                int high_shift) {
+        const __m128i nibbles = _mm_and_si128(
+            _mm_srl_epi16(load_row_bytes(low), _mm_cvtsi32_si128(low_shift)), _mm_set1_epi8(15));
+        const __m128i pairs = _mm_and_si128(
+            _mm_srl_epi16(load_row_bytes(high), _mm_cvtsi32_si128(high_shift)), _mm_set1_epi8(3));
+        const __m128i bytes = _mm_or_si128(nibbles, _mm_slli_epi16(pairs, 4));
+        return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
+    }
+    static Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
+    static Vector multiply(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
+    static Vector divide(Vector a, Vector b) { return _mm512_div_ps(a, b); }
+    static Vector fmadd(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
+    static Vector max(Vector a, Vector b) { return _mm512_max_ps(a, b); }
+    static Vector abs(Vector x) { return _mm512_abs_ps(x); }
+    static Vector round(Vector x) {
+        return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    }
+    static Vector pow2(Vector n) { return _mm512_scalef_ps(_mm512_set1_ps(1.0f), n); }
+    // x >= bound ? value : otherwise
+    static Vector select_at_least(Vector x, Vector bound, Vector value, Vector otherwise) {
+        return _mm512_mask_mov_ps(otherwise, _mm512_cmp_ps_mask(x, bound, _CMP_GE_OQ), value);
+    }
+    static float reduce_max(Vector x) { return _mm512_reduce_max_ps(x); }
+    static float reduce_add(Vector x) { return _mm512_reduce_add_ps(x); }
+
+    static Vector to_floats(Ints x) { return _mm512_cvtepi32_ps(x); }
+    static Ints round_to_ints(Vector x) { return _mm512_cvtps_epi32(x); }
+    static Ints zero_ints() { return _mm512_setzero_si512(); }
+    static Ints broadcast_int(std::int32_t x) { return _mm512_set1_epi32(x); }
+    static Ints add(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
+    static std::int32_t reduce_add(Ints x) { return _mm512_reduce_add_epi32(x); }
+    template <int N>
+    static Ints shift_left(Ints x) {
+        return _mm512_slli_epi32(x, N);
+    }
+    static void store_bytes(std::int8_t* p, Ints x) {  // the low byte of every lane
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(x));
+    }
+
+    static Bytes load_bytes(const std::byte* p) { return _mm512_load_si512(p); }
+    static Bytes broadcast_quad(const std::int8_t* p) {
+        std::int32_t quad;
+        std::memcpy(&quad, p, sizeof quad);
+        return _mm512_set1_epi32(quad);
+    }
+    static Bytes low_nibbles(Bytes x) { return _mm512_and_si512(x, _mm512_set1_epi8(15)); }
+    static Bytes high_nibbles(Bytes x) {
+        return _mm512_and_si512(_mm512_srli_epi16(x, 4), _mm512_set1_epi8(15));
+    }
+    // `code` with the bits of `high`, moved left by `Left` (or right), that `Mask` names.
+    template <int Left, int Mask>
+    static Bytes merge_bits(Bytes code, Bytes high) {
+        const Bytes moved =
+            Left >= 0 ? _mm512_slli_epi16(high, Left) : _mm512_srli_epi16(high, -Left);
+        return _mm512_or_si512(code, _mm512_and_si512(moved, _mm512_set1_epi8(Mask)));
+    }
+    // Dot products of four codes below 64 with four signed inputs, in every lane.
+    static Ints dot(Ints sum, Bytes codes, Bytes inputs) {
+        return _mm512_dpbusd_epi32(sum, codes, inputs);
+    }
+    static Ints dot_pair(Ints sum, Bytes codes_a, Bytes inputs_a, Bytes codes_b, Bytes inputs_b) {
+        return dot(dot(sum, codes_a, inputs_a), codes_b, inputs_b);
+    }
+    // The same with codes 128 + w of signed weights w (see kDotsOffsetBytes).
+    static Ints dot_bytes(Ints sum, Bytes codes, Bytes inputs) { return dot(sum, codes, inputs); }
+
+    // Keeps a value in a register: the compiler would otherwise load it again for every use.
+    static void pin(Bytes& x) { __asm__("" : "+v"(x)); }
+    static void pin(Vector& x) { __asm__("" : "+v"(x)); }
+    static void prefetch(const std::byte* p) {
+        _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
+    }
+
+  private:
+    static __m128i load_row_bytes(const void* p) {
+        return _mm_loadu_si128(static_cast<const __m128i*>(p));
+    }
+};
+
+}  // namespace
+}  // namespace knap
