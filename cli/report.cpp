@@ -43,6 +43,8 @@ nlohmann::ordered_json to_json(const std::vector<Decision>& decisions) {
     for (const Decision& decision : decisions) {
         list.push_back({{"token", decision.token},
                         {"way", decision.way},
+                        {"plan", decision.plan.empty() ? nlohmann::ordered_json(nullptr)
+                                                       : nlohmann::ordered_json(decision.plan)},
                         {"reason", decision.reason},
                         {"predicted", decision.predicted},
                         {"measured", decision.measured}});

@@ -176,7 +176,8 @@ struct SpeculationStatistics {
 // A choice that a strategy made while it ran, and what became of it.
 struct Decision {
     int token = 0;         // tokens of the answer when it was made
-    std::string way{};     // how tokens are drafted from then on: "plain", "lookup", a plan
+    std::string way{};     // how tokens are drafted from then on, in words
+    std::string plan{};    // the modules to draft with, as in "a=w16+256"; empty: with none
     std::string reason{};  // in words
     double predicted = 0;  // speed over plain decoding that was expected of it
     double measured = 0;   // what it came to until the next decision; 0: not measured

@@ -12,16 +12,13 @@ void DecisionLog::begin() {
     plain_ms_ = 0;
 }
 
-void DecisionLog::decide(int token, std::string way, Reason reason, double predicted) {
-    if (!decisions_.empty() && decisions_.back().way == way && last_kind_ == reason.kind) {
+void DecisionLog::decide(Decision decision, Reason::Kind kind) {
+    if (!decisions_.empty() && decisions_.back().way == decision.way && last_kind_ == kind) {
         return;
     }
-    log_info("token ", token, ": ", way, ": ", reason.text);
-    decisions_.push_back({.token = token,
-                          .way = std::move(way),
-                          .reason = std::move(reason.text),
-                          .predicted = predicted});
-    last_kind_ = reason.kind;
+    log_info("token ", decision.token, ": ", decision.way, ": ", decision.reason);
+    decisions_.push_back(std::move(decision));
+    last_kind_ = kind;
     ms_ = 0;
     plain_ms_ = 0;
 }

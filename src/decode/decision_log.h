@@ -27,10 +27,10 @@ struct Reason {
 class DecisionLog {
   public:
     void begin();
-    // From the answer's `token`-th token on, tokens are drafted this way, because of a reason of
-    // this kind. `predicted` is the speed over plain decoding. A way that stands already for a
-    // reason of the same kind is not repeated, though numbers in its words may have changed.
-    void decide(int token, std::string way, Reason reason, double predicted);
+    // `decision` holds from its token on, because of a reason of this kind. A way that stands
+    // already for a reason of the same kind is not repeated, though numbers in its words may have
+    // changed.
+    void decide(Decision decision, Reason::Kind kind);
     // A round took `ms` and emitted what plain decoding writes in `plain_ms`; both positive.
     void add_round(double ms, double plain_ms);
 

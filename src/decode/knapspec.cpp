@@ -190,21 +190,26 @@ MarginalRule KnapspecStrategy::marginal_rule(const WayRating& rating) const {
 
 void KnapspecStrategy::log_choice() {
     const auto n_written = static_cast<int>(static_cast<std::size_t>(n_context_) + 1 - n_prompt_);
-    const char* copies =
-        options_.copies && !copies_.is_suspended() ? ", copies where they pay" : "";
     if (!learner_.knows_rows()) {
-        const char* text = "the cost of drafting is not measured yet";
-        log_.decide(n_written, "plain", {Reason::Kind::not_measured, text}, 1);
-    } else if (!options_.plans) {
-        log_.decide(n_written, concat("plain", copies),
-                    {Reason::Kind::switched_off, "plans are switched off"}, 1);
-    } else if (scout_.chosen()) {
-        const WayRating& rating = scout_.chosen()->rating;
-        log_.decide(n_written, concat(to_string(scout_.plan().plan), copies), scout_.reason(),
-                    rating.tokens_per_ms() * verify_ms_.front());
-    } else {
-        log_.decide(n_written, concat("plain", copies), scout_.reason(), 1);
+        log_.decide({.token = n_written,
+                     .way = "plain",
+                     .reason = "the cost of drafting is not measured yet",
+                     .predicted = 1},
+                    Reason::Kind::not_measured);
+        return;
     }
+    const auto& chosen = scout_.chosen();
+    const std::string plan = chosen ? to_string(scout_.plan().plan) : "";
+    const Reason reason = options_.plans
+                              ? scout_.reason()
+                              : Reason{Reason::Kind::switched_off, "plans are switched off"};
+    const bool may_copy = options_.copies && !copies_.is_suspended();
+    log_.decide({.token = n_written,
+                 .way = concat(chosen ? plan : "plain", may_copy ? ", copies where they pay" : ""),
+                 .plan = plan,
+                 .reason = reason.text,
+                 .predicted = chosen ? chosen->rating.tokens_per_ms() * verify_ms_.front() : 1},
+                reason.kind);
 }
 
 void KnapspecStrategy::observe(const RoundOutcome& outcome) {

@@ -117,6 +117,7 @@ void KnapspecPaperStrategy::decide(int n_answered, std::string reason, double pr
     decisions_.push_back({
         .token = n_answered,
         .way = to_string(plan_),
+        .plan = to_string(plan_),
         .reason = std::move(reason),
         .predicted = predicted,
     });

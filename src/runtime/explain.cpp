@@ -27,15 +27,6 @@ constexpr int kMaxReplays = 32;
 // Beside the trials: plain decoding, lookup, knapspec.
 constexpr int kOtherRuns = 3;
 
-// A decision names its plan first, and what else it does behind ", ". None: plain decoding.
-std::optional<ModulePlan> plan_of(const Decision& decision, int n_layers) {
-    const std::string text = decision.way.substr(0, decision.way.find(", "));
-    if (text == "plain") {
-        return std::nullopt;
-    }
-    return parse_plan(text, n_layers, "decision");
-}
-
 class Explainer {
   public:
     Explainer(Engine& engine,
@@ -242,8 +233,8 @@ bool Explainer::run_ways() {
 
 std::optional<ModulePlan> Explainer::chosen_plan() const {
     for (const Decision& decision : std::views::reverse(explanation_.knapspec.result.decisions)) {
-        if (auto plan = plan_of(decision, n_layers())) {
-            return plan;
+        if (!decision.plan.empty()) {
+            return parse_plan(decision.plan, n_layers(), "decision");
         }
     }
     return std::nullopt;

@@ -109,7 +109,13 @@ TEST(ExplainCommand, JsonHasEveryPromisedField) {
     EXPECT_EQ(candidate["trial"]["is_plain_text"], true);
     EXPECT_EQ(object["lookup"]["result"]["strategy"], "lookup");
     EXPECT_GT(object["knapspec"]["speed"], 0);
-    EXPECT_FALSE(object["knapspec"]["result"]["decisions"].empty());
+    ASSERT_FALSE(object["knapspec"]["result"]["decisions"].empty());
+    const json& decision = object["knapspec"]["result"]["decisions"][0];
+    for (const char* field : {"token", "way", "plan", "reason", "predicted", "measured"}) {
+        EXPECT_TRUE(decision.contains(field)) << field;
+    }
+    const bool is_plain = decision["way"].get<std::string>().starts_with("plain");
+    EXPECT_EQ(decision["plan"].is_null(), is_plain) << decision;
     EXPECT_EQ(object["knapspec"]["result"]["tokens"], object["plain"]["tokens"]);
 }
 

@@ -361,6 +361,7 @@ TEST(KnapspecPaper, RecordsWhatItDecidedAndWhatCameOfIt) {
     EXPECT_DOUBLE_EQ(decisions[0].measured, 4);
     EXPECT_EQ(decisions[1].token, 13);
     EXPECT_EQ(decisions[1].way, "a1=skip");
+    EXPECT_EQ(decisions[1].plan, "a1=skip");
     EXPECT_EQ(decisions[1].reason, "best of 3 plans: 75 % of 10 rows agree, best draft length 5");
     EXPECT_EQ(decisions[1].predicted, 1.25);
     EXPECT_DOUBLE_EQ(decisions[1].measured, 8) << "one round of four tokens";

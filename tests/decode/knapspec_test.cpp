@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "graph/plan_text.h"
 #include "support/fake_machine.h"
 #include "support/fake_round.h"
 #include "support/strategy_rig.h"
@@ -16,6 +17,7 @@ namespace knap::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr int kLayers = 4;
 
@@ -114,6 +116,8 @@ TEST(Knapspec, DraftsWithAWindowWhereVerifyingIsCheap) {
     ASSERT_EQ(world.decisions().size(), 1u);
     EXPECT_EQ(world.decisions()[0].token, 0);
     EXPECT_GT(world.decisions()[0].predicted, 1.03);
+    EXPECT_EQ(world.decisions()[0].plan, to_string(*how->plan));
+    EXPECT_EQ(world.decisions()[0].way, world.decisions()[0].plan);
 }
 
 TEST(Knapspec, DeclinesWhereEveryRowCostsAStep) {
@@ -121,6 +125,18 @@ TEST(Knapspec, DeclinesWhereEveryRowCostsAStep) {
     world.begin(text(6000));
     EXPECT_TRUE(is_plain(world.propose()));
     EXPECT_THAT(world.last_reason(), HasSubstr("no plan can pay"));
+    EXPECT_EQ(world.decisions()[0].way, "plain");
+    EXPECT_EQ(world.decisions()[0].plan, "");
+}
+
+TEST(Knapspec, ADecisionSaysItsPlanBesideWhatElseIsDrafted) {
+    World world("budget=0", cheap_rows());
+    world.begin(text(6000));
+    world.propose();
+    ASSERT_EQ(world.decisions().size(), 1u);
+    const Decision& decision = world.decisions()[0];
+    EXPECT_THAT(decision.plan, StartsWith("a=w16+"));
+    EXPECT_EQ(decision.way, decision.plan + ", copies where they pay");
 }
 
 TEST(Knapspec, AContextShorterThanAnyWindowIsDecodedPlainly) {

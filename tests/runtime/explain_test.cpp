@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "graph/plan_text.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
@@ -85,6 +86,16 @@ TEST_F(Explain, TheBestCandidatesAreTriedAndEveryRunWritesThePlainText) {
     }
     EXPECT_EQ(found->knapspec.result.strategy, "knapspec");
     EXPECT_FALSE(found->knapspec.result.decisions.empty());
+}
+
+TEST_F(Explain, TheChosenPlanIsTheLastOneThatWasDecidedFor) {
+    const auto found = explain(engine_, prompt_, kQuick);
+    ASSERT_TRUE(found);
+    std::string last;
+    for (const Decision& decision : found->knapspec.result.decisions) {
+        last = decision.plan.empty() ? last : decision.plan;
+    }
+    EXPECT_EQ(found->chosen ? to_string(*found->chosen) : "", last);
 }
 
 TEST_F(Explain, AShortPromptHasNoWindowsToChooseFrom) {
