@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "decode/strategy.h"
 #include "kv/kv_cache.h"
+#include "model/fingerprint.h"
 #include "model/vocab_check.h"
 #include "runtime/engine_impl.h"
 #include "text/chat_template.h"
@@ -92,7 +93,9 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
                             backend,
                             {.repack = config.repack, .kernels = config.kernels},
                             config.on_load_progress)),
-      tokenizer(Tokenizer::load(config.model_path)) {
+      tokenizer(Tokenizer::load(config.model_path)),
+      cost(model_cost(model, *weights, config.cache_type_k, config.cache_type_v)),
+      fingerprint(knap::fingerprint(file)) {
     config.n_ctx = choose_context(config, model);
     config.n_threads = backend.n_threads();
     if (tokenizer->n_vocab() != model.n_vocab) {

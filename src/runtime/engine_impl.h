@@ -1,13 +1,14 @@
-// What an Engine is made of. Shared by the files of this room and by `check`, which measures the
-// parts; nothing else includes this.
+// What an Engine is made of. Shared by the files of this room and by `check` and benchmarks, which
+// measure the parts; nothing else includes this.
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "knap/knap.h"
 
 #include "device/backend.h"
+#include "graph/plan_cost.h"
 #include "model/config.h"
 #include "model/gguf_file.h"
 #include "model/weights.h"
@@ -24,6 +25,9 @@ struct Engine::Impl {
     Backend backend;
     std::unique_ptr<Weights> weights;  // points into `file`
     std::unique_ptr<Tokenizer> tokenizer;
+    // What follows from the above, for every session.
+    ModelCost cost;                 // with the configured cache types
+    std::uint64_t fingerprint = 0;  // of the file
     double load_ms = 0;
 };
 

@@ -222,7 +222,7 @@ int Generation::draft_room() const {
 void Generation::count_bytes(const Proposal& proposal, const RoundOutcome& outcome) {
     const auto bytes = [&](const ModulePlan& plan) {
         const PlanCost cost =
-            plan_cost(session_.model_cost, plan, session_.cache.committed(), /*n_rows=*/1);
+            plan_cost(session_.engine.cost, plan, session_.cache.committed(), /*n_rows=*/1);
         return static_cast<double>(cost.weight_bytes + cost.cache_bytes);
     };
     bytes_read_ += bytes(session_.whole_model);

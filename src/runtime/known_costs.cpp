@@ -5,7 +5,6 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "graph/plan_cost.h"
 #include "model/layer_classes.h"
 #include "runtime/engine_impl.h"
 #include "runtime/machine_fingerprint.h"
@@ -33,10 +32,7 @@ std::optional<std::filesystem::path> wanted_profile(const std::string& wish,
 }  // namespace
 
 CostProfile blank_profile(const Engine::Impl& engine) {
-    const RuntimeConfig& config = engine.config;
-    return empty_profile(
-        model_cost(engine.model, *engine.weights, config.cache_type_k, config.cache_type_v),
-        classify_layers(*engine.weights));
+    return empty_profile(engine.cost, classify_layers(*engine.weights));
 }
 
 PlansModel plans_model(const Engine::Impl& engine) {

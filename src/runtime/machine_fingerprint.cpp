@@ -9,7 +9,6 @@
 #include "graph/attention.h"
 #include "kernels/attention.h"
 #include "kernels/matmul.h"
-#include "model/fingerprint.h"
 #include "runtime/engine_impl.h"
 
 namespace knap {
@@ -63,7 +62,7 @@ std::string MachineFingerprint::hash() const {
 }
 
 std::string model_fingerprint(const Engine::Impl& engine) {
-    return hexadecimal(fingerprint(engine.file));
+    return hexadecimal(engine.fingerprint);
 }
 
 MachineFingerprint machine_fingerprint(const Engine::Impl& engine) {

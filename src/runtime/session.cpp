@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "graph/attention.h"
-#include "model/fingerprint.h"
 #include "model/row_invariance.h"
 #include "runtime/generation.h"
 #include "runtime/known_costs.h"
@@ -28,8 +27,6 @@ Session::Impl::Impl(Engine::Impl& owner)
             engine.backend,
             cache_options(engine.model, engine.config, engine.config.n_ctx + kScratchRows)),
       forward(engine.model, *engine.weights, engine.backend, cache, engine.config.n_ubatch),
-      model_cost(knap::model_cost(
-          engine.model, *engine.weights, engine.config.cache_type_k, engine.config.cache_type_v)),
       whole_model(engine.model.n_layers),
       profile(known_profile(engine)),
       plans(known_plans(engine)),
@@ -123,13 +120,13 @@ void Session::reset() {
 void Session::save_prompt_cache(const std::filesystem::path& path) const {
     const std::size_t n_rows =
         std::min(impl_->n_prompt, static_cast<std::size_t>(impl_->cache.committed()));
-    write_prompt_cache(path, fingerprint(impl_->engine.file), impl_->engine.model.n_layers,
+    write_prompt_cache(path, impl_->engine.fingerprint, impl_->engine.model.n_layers,
                        std::span(impl_->history).first(n_rows), impl_->cache);
 }
 
 void Session::load_prompt_cache(const std::filesystem::path& path) {
     impl_->history =
-        read_prompt_cache(path, fingerprint(impl_->engine.file), impl_->engine.model.n_layers,
+        read_prompt_cache(path, impl_->engine.fingerprint, impl_->engine.model.n_layers,
                           impl_->engine.config.n_ctx, impl_->cache);
     impl_->n_prompt = impl_->history.size();
 }

@@ -1,4 +1,5 @@
-// What a Session is made of. Shared by the files of this room; nothing outside it includes this.
+// What a Session is made of. Shared by the files of this room and by benchmarks, which measure the
+// parts; nothing else includes this.
 #pragma once
 
 #include <memory>
@@ -10,7 +11,6 @@
 
 #include "decode/strategy.h"
 #include "graph/forward.h"
-#include "graph/plan_cost.h"
 #include "kv/kv_cache.h"
 #include "model/head_subset.h"
 #include "runtime/engine_impl.h"
@@ -37,7 +37,6 @@ struct Session::Impl {
     // None: the rows of the model's head cannot be read one by one.
     std::optional<HeadSubset> draft_head;
     Forward forward;
-    ModelCost model_cost;
     ModulePlan whole_model;
     CostProfile profile;           // with samples where earlier runs measured
     std::vector<SavedPlan> plans;  // found in earlier runs
