@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iostream>
 #include <optional>
-#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -25,13 +24,27 @@
 namespace knap {
 namespace {
 
-// Times that other programs stretch fit no model.
-void warn_if_disturbed(const FitQuality& quality) {
-    constexpr double kDisturbed = 0.2;
-    if (quality.median_error > kDisturbed) {
-        log_warning("the fit is off by ", static_cast<int>(100 * quality.median_error),
-                    " % in the median: the machine was busy, and drafting will plan badly with "
-                    "these times; expected a quiet machine, run it again");
+// What becomes of the profile where that is not what was asked for.
+void warn_of_profile(const ProfileReport& report) {
+    const auto warn_of_noise = [&](const char* consequence) {
+        log_warning("the fit is off by ",
+                    static_cast<int>(100 * report.costs.quality().median_error),
+                    " % in the median, so the machine was busy: ", consequence);
+    };
+    switch (report.kept.origin) {
+        case KeptProfile::Origin::measured:
+        case KeptProfile::Origin::extended:
+            break;
+        case KeptProfile::Origin::contradicted:
+            log_warning("the saved times at contexts above ", longest_context(report.profile),
+                        " are dropped: those at shorter ones do not agree with the new ones");
+            break;
+        case KeptProfile::Origin::saved:
+            warn_of_noise("the profile that was saved before stays");
+            break;
+        case KeptProfile::Origin::none:
+            warn_of_noise("nothing is saved, expected a quiet machine");
+            break;
     }
 }
 
@@ -103,17 +116,19 @@ std::optional<ProfileReport> measure(Engine& engine, double seconds, const Inter
     if (!profile) {
         return std::nullopt;
     }
-    CostModel costs(*profile);
     ProfileReport report{
         .config = engine.config(),
         .machine = machine_fingerprint(engine.impl()),
-        .profile = std::move(*profile),
-        .costs = std::move(costs),
+        .profile = *profile,
+        .costs = CostModel(*profile),
+        .kept = keep_profile(*profile, known_profile(engine.impl())),
     };
-    warn_if_disturbed(report.costs.quality());
-    report.saved_to = saved("profile", profile_path(report.machine), [&](const auto& path) {
-        save_profile(path, report.profile, report.machine);
-    });
+    warn_of_profile(report);
+    if (report.kept.is_new()) {
+        report.saved_to = saved("profile", profile_path(report.machine), [&](const auto& path) {
+            save_profile(path, *report.kept.profile, report.machine);
+        });
+    }
     return report;
 }
 
@@ -130,7 +145,8 @@ std::vector<SavedPlan> to_saved(const std::vector<PlansAtContext>& plans) {
     return list;
 }
 
-// Saves after every context, so that an interrupt loses only the one at hand. False: interrupted.
+// With the costs that later runs use, which are known. Saves after every context, so that an
+// interrupt loses only the one at hand. False: interrupted.
 bool search(Engine& engine,
             const std::vector<Token>& text,
             ProfileReport& report,
@@ -142,7 +158,8 @@ bool search(Engine& engine,
         saved("list of plans", plans_path(model),
               [&](const auto& path) { save_plans(path, model, to_saved(report.plans)); });
     };
-    return find_plans(engine, text, report.costs, keep, watched_by(bar, scope));
+    const CostModel costs(*report.kept.profile);
+    return find_plans(engine, text, costs, keep, watched_by(bar, scope));
 }
 
 void write_output(const std::filesystem::path& path, const ProfileReport& report) {
@@ -178,7 +195,9 @@ CLI::App* add_profile(CLI::App& root, Settings& settings, ProfileArgs& args) {
     add_common_flags(*app, settings);
     app->footer(
         "Profile and plans are saved in $KNAP_CACHE_DIR, by default ~/.cache/knap, and used by\n"
-        "`knap run` and `knap chat` where model and machine are the same (--profile).");
+        "`knap run` and `knap chat` where model and machine are the same (--profile). Saved times "
+        "at\n"
+        "longer contexts than -c stay; times from a busy machine are not saved.");
     return app;
 }
 
@@ -191,7 +210,8 @@ int run_profile(const Settings& settings, const ProfileArgs& args, const Environ
     if (!report) {
         return interrupted("nothing new is saved");
     }
-    if (args.finds_plans && !search(engine, text, *report, scope)) {
+    const bool has_costs = report->kept.profile.has_value();
+    if (args.finds_plans && has_costs && !search(engine, text, *report, scope)) {
         return interrupted("the profile and the plans of the contexts that were done are saved");
     }
     TextOutput output;
@@ -199,7 +219,7 @@ int run_profile(const Settings& settings, const ProfileArgs& args, const Environ
     for (const std::filesystem::path& path : args.outputs) {
         write_output(path, *report);
     }
-    return kExitDone;
+    return has_costs ? kExitDone : kExitFailed;
 }
 
 }  // namespace knap

@@ -82,15 +82,14 @@ void write_passes(std::ostream& out, const ProfileReport& report) {
     }
 }
 
-void write_plans(std::ostream& out, const ProfileReport& report, const PlansAtContext& at) {
+void write_plans(std::ostream& out, const PlansAtContext& at) {
     out << "\nPlans after " << at.n_context
         << " tokens that no other one beats: agreement, draft step, of a plain step\n";
-    const double plain_ms = report.costs.plain_step_ms(at.n_context);
     for (const FoundPlan& found : at.plans) {
         out << std::setw(kCellWidth) << format_fixed(100 * found.agreement(), 1) << " %"
             << std::setw(kCellWidth) << format_fixed(found.draft_step_ms, 3) << " ms"
-            << std::setw(kCellWidth) << format_fixed(found.draft_step_ms / plain_ms, 2) << "  "
-            << to_string(found.plan) << '\n';
+            << std::setw(kCellWidth) << format_fixed(found.draft_step_ms / at.plain_step_ms, 2)
+            << "  " << to_string(found.plan) << '\n';
     }
     if (at.plans.empty()) {
         out << "  none\n";
@@ -162,10 +161,14 @@ std::string to_table(const ProfileReport& report) {
     write_parts(out, report);
     write_passes(out, report);
     for (const PlansAtContext& at : report.plans) {
-        write_plans(out, report, at);
+        write_plans(out, at);
     }
     if (report.saved_to) {
         out << "\nSaved as " << report.saved_to->string() << '\n';
+        if (report.kept.origin == KeptProfile::Origin::extended) {
+            out << "with the times at contexts above " << longest_context(report.profile)
+                << " that were saved before\n";
+        }
     }
     return out.str();
 }

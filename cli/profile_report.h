@@ -11,6 +11,7 @@
 
 #include "knap/types.h"
 
+#include "runtime/kept_profile.h"
 #include "runtime/machine_fingerprint.h"
 #include "runtime/profiling.h"
 #include "search/cost_model.h"
@@ -20,8 +21,9 @@ namespace knap {
 struct ProfileReport {
     RuntimeConfig config;
     MachineFingerprint machine;
-    CostProfile profile;
-    CostModel costs;
+    CostProfile profile;  // as it was measured
+    CostModel costs;      // of that
+    KeptProfile kept;
     std::optional<std::filesystem::path> saved_to{};
     std::vector<PlansAtContext> plans{};
 };

@@ -74,7 +74,9 @@ class PlanFinder {
         if (!found) {
             return std::nullopt;
         }
-        PlansAtContext best{.n_context = n_context, .plans = frontier(std::move(*found))};
+        PlansAtContext best{.n_context = n_context,
+                            .plain_step_ms = costs_.plain_step_ms(n_context),
+                            .plans = frontier(std::move(*found))};
         remember(best.plans);
         return best;
     }

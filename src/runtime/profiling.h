@@ -30,6 +30,7 @@ std::optional<CostProfile> profile_engine(Engine& engine,
 // tokens of a text.
 struct PlansAtContext {
     int n_context = 0;
+    double plain_step_ms = 0;  // by the costs that the plans were searched with
     std::vector<FoundPlan> plans;
 };
 

@@ -24,6 +24,10 @@ struct FitQuality {
     int n_samples = 0;        // that were plausible
     double median_error = 0;  // |predicted / measured - 1|
     double worst_error = 0;
+
+    // Times that other programs stretched fit no model: to plan with them is worse than to plan
+    // with none.
+    bool is_usable() const { return median_error <= 0.2; }
 };
 
 // All times are finite and positive. A reduced head is priced by its share of the whole one's rows.
@@ -54,6 +58,8 @@ class CostModel {
     std::vector<ModuleTimes> module_times(int n_context, std::span<const Window> windows) const;
 
     const FitQuality& quality() const { return quality_; }
+    // How well it gives back these times, of which at least one is plausible.
+    FitQuality quality_on(std::span<const CostSample> samples) const;
     // Whether passes of several rows were measured; where not, rows are priced as whole passes, so
     // that nobody speculates on hope.
     bool knows_rows() const { return !rows_.empty(); }
@@ -66,7 +72,6 @@ class CostModel {
         bool has_head;
     };
     double predicted_ms(const Pass& pass) const;
-    FitQuality quality_on(std::span<const CostSample> samples) const;
     double heads_of(const Pass& pass) const;
     std::size_t class_of(int layer) const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <utility>
 
 #include "knap/types.h"
@@ -60,6 +61,12 @@ bool is_plausible(const CostSample& sample, int n_layers) {
 bool is_plain_step(const CostSample& sample, int n_layers) {
     return is_plausible(sample, n_layers) && sample.plan.is_full() && sample.has_head &&
            sample.n_rows == 1;
+}
+
+int longest_context(const CostProfile& profile) {
+    const auto longest =
+        std::ranges::max_element(profile.samples, std::less<>(), &CostSample::n_context);
+    return longest == profile.samples.end() ? 0 : longest->n_context;
 }
 
 bool can_fit(const CostProfile& profile) {

@@ -55,6 +55,9 @@ bool is_plausible(const CostSample& sample, int n_layers);
 // Whether it is, besides, a step of plain decoding: the whole model over one row.
 bool is_plain_step(const CostSample& sample, int n_layers);
 
+// The longest at which anything was measured; 0 where nothing was.
+int longest_context(const CostProfile& profile);
+
 // Whether a CostModel can be made of it: it has a step of plain decoding, and classes that are
 // counted from 0.
 bool can_fit(const CostProfile& profile);

@@ -110,6 +110,43 @@ TEST_F(Profile, JsonHasEveryPromisedField) {
     }
 }
 
+// Samples of the saved profile after more than 128 tokens.
+std::ptrdiff_t n_long_samples(const fs::path& saved) {
+    const json profile = json::parse(read_text(saved));
+    return std::ranges::count_if(profile["samples"],
+                                 [](const json& sample) { return sample["n_context"] > 128; });
+}
+
+TEST_F(Profile, OfAShorterContextKeepsTheTimesAtLongerOnes) {
+    ASSERT_EQ(profile({}).exit_code, 0);
+    const fs::path saved = cached("profile-").front();
+    const auto n_long = n_long_samples(saved);
+    EXPECT_GT(n_long, 0);
+    const auto shorter = profile({"-c", "128"});
+    EXPECT_EQ(shorter.exit_code, 0);
+    EXPECT_EQ(shorter.error, "");
+    EXPECT_THAT(shorter.output,
+                testing::HasSubstr("with the times at contexts above 128 that were saved before"));
+    EXPECT_EQ(n_long_samples(saved), n_long);
+    EXPECT_THAT(profile({}).output, testing::Not(testing::HasSubstr("that were saved before")));
+}
+
+TEST_F(Profile, DropsSavedTimesThatDoNotAgreeWithTheNewOnes) {
+    ASSERT_EQ(profile({}).exit_code, 0);
+    const fs::path saved = cached("profile-").front();
+    json slow = json::parse(read_text(saved));
+    for (json& sample : slow["samples"]) {
+        sample["ms"] = 100 * sample["ms"].get<double>();
+    }
+    std::ofstream(saved) << slow;
+    const auto shorter = profile({"-c", "128"});
+    EXPECT_EQ(shorter.exit_code, 0);
+    EXPECT_EQ(shorter.error,
+              "knap: warning: the saved times at contexts above 128 are dropped: those at shorter "
+              "ones do not agree with the new ones\n");
+    EXPECT_EQ(n_long_samples(saved), 0);
+}
+
 TEST_F(Profile, WrittenJsonServesAsAProfile) {
     const fs::path path = folder_ / "out.json";
     ASSERT_EQ(profile({"-o", path.string()}).exit_code, 0);
