@@ -6,12 +6,15 @@
 //         [--limit N] [--tokens N] [--repeat N] [--context N] [--threads N]
 //
 // A source is a cell of the table: TOKENS cuts its prompts. Every line is a strategy on a cell:
-// geometric mean over the prompts with its 95 % interval.
+// geometric mean over the prompts with its 95 % interval. Where a profile of this model and machine
+// is saved, `bound` is the speed that it allows on the texts at hand (speed_bound.h) and `share`
+// what the strategy reached of that. Cells cut to the same length are summed up together.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -25,7 +28,11 @@
 #include "contenders.h"
 #include "measure.h"
 #include "prompts.h"
+#include "runtime/known_costs.h"
+#include "runtime/session_impl.h"
+#include "speed_bound.h"
 #include "statistics.h"
+#include "strategy_summary.h"
 
 namespace knap::bench {
 namespace {
@@ -47,8 +54,15 @@ struct Contender {
     SpeculationOptions speculation;
     // Of every prompt:
     std::vector<double> speedups{};
+    std::vector<double> shares{};  // of the bound, where it is known
     std::vector<Result> results{};
 };
+
+// Nullopt: no profile that fits is saved.
+std::optional<SpeedBound> known_bound(const Engine& engine) {
+    const CostProfile profile = known_profile(engine.impl());
+    return can_fit(profile) ? std::optional<SpeedBound>(CostModel(profile)) : std::nullopt;
+}
 
 class Comparison {
   public:
@@ -56,7 +70,8 @@ class Comparison {
         : settings_(settings),
           engine_({.model_path = settings.model,
                    .n_ctx = settings.n_ctx,
-                   .n_threads = settings.n_threads}) {
+                   .n_threads = settings.n_threads}),
+          bound_(known_bound(engine_)) {
         for (const std::string& name : settings.strategies) {
             contenders_.push_back({name, parse_contender(name)});
         }
@@ -66,9 +81,12 @@ class Comparison {
         std::printf("%s, %d threads, %d tokens, greedy, %d turns; times plain decoding\n",
                     engine_.config().model_path.filename().c_str(), engine_.config().n_threads,
                     settings_.n_tokens, settings_.n_repeats);
-        std::printf("%-28s %2s %6s %8s %-18s %5s %-19s %6s %6s %6s %7s\n", "cell", "n", "prompt",
-                    "plain ms", "strategy", "speed", "95 % interval", "accept", "length", "uniq",
-                    "search");
+        if (!bound_) {
+            std::printf("no bounds: they need a saved profile (knap profile)\n");
+        }
+        std::printf("%-28s %2s %6s %8s %-18s %5s %-19s %6s %6s %6s %7s %5s %5s\n", "cell", "n",
+                    "prompt", "plain ms", "strategy", "speed", "95 % interval", "accept", "length",
+                    "uniq", "search", "bound", "share");
     }
 
     void run(const Cell& cell) {
@@ -77,6 +95,7 @@ class Comparison {
         std::vector<double> plain_ms;
         std::vector<double> n_prompt;
         std::vector<double> uniq;
+        std::vector<double> bounds;
         for (const DataPrompt& prompt : read_prompts(cell.source, settings_.limit)) {
             const auto n_fit = static_cast<std::size_t>(settings_.n_ctx - settings_.n_tokens);
             const std::size_t n_max =
@@ -87,22 +106,26 @@ class Comparison {
             plain_ms.push_back(turn.plain_ms / std::max(1, turn.n_generated));
             n_prompt.push_back(static_cast<double>(tokens.size()));
             uniq.push_back(turn.uniq);
+            if (turn.bound) {
+                bounds.push_back(*turn.bound);
+            }
         }
         print_line(cell, n_prompt, plain_ms, "plain again", geometric_mean(control));
         std::printf(" %6s %6s %6.2f\n", "", "", median(uniq));
         for (const Contender& side : sides) {
             print_line(cell, n_prompt, plain_ms, side.name, geometric_mean(side.speedups));
-            print_details(side, median(uniq));
-            all_[side.name].push_back(geometric_mean(side.speedups).mean);
+            print_details(side, median(uniq), mean_of(bounds));
+            summary_.add({.strategy = side.name,
+                          .max_tokens = cell.max_tokens,
+                          .speed = geometric_mean(side.speedups).mean,
+                          .share = mean_of(side.shares)});
         }
         std::fflush(stdout);
     }
 
     void print_summary() const {
-        for (const auto& [name, means] : all_) {
-            std::printf("%-28s %2zu cells: geometric mean %.3f, lowest %.3f\n", name.c_str(),
-                        means.size(), geometric_mean(means).mean,
-                        *std::min_element(means.begin(), means.end()));
+        for (const Contender& side : contenders_) {
+            summary_.print(side.name);
         }
     }
 
@@ -112,15 +135,16 @@ class Comparison {
         double plain_again_ms = 0;
         double uniq = 0;
         int n_generated = 0;
+        std::optional<double> bound{};
     };
 
-    Result generate(Session& session,
+    Result generate(Session::Impl& session,
                     std::span<const Token> prompt,
                     const SpeculationOptions& how) {
         GenerateOptions options;
         options.n_predict = settings_.n_tokens;
         options.speculation = how;
-        return session.generate(prompt, options);
+        return session.generate(prompt, options, {});
     }
 
     // Every turn is a request of its own whose prompt is in the cache already: a strategy starts
@@ -128,7 +152,7 @@ class Comparison {
     Turn take_turns(const DataPrompt& prompt,
                     std::span<const Token> tokens,
                     std::vector<Contender>& sides) {
-        Session session(engine_);
+        Session::Impl session(engine_.impl());
         const Result reference = generate(session, tokens, plain_decoding());
         std::vector<double> plain;
         std::vector<double> again;
@@ -145,18 +169,24 @@ class Comparison {
             }
             again.push_back(generate(session, tokens, plain_decoding()).timings.decode_ms);
         }
+        const auto bound = bound_ ? std::optional(bound_->of(session)) : std::nullopt;
         for (std::size_t i = 0; i < sides.size(); ++i) {
             const double both = (median(plain) + median(again)) / 2;
             sides[i].speedups.push_back(both / median(times[i]));
+            if (bound) {
+                sides[i].shares.push_back(sides[i].speedups.back() / *bound);
+            }
             if (settings_.prints_prompts) {
-                std::printf("  %-40s %-18s %.3f\n", prompt.id.c_str(), sides[i].name.c_str(),
-                            sides[i].speedups.back());
+                std::printf("  %-40s %-18s %.3f, bound %s\n", prompt.id.c_str(),
+                            sides[i].name.c_str(), sides[i].speedups.back(),
+                            two_decimals(bound).c_str());
             }
         }
         return {.plain_ms = median(plain),
                 .plain_again_ms = median(again),
                 .uniq = distinct_trigrams(reference.tokens),
-                .n_generated = reference.n_generated};
+                .n_generated = reference.n_generated,
+                .bound = bound};
     }
 
     // Where rounding depends on the rows of a pass, the text may part from plain decoding's at a
@@ -183,7 +213,9 @@ class Comparison {
                     speed.low, speed.high);
     }
 
-    static void print_details(const Contender& side, double uniq) {
+    static void print_details(const Contender& side,
+                              double uniq,
+                              const std::optional<double>& bound) {
         double drafted = 0;
         double accepted = 0;
         double tokens = 0;
@@ -198,14 +230,16 @@ class Comparison {
             search += result.timings.search_ms;
             time += result.timings.prefill_ms + result.timings.decode_ms;
         }
-        std::printf(" %6.2f %6.2f %6.2f %6.1f%%\n", drafted > 0 ? accepted / drafted : 0,
-                    rounds > 0 ? tokens / rounds : 0, uniq, 100 * search / time);
+        std::printf(" %6.2f %6.2f %6.2f %6.1f%% %5s %5s\n", drafted > 0 ? accepted / drafted : 0,
+                    rounds > 0 ? tokens / rounds : 0, uniq, 100 * search / time,
+                    two_decimals(bound).c_str(), two_decimals(mean_of(side.shares)).c_str());
     }
 
     Settings settings_;
     Engine engine_;
+    std::optional<SpeedBound> bound_;
     std::vector<Contender> contenders_;
-    std::map<std::string, std::vector<double>> all_;
+    StrategySummary summary_;
 };
 
 void run(const Settings& settings) {

@@ -4,13 +4,7 @@
 
 namespace knap {
 
-namespace {
-
-constexpr NgramRange kMatches{.min = 2, .max = 4};
-
-}  // namespace
-
-CopyDrafts::CopyDrafts() : source_(kMatches) {}
+CopyDrafts::CopyDrafts() : source_(kCopyMatches) {}
 
 void CopyDrafts::begin(std::span<const Token> prompt) {
     source_.begin(prompt);

@@ -14,6 +14,9 @@
 
 namespace knap {
 
+// What copies may follow.
+inline constexpr NgramRange kCopyMatches{.min = 2, .max = 4};
+
 class CopyDrafts {
   public:
     CopyDrafts();

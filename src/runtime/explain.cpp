@@ -8,10 +8,10 @@
 
 #include "decode/advance.h"
 #include "decode/knapspec_options.h"
-#include "decode/plan_pool.h"
 #include "decode/way_rating.h"
 #include "graph/plan_text.h"
 #include "runtime/cancel_scope.h"
+#include "runtime/candidate_plans.h"
 #include "runtime/profiling.h"
 #include "runtime/session_impl.h"
 #include "search/cost_model.h"
@@ -20,10 +20,6 @@ namespace knap {
 namespace {
 
 constexpr std::array kPricedRows{1, 2, 4, 8};
-constexpr int kSearchRows = 32;
-// Half of the default: twice the rows for the same time.
-constexpr int kMaxCells = 8;
-constexpr int kMaxReplays = 32;
 // Beside the trials: plain decoding, lookup, knapspec.
 constexpr int kOtherRuns = 3;
 
@@ -48,8 +44,6 @@ class Explainer {
     bool find_candidates();
     bool run_ways();
 
-    PlanPool known_pool() const;
-    PlanSearchOptions search_options(const PlanPool& pool) const;
     PlanCandidate rated(const PooledPlan& pooled) const;
     std::optional<Result> generate(const SpeculationOptions& speculation);
     std::optional<Trial> try_way(const SpeculationOptions& speculation);
@@ -115,32 +109,6 @@ bool Explainer::read_prompt() {
         .has_value();
 }
 
-PlanPool Explainer::known_pool() const {
-    PlanPool pool(n_layers(), session_.forward.cheapest_head(), scout_.windows, session_.plans);
-    pool.grow(n_context());
-    return pool;
-}
-
-// Windows with the whole head are the search's own; everything else in the pool is known to it.
-PlanSearchOptions Explainer::search_options(const PlanPool& pool) const {
-    PlanSearchOptions search{.n_rows = kSearchRows,
-                             .windows = scout_.windows,
-                             .max_cells = kMaxCells,
-                             .max_replays = kMaxReplays,
-                             .max_length = scout_.max_length};
-    const auto is_uniform = [&](const ModulePlan& plan) {
-        return std::ranges::any_of(scout_.windows, [&](const Window& window) {
-            return plan == uniform_window_plan(n_layers(), window);
-        });
-    };
-    for (int i = 0; i < pool.n_plans(); ++i) {
-        if (!is_uniform(pool.at(i).plan)) {
-            search.known.push_back(pool.at(i).plan);
-        }
-    }
-    return search;
-}
-
 PlanCandidate Explainer::rated(const PooledPlan& pooled) const {
     const RoundCost cost = costs_->round_cost(pooled.plan, n_context(), scout_.max_length);
     // The last row of a verification is not drafted.
@@ -156,21 +124,19 @@ PlanCandidate Explainer::rated(const PooledPlan& pooled) const {
 bool Explainer::find_candidates() {
     report("search", 0);
     const CancelScope cancel(session_.engine.backend, observer_.is_cancelled);
-    PlanPool pool = known_pool();
-    const auto found =
-        search_plans(session_.forward, session_.cache, prompt_, *costs_, search_options(pool));
-    if (!found) {
+    const auto plans = find_candidate_plans(session_, prompt_, *costs_, scout_);
+    if (!plans) {
         return false;
     }
-    pool.learn(*found);
+    const auto& [pool, found] = *plans;
     auto& candidates = explanation_.candidates;
     for (int i = 0; i < pool.n_plans(); ++i) {
         if (canonical(pool.at(i).plan, n_context()).is_full()) {
             continue;
         }
         candidates.push_back(rated(pool.at(i)));
-        const auto replayed = std::ranges::find(*found, pool.at(i).plan, &FoundPlan::plan);
-        if (replayed != found->end()) {
+        const auto replayed = std::ranges::find(found, pool.at(i).plan, &FoundPlan::plan);
+        if (replayed != found.end()) {
             candidates.back().replay = *replayed;
         }
     }

@@ -1,0 +1,86 @@
+// The speed over plain decoding that a profile allows on a text that is known: the best of the ways
+// in which `knapspec` can draft, each at the fixed setting that was best in hindsight.
+//
+// - A plan gives the maximum over plans and draft lengths g of E(alpha, g) / (g * rho + v(g + 1))
+//   (methods 3.16, 3.18). alpha is the share of the answer's rows on which a replay of the plan
+//   agrees with the whole model (3.19); rho and v are the profile's. No draft gives 1.
+// - Copies cost no draft, but can be had only where something matches, so their alpha says too
+//   much: the answer is walked through instead (copy_bound.h), other tokens written the best other
+//   way.
+//
+// A strategy that adapts its settings to the text as it goes may exceed this; one that must first
+// find out what pays stays below.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "copy_bound.h"
+#include "decode/knapspec_options.h"
+#include "runtime/candidate_plans.h"
+#include "runtime/session_impl.h"
+#include "search/cost_model.h"
+#include "search/replay.h"
+
+namespace knap::bench {
+
+class SpeedBound {
+  public:
+    explicit SpeedBound(CostModel costs) : costs_(std::move(costs)) {}
+
+    // Of the session's latest answer, whose rows are in the cache.
+    double of(Session::Impl& session) const {
+        const auto n_prompt = static_cast<int>(session.n_prompt);
+        const int n_rows = session.cache.committed() - n_prompt;
+        if (n_rows <= 0) {
+            return 1;
+        }
+        const int n_context = n_prompt + n_rows / 2;
+        const int max_rows = session.max_verify_rows();
+        const double plans = of_plans(session, n_rows, n_context,
+                                      verify_ratio(n_context, options_.scout.max_length, max_rows));
+        return copy_bound(session.history, session.n_prompt,
+                          verify_ratio(n_context, options_.max_copy, max_rows), plans);
+    }
+
+  private:
+    // [g]: v(g + 1), for drafts of up to `max_length` tokens in passes of up to `max_rows` rows.
+    std::vector<double> verify_ratio(int n_context, int max_length, int max_rows) const {
+        std::vector<double> ratios;
+        for (int n_rows = 1; n_rows <= std::min(max_length + 1, max_rows); ++n_rows) {
+            ratios.push_back(costs_.verify_ms(n_rows, n_context) / costs_.plain_step_ms(n_context));
+        }
+        return ratios;
+    }
+
+    double of_plans(Session::Impl& session,
+                    int n_rows,
+                    int n_context,
+                    std::span<const double> verify_ratio) const {
+        const auto n_committed = static_cast<std::size_t>(session.cache.committed());
+        const auto text = std::span(session.history).first(n_committed);
+        const auto plans = find_candidate_plans(session, text, costs_, options_.scout);
+        const TargetRows target =
+            collect_target_rows(session.forward, session.cache, text, {.n_rows = n_rows});
+        double best = 1;
+        for (int i = 0; i < plans->pool.n_plans(); ++i) {
+            const ModulePlan plan = canonical(plans->pool.at(i).plan, n_context);
+            const double draft_ratio =
+                costs_.draft_step_ms(plan, n_context) / costs_.plain_step_ms(n_context);
+            // What falls short with every draft accepted need not be replayed.
+            if (speedup_bound({.rest = 1}, draft_ratio, verify_ratio) > best) {
+                const ReplayResult found = *replay(session.forward, session.cache, plan, target);
+                best = std::max(best, speedup_bound({.rest = found.agreed / found.n_rows},
+                                                    draft_ratio, verify_ratio));
+            }
+        }
+        return best;
+    }
+
+    CostModel costs_;
+    KnapspecOptions options_ = read_knapspec_options({});
+};
+
+}  // namespace knap::bench
