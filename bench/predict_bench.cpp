@@ -1,8 +1,14 @@
 // Does the throughput that is predicted for a plan agree with what drafting with it gives? For each
-// prompt and plan: acceptance by replay of the last tokens of a text, costs by the profile, and a
-// run of `static` on the rest of the text's answer.
+// prompt, plan and draft length: a prediction from the profile's costs and an acceptance, beside a
+// run of `static`. The acceptance is that of a replay (methods 3.19), of one of two stretches:
+//
+// - the text that the run writes, which plain decoding has written before. This asks whether the
+//   throughput model and the costs are right, given what is accepted.
+// - the tokens before the run. This asks, besides, whether a text goes on as it was, which no
+//   controller can know: where it begins to loop, more is accepted than was predicted.
 //
 //     predict_bench MODEL DATA.jsonl[:TASK][@TOKENS]... [--limit N] [--tokens N] [--threads N]
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <string>
@@ -40,9 +46,9 @@ struct Settings {
 
 constexpr int kContext = 8192;
 constexpr int kScratchRows = 256;
-constexpr int kDraftLength = 4;
-constexpr int kReplayRows = 32;
-constexpr int kAnswerBeforeReplay = 48;  // tokens of the answer that replay looks at
+constexpr std::array kDraftLengths{2, 4, 8};
+constexpr int kRowsBefore = 32;
+constexpr int kAnswerBefore = 48;  // tokens of the answer before the run
 
 // Plans of many costs and qualities, for a model of any number of layers.
 std::vector<ModulePlan> plans_for(int n_layers) {
@@ -63,6 +69,20 @@ std::vector<ModulePlan> plans_for(int n_layers) {
     return plans;
 }
 
+// A plan, and what replays of it say about one draft.
+struct Forecast {
+    ModulePlan plan;
+    double before = 0;  // acceptance on the tokens before the run
+    double during = 0;  // on those that the run writes
+};
+
+// Speeds over plain decoding, of every run.
+struct Speeds {
+    std::vector<double> before{};  // predicted
+    std::vector<double> during{};
+    std::vector<double> measured{};
+};
+
 class Prediction {
   public:
     explicit Prediction(const Settings& settings)
@@ -78,7 +98,8 @@ class Prediction {
 
     void run(const Cell& cell) {
         for (const DataPrompt& prompt : read_prompts(cell.source, settings_.limit)) {
-            const auto n_fit = static_cast<std::size_t>(kContext - 2 * settings_.n_tokens - 64);
+            const auto n_fit =
+                static_cast<std::size_t>(kContext - kAnswerBefore - settings_.n_tokens);
             const std::size_t n_max =
                 cell.max_tokens > 0 ? std::min(n_fit, cell.max_tokens) : n_fit;
             run_prompt(cell, fit_prompt(engine_, prompt.text, n_max));
@@ -86,8 +107,11 @@ class Prediction {
     }
 
     void print_summary() const {
-        std::printf("Pearson correlation of predicted and measured speed over %zu runs: %.3f\n",
-                    predicted_.size(), pearson(predicted_, measured_));
+        std::printf(
+            "Pearson correlation of predicted and measured speed over %zu runs: %.3f by "
+            "the text that they write, %.3f by the text before\n",
+            speeds_.measured.size(), pearson(speeds_.during, speeds_.measured),
+            pearson(speeds_.before, speeds_.measured));
     }
 
   private:
@@ -107,36 +131,72 @@ class Prediction {
         return session.generate(text, options);
     }
 
-    // The answer's first tokens are part of the text, so that replay sees what drafts will see.
+    // The answer's first tokens are part of the text before the run: what a controller has seen.
     void run_prompt(const Cell& cell, std::vector<Token> text) {
         Session session(engine_);
-        const Result start = generate(session, text, plain_decoding(), kAnswerBeforeReplay);
+        const Result start = generate(session, text, plain_decoding(), kAnswerBefore);
         text.insert(text.end(), start.tokens.begin(), start.tokens.end());
+        const Result plain = generate(session, text, plain_decoding(), settings_.n_tokens);
+        for (const Forecast& forecast : forecasts(text, plain.tokens)) {
+            run_plan(cell, session, text, forecast);
+        }
+    }
+
+    // Replays every plan before and behind the run.
+    std::vector<Forecast> forecasts(std::vector<Token> text, std::span<const Token> written) {
+        std::vector<Forecast> forecasts;
+        for (ModulePlan& plan : plans_for(impl_.model.n_layers)) {
+            // A window that covers the context leaves nothing out.
+            if (!canonical(plan, static_cast<int>(text.size())).is_full()) {
+                forecasts.push_back({.plan = std::move(plan)});
+            }
+        }
         cache_.truncate(0);
+        replay_all(text, kRowsBefore, &Forecast::before, forecasts);
+        // The last token is never drafted from.
+        text.insert(text.end(), written.begin(), written.end() - 1);
+        replay_all(text, static_cast<int>(written.size()) - 1, &Forecast::during, forecasts);
+        return forecasts;
+    }
+
+    void replay_all(std::span<const Token> text,
+                    int n_rows,
+                    double Forecast::*acceptance,
+                    std::vector<Forecast>& forecasts) {
         advance(forward_, cache_, text);
-        const TargetRows target =
-            collect_target_rows(forward_, cache_, text, {.n_rows = kReplayRows});
-        const int n_context = static_cast<int>(text.size());
-        generate(session, text, plain_decoding(), 1);  // the text's rows, for all below
-        for (const ModulePlan& plan : plans_for(impl_.model.n_layers)) {
-            const ReplayResult one = *replay(forward_, cache_, plan, target);
-            const double plain_ms =
-                generate(session, text, plain_decoding(), settings_.n_tokens).timings.decode_ms;
+        const TargetRows target = collect_target_rows(forward_, cache_, text, {.n_rows = n_rows});
+        for (Forecast& forecast : forecasts) {
+            const ReplayResult found = *replay(forward_, cache_, forecast.plan, target);
+            forecast.*acceptance = found.agreed / found.n_rows;
+        }
+    }
+
+    void run_plan(const Cell& cell,
+                  Session& session,
+                  std::span<const Token> text,
+                  const Forecast& forecast) {
+        const int n_context = static_cast<int>(text.size()) + settings_.n_tokens / 2;
+        const std::string plan = to_string(forecast.plan);
+        const double plain_ms =
+            generate(session, text, plain_decoding(), settings_.n_tokens).timings.decode_ms;
+        for (const int length : kDraftLengths) {
             const Result result = generate(
-                session, text,
-                {.strategy = "static", .draft_max = kDraftLength, .draft_plan = to_string(plan)},
+                session, text, {.strategy = "static", .draft_max = length, .draft_plan = plan},
                 settings_.n_tokens);
-            const double predicted =
-                costs_.plain_step_ms(n_context) *
-                tokens_per_ms({.rest = (one.agreed + 1) / (one.n_rows + 2)},
-                              costs_.round_cost(plan, n_context, kDraftLength), kDraftLength);
-            predicted_.push_back(predicted);
-            measured_.push_back(plain_ms / result.timings.decode_ms);
+            const auto predicted = [&](double acceptance) {
+                return costs_.plain_step_ms(n_context) *
+                       tokens_per_ms({.rest = acceptance},
+                                     costs_.round_cost(forecast.plan, n_context, length), length);
+            };
+            speeds_.before.push_back(predicted(forecast.before));
+            speeds_.during.push_back(predicted(forecast.during));
+            speeds_.measured.push_back(plain_ms / result.timings.decode_ms);
             std::printf(
-                "%-24s %5d  %-46s agreed %2.0f of %d, accepted %.2f, predicted %.2f, measured "
-                "%.2f\n",
-                cell.name.c_str(), n_context, to_string(plan).substr(0, 46).c_str(), one.agreed,
-                one.n_rows, result.speculation.acceptance_rate, predicted, measured_.back());
+                "%-20s %5d  %-40s %d  before %.2f, predicted %.2f; during %.2f, predicted "
+                "%.2f; accepted %.2f, measured %.2f\n",
+                cell.name.c_str(), n_context, plan.substr(0, 40).c_str(), length, forecast.before,
+                speeds_.before.back(), forecast.during, speeds_.during.back(),
+                result.speculation.acceptance_rate, speeds_.measured.back());
             std::fflush(stdout);
         }
     }
@@ -147,8 +207,7 @@ class Prediction {
     KvCache cache_;
     Forward forward_;
     CostModel costs_;
-    std::vector<double> predicted_;  // speed over plain decoding
-    std::vector<double> measured_;
+    Speeds speeds_;
 };
 
 void run(const Settings& settings) {
@@ -168,7 +227,9 @@ int main(int argc, char** argv) {
     app.add_option("MODEL", settings.model)->required();
     app.add_option("DATA.jsonl[:TASK][@TOKENS]", settings.sources)->required();
     app.add_option("--limit", settings.limit, "prompts of a cell")->check(CLI::PositiveNumber);
-    app.add_option("--tokens", settings.n_tokens, "tokens generated")->check(CLI::PositiveNumber);
+    // A replay of all of them fits the scratch rows.
+    app.add_option("--tokens", settings.n_tokens, "tokens generated")
+        ->check(CLI::Range(2, knap::bench::kScratchRows));
     app.add_option("--threads", settings.n_threads, "threads; 0: the physical cores");
     CLI11_PARSE(app, argc, argv);
     return knap::bench::bench_main("predict_bench", [&] { knap::bench::run(settings); });
