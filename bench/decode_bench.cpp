@@ -12,7 +12,6 @@
 #include <CLI/CLI.hpp>
 
 #include "base/text.h"
-
 #include "bench_main.h"
 #include "decode/advance.h"
 #include "device/backend.h"

@@ -131,7 +131,7 @@ void add_model_flags(CLI::App& app, Settings& settings) {
     group.choice("--cache-type-k", runtime.cache_type_k, as_choices(kCacheTypes),
                  "type of cached keys");
     group.choice("--cache-type-v", runtime.cache_type_v, as_choices(kCacheTypes),
-                 "type of cached values, q8_0 with -fa on");
+                 "type of cached values, q8_0 with -ctk q8_0 or -fa on");
 }
 
 void add_runtime_flags(CLI::App& app, Settings& settings) {
@@ -278,9 +278,13 @@ void add_common_flags(CLI::App& app, Settings& settings) {
 }
 
 void check_settings(const Settings& settings) {
-    if (settings.runtime.cache_type_v == CacheType::q8_0 && !settings.runtime.flash_attention) {
+    const RuntimeConfig& runtime = settings.runtime;
+    const bool may_use_kernel =
+        runtime.kernels == Kernels::automatic && runtime.cache_type_k == CacheType::q8_0;
+    if (runtime.cache_type_v == CacheType::q8_0 && !runtime.flash_attention && !may_use_kernel) {
         fail_usage(
-            "--cache-type-v: q8_0 needs flash attention on the CPU, expected -fa on as well");
+            "--cache-type-v: q8_0 needs knap's own kernel or flash attention, expected -ctk q8_0 "
+            "(without --kernels ggml) or -fa on as well");
     }
     if (settings.prompt && settings.prompt_file) {
         fail_usage("expected either --prompt or --file, found both");

@@ -11,7 +11,7 @@
 namespace knap {
 namespace {
 
-// Each path with the cache layout that it reads.
+// Each path with a cache layout that it reads.
 struct PathEntry {
     AttentionPath path;
     KvLayout layout;
@@ -19,6 +19,7 @@ struct PathEntry {
 };
 constexpr PathEntry kPaths[] = {
     {AttentionPath::kernel, KvLayout::tiled_keys, "kernel"},
+    {AttentionPath::kernel, KvLayout::tiled_int8, "kernel"},
     {AttentionPath::folded, KvLayout::transposed_values, "folded"},
     {AttentionPath::flash, KvLayout::rows, "flash"},
 };
@@ -192,11 +193,14 @@ KvCacheOptions cache_options(const ModelConfig& config, const RuntimeConfig& run
         .capacity = (n_rows + kRowStep - 1) / kRowStep * kRowStep,
         .type_k = runtime.cache_type_k,
         .type_v = runtime.cache_type_v,
-        .layout = layout_for(choose_attention(config, runtime)),
+        .layout = layout_for(choose_attention(config, runtime), runtime.cache_type_k),
     };
 }
 
-KvLayout layout_for(AttentionPath path) {
+KvLayout layout_for(AttentionPath path, CacheType type) {
+    if (path == AttentionPath::kernel && type == CacheType::q8_0) {
+        return KvLayout::tiled_int8;
+    }
     return find_path([&](const PathEntry& entry) { return entry.path == path; }).layout;
 }
 

@@ -25,7 +25,8 @@ enum class AttentionPath {
 // The path for a model on this machine: flash when asked for; our kernel when it fits and `kernels`
 // allows it.
 AttentionPath choose_attention(const ModelConfig& config, const RuntimeConfig& runtime);
-KvLayout layout_for(AttentionPath path);
+// The layout that a path reads, for a cache whose keys are of `type`.
+KvLayout layout_for(AttentionPath path, CacheType type);
 // A cache of `n_rows` rows or a few more, as the path that choose_attention() gives wants it.
 KvCacheOptions cache_options(const ModelConfig& config, const RuntimeConfig& runtime, int n_rows);
 AttentionPath path_for(KvLayout layout);

@@ -2,7 +2,9 @@
 
 #include <array>
 
+#include "graph/kernel_heads.h"
 #include "graph/products.h"
+#include "graph/rotation.h"
 
 namespace knap {
 namespace {
@@ -23,8 +25,9 @@ ggml_tensor* build_output(ggml_context* ctx,
                           ggml_tensor* bias,
                           ProductInput& x,
                           ggml_tensor* stream) {
-    return bias == nullptr ? build_product(ctx, weight, x, stream)
-                           : ggml_add(ctx, stream, ggml_add(ctx, build_product(ctx, weight, x), bias));
+    return bias == nullptr
+               ? build_product(ctx, weight, x, stream)
+               : ggml_add(ctx, stream, ggml_add(ctx, build_product(ctx, weight, x), bias));
 }
 
 // Products of the same rows with several matrices, each f32 [n_out, n_rows]: views of one tensor
@@ -39,32 +42,60 @@ std::array<ggml_tensor*, N> build_products(ggml_context* ctx,
         can_join_products(weights) ? build_joined_product(ctx, weights, x) : nullptr;
     std::size_t offset = 0;
     for (std::size_t i = 0; i < N; ++i) {
-        results[i] = joined == nullptr
-                         ? build_product(ctx, weights[i], x)
-                         : ggml_view_2d(ctx, joined, weights[i]->ne[1], joined->ne[1],
-                                        joined->nb[1], offset);
+        results[i] = joined == nullptr ? build_product(ctx, weights[i], x)
+                                       : ggml_view_2d(ctx, joined, weights[i]->ne[1], joined->ne[1],
+                                                      joined->nb[1], offset);
         results[i] = add_bias(ctx, results[i], biases[i]);
         offset += static_cast<std::size_t>(weights[i]->ne[1]) * sizeof(float);
     }
     return results;
 }
 
-// Splits [n_heads * head_dim, n_rows] into heads, normalises each where the model does, and rotates
-// it.
-ggml_tensor* build_rotated_heads(const BlockContext& block, ggml_tensor* x, ggml_tensor* norm) {
-    const ModelConfig& config = block.config;
-    const RopeConfig& rope = config.rope;
-    const auto head_bytes = static_cast<std::size_t>(config.head_dim) * sizeof(float);
-    x = ggml_view_3d(block.ctx, x, config.head_dim, x->ne[0] / config.head_dim, x->ne[1],
-                     head_bytes, x->nb[1], 0);
-    if (norm != nullptr) {
-        x = ProductInput::normed(x, norm, config.rms_eps).floats(block.ctx);
+// [n_heads * head_dim, n_rows], each head normalised where the model does.
+ggml_tensor* build_normed_heads(const BlockContext& block, ggml_tensor* x, ggml_tensor* norm) {
+    if (norm == nullptr) {
+        return x;
     }
-    const int mode =
-        rope.pairing == RopePairing::halves ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
-    return ggml_rope_ext(block.ctx, x, block.positions, block.tensors.rope_freqs, rope.n_rot, mode,
-                         rope.n_ctx_orig, rope.freq_base, rope.freq_scale, rope.ext_factor,
-                         rope.attn_factor, rope.beta_fast, rope.beta_slow);
+    const std::int64_t head_dim = block.config.head_dim;
+    ggml_tensor* heads = ggml_view_3d(block.ctx, x, head_dim, x->ne[0] / head_dim, x->ne[1],
+                                      ggml_row_size(x->type, head_dim), x->nb[1], 0);
+    heads = ProductInput::normed(heads, norm, block.config.rms_eps).floats(block.ctx);
+    return ggml_reshape_2d(block.ctx, heads, x->ne[0], x->ne[1]);
+}
+
+// [head_dim, n_heads, n_rows]
+ggml_tensor* build_rotated_heads(const BlockContext& block, ggml_tensor* x) {
+    const std::int64_t head_dim = block.config.head_dim;
+    x = ggml_view_3d(block.ctx, x, head_dim, x->ne[0] / head_dim, x->ne[1],
+                     ggml_row_size(x->type, head_dim), x->nb[1], 0);
+    return build_rotation(block.ctx, block.config.rope, x, block.positions,
+                          block.tensors.rope_freqs);
+}
+
+// From the products q, k and v, each [n_heads * head_dim, n_rows] for its number of heads: keys and
+// values go to the cache, and the rotated queries [head_dim, n_heads, n_rows] are returned. Rows
+// may lie apart.
+ggml_tensor* build_heads(
+    const BlockContext& block, int layer, ggml_tensor* q, ggml_tensor* k, ggml_tensor* v) {
+    const LayerWeights& weights = block.tensors.layers[static_cast<std::size_t>(layer)];
+    q = build_normed_heads(block, q, weights.q_norm);
+    k = build_normed_heads(block, k, weights.k_norm);
+    if (is_tiled(block.cache.options().layout)) {
+        q = named(build_kernel_heads(block.ctx, block.config, block.cache, layer, {q, k, v},
+                                     block.turns, block.slots),
+                  layer, "attn.q");
+        ggml_build_forward_expand(block.graph, q);
+        return q;
+    }
+    q = named(build_rotated_heads(block, q), layer, "attn.q");
+    k = named(build_rotated_heads(block, k), layer, "attn.k");
+    // Kept in this order in the graph: the three products read the same activations while they are
+    // warm.
+    ggml_build_forward_expand(block.graph, q);
+    k = ggml_reshape_2d(block.ctx, k, block.config.n_embd_kv(), k->ne[2]);
+    v = ggml_is_contiguous(v) ? v : ggml_cont(block.ctx, v);
+    block.cache.write(block.ctx, block.graph, layer, k, v, block.slots);
+    return q;
 }
 
 }  // namespace
@@ -78,14 +109,7 @@ ggml_tensor* build_attention_module(const BlockContext& block,
     ProductInput x = ProductInput::normed(stream, weights.attn_norm, block.config.rms_eps);
     auto [q, k, v] = build_products<3>(ctx, {weights.wq, weights.wk, weights.wv},
                                        {weights.bq, weights.bk, weights.bv}, x);
-    q = named(build_rotated_heads(block, q, weights.q_norm), layer, "attn.q");
-    k = named(build_rotated_heads(block, k, weights.k_norm), layer, "attn.k");
-    // Kept in this order in the graph: the three products read the same activations while they are
-    // warm.
-    ggml_build_forward_expand(block.graph, q);
-    k = ggml_reshape_2d(ctx, k, block.config.n_embd_kv(), k->ne[2]);
-    v = ggml_is_contiguous(v) ? v : ggml_cont(ctx, v);
-    block.cache.write(ctx, block.graph, layer, k, v, block.slots);
+    q = build_heads(block, layer, q, k, v);
 
     const AttentionInputs& inputs = block.attention[static_cast<std::size_t>(group)];
     ggml_tensor* out = build_attention(ctx, block.config, block.cache, layer, q, inputs.blocks,
@@ -106,10 +130,8 @@ ggml_tensor* build_mlp_module(const BlockContext& block, int layer, ggml_tensor*
 }
 
 ggml_tensor* build_head(const BlockContext& block, const HeadTensors& head, ggml_tensor* stream) {
-    ProductInput x =
-        ProductInput::normed(stream, block.tensors.output_norm, block.config.rms_eps);
-    ggml_tensor* logits =
-        add_bias(block.ctx, build_product(block.ctx, head.weight, x), head.bias);
+    ProductInput x = ProductInput::normed(stream, block.tensors.output_norm, block.config.rms_eps);
+    ggml_tensor* logits = add_bias(block.ctx, build_product(block.ctx, head.weight, x), head.bias);
     ggml_set_name(logits, "logits");
     return logits;
 }

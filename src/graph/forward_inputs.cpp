@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "device/backend.h"
+#include "graph/rotation.h"
 #include "model/config.h"
 
 namespace knap {
@@ -34,8 +35,8 @@ ForwardInputs::ForwardInputs(const ModelConfig& config,
                              const Backend& backend,
                              const KvCache& cache,
                              int n_ubatch)
-    : backend_(backend), cache_(cache) {
-    constexpr std::size_t kMaxInputs = 8;
+    : config_(config), backend_(backend), cache_(cache) {
+    constexpr std::size_t kMaxInputs = 9;
     context_.reset(ggml_init({kMaxInputs * ggml_tensor_overhead(), nullptr, true}));
     ggml_context* ctx = context_.get();
     const auto new_numbers = [&](const char* name, int n) {
@@ -49,10 +50,17 @@ ForwardInputs::ForwardInputs(const ModelConfig& config,
     capture_rows_ = new_numbers("in.capture_rows", n_ubatch);
     runs_ = new_numbers("in.runs", 2 * kMaxBlocks * kMaxWindows);
     slots_ = cache.new_slots(ctx, n_ubatch);
+    if (is_tiled(cache.options().layout)) {
+        unit_pairs_ = ggml_set_name(
+            ggml_new_tensor_2d(ctx, GGML_TYPE_F32, config.rope.n_rot, n_ubatch), "in.unit_pairs");
+    }
     buffer_.reset(ggml_backend_alloc_ctx_tensors_from_buft(ctx, backend.buffer_type()));
     if (buffer_ == nullptr) {
         fail("memory: expected room for the inputs of a pass of ", n_ubatch,
              " rows (-ub), found less");
+    }
+    if (unit_pairs_ != nullptr) {
+        fill_unit_pairs(config.rope, host_span<float>(unit_pairs_));
     }
     reserve_masks(max_mask_size(heads_with_scores(config, cache), cache.capacity(), n_ubatch));
 }
@@ -149,6 +157,15 @@ ggml_tensor* ForwardInputs::capture_rows(ggml_context* ctx, int n_rows) const {
 
 KvSlots ForwardInputs::slots(ggml_context* ctx, int n_rows) const {
     return cache_.view_slots(ctx, slots_, n_rows);
+}
+
+ggml_tensor* ForwardInputs::turns(ggml_context* ctx, ggml_tensor* divisors, int n_rows) const {
+    if (unit_pairs_ == nullptr) {
+        return nullptr;
+    }
+    ggml_tensor* pairs =
+        ggml_view_2d(ctx, unit_pairs_, unit_pairs_->ne[0], n_rows, unit_pairs_->nb[1], 0);
+    return build_turns(ctx, config_.rope, pairs, positions(ctx, n_rows), divisors);
 }
 
 std::array<AttentionInputs, kMaxGroups> ForwardInputs::attention(ggml_context* ctx,

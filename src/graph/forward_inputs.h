@@ -40,6 +40,9 @@ class ForwardInputs {
     ggml_tensor* logit_rows(ggml_context* ctx, int n_rows) const;    // i32 [n_rows]
     ggml_tensor* capture_rows(ggml_context* ctx, int n_rows) const;  // i32 [n_rows]
     KvSlots slots(ggml_context* ctx, int n_rows) const;
+    // By how much rows turn, f32 [n_rot, n_rows] (see rotation.h), computed from the positions and
+    // the model's `divisors`; null where our kernel does not run.
+    ggml_tensor* turns(ggml_context* ctx, ggml_tensor* divisors, int n_rows) const;
     // Of every group; they refer to the blocks of `key`.
     std::array<AttentionInputs, kMaxGroups> attention(ggml_context* ctx, const GraphKey& key) const;
 
@@ -52,6 +55,7 @@ class ForwardInputs {
                    std::span<const AttentionGroup> groups);
     void set_runs(std::span<const AttentionGroup> groups);
 
+    const ModelConfig& config_;
     const Backend& backend_;
     const KvCache& cache_;
     ggml_context_ptr context_;
@@ -62,6 +66,7 @@ class ForwardInputs {
     ggml_tensor* logit_rows_ = nullptr;
     ggml_tensor* capture_rows_ = nullptr;
     ggml_tensor* runs_ = nullptr;  // i32 [2, kMaxBlocks * kMaxWindows], one block after the other
+    ggml_tensor* unit_pairs_ = nullptr;  // for our kernel, f32 [n_rot, n_ubatch]: constant
     KvSlots slots_;
     ggml_context_ptr mask_context_;
     ggml_backend_buffer_ptr mask_buffer_;

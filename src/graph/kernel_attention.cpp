@@ -12,8 +12,6 @@
 namespace knap {
 namespace {
 
-constexpr int kMaxHeadDim = 256;
-
 int count_chunks(int n_kv) {
     return (n_kv + kAttentionChunk - 1) / kAttentionChunk;
 }
@@ -32,19 +30,30 @@ struct Stretch {
     int count;  // 0 for the chunks that a run happens not to touch
 };
 
+// Sources of an attention node, in this order.
+enum Source {
+    kQueries,
+    kMask,
+    kCachedKeys,
+    kCachedValues,
+    kKeyScales,
+    kValueScales,
+    kRuns,
+    kSourceCount
+};
+
 // The sources of an attention node, as plain numbers and pointers. A column of a KV head is (row,
 // query head of the group): column c is row c / heads_per_kv.
 struct Inputs {
     Inputs(const ggml_tensor* node, const ModelConfig& model_config)
         : config(model_config),
-          queries(static_cast<const float*>(node->src[0]->data)),
-          keys(static_cast<const std::uint16_t*>(node->src[1]->data)),
-          values(static_cast<const std::uint16_t*>(node->src[2]->data)),
-          mask(static_cast<const std::uint16_t*>(node->src[3]->data)),
-          capacity(node->src[1]->ne[1]),
-          block{.n_rows = static_cast<int>(node->src[3]->ne[1]),
-                .n_kv = static_cast<int>(node->src[3]->ne[0])} {
-        if (const ggml_tensor* runs = node->src[4]) {
+          queries(static_cast<const float*>(node->src[kQueries]->data)),
+          mask(static_cast<const std::uint16_t*>(node->src[kMask]->data)),
+          cached{node->src[kCachedKeys], node->src[kCachedValues], node->src[kKeyScales],
+                 node->src[kValueScales]},
+          block{.n_rows = static_cast<int>(node->src[kMask]->ne[1]),
+                .n_kv = static_cast<int>(node->src[kMask]->ne[0])} {
+        if (const ggml_tensor* runs = node->src[kRuns]) {
             block.n_sinks = static_cast<const std::int32_t*>(runs->data)[0];
             block.recent_row = static_cast<const std::int32_t*>(runs->data)[1];
             moves = true;
@@ -75,14 +84,37 @@ struct Inputs {
         return mask + std::ptrdiff_t{column / config.heads_per_kv()} * block.n_kv + stretch.column;
     }
 
+    bool is_int8() const { return cached.key_scales != nullptr; }
+    HalfRows half_rows(int kv_head, const Stretch& stretch) const {
+        using Half = const std::uint16_t;
+        return {.keys = cached_row<Half>(cached.keys, kv_head, stretch.row),
+                .values = cached_row<Half>(cached.values, kv_head, stretch.row),
+                .next = next_rows(kv_head, stretch)};
+    }
+    Int8Rows int8_rows(int kv_head, const Stretch& stretch) const {
+        using Half = const std::uint16_t;
+        return {.keys = cached_row<const std::uint8_t>(cached.keys, kv_head, stretch.row),
+                .key_scales = cached_row<Half>(cached.key_scales, kv_head, stretch.row),
+                .values = cached_row<const std::int8_t>(cached.values, kv_head, stretch.row),
+                .value_scales = cached_row<Half>(cached.value_scales, kv_head, stretch.row),
+                .next = next_rows(kv_head, stretch)};
+    }
+
     const ModelConfig& config;
     const float* queries;
-    const std::uint16_t* keys;
-    const std::uint16_t* values;
     const std::uint16_t* mask;
-    std::int64_t capacity;
+    KvTensors cached;
     AttentionBlock block;
     bool moves = false;  // the second run begins where an input says
+
+  private:
+    // Memory is mostly read in its own order, so the rows that follow are probably next.
+    NextRows next_rows(int kv_head, const Stretch& stretch) const {
+        const int end = stretch.row + stretch.count;
+        return {.keys = cached_row<const std::byte>(cached.keys, kv_head, end),
+                .values = cached_row<const std::byte>(cached.values, kv_head, end),
+                .bytes = static_cast<std::ptrdiff_t>(cached.keys->nb[1]) * stretch.count};
+    }
 };
 
 const ModelConfig& config_of(void* userdata) {
@@ -97,31 +129,32 @@ const AttentionKernel& kernel() {
 void run_chunk(
     const Inputs& in, int kv_head, int first, int chunk, std::span<float* const> partials) {
     const Stretch stretch = in.stretch(chunk);
-    const int head_dim = in.config.head_dim;
     if (stretch.count == 0) {
         for (float* partial : partials) {
-            clear_partial(head_dim, partial);
+            clear_partial(in.config.head_dim, partial);
         }
         return;
     }
-    const std::int64_t begin = (kv_head * in.capacity + stretch.row) * head_dim;
     std::array<const float*, kMaxAttentionColumns> queries;
     std::array<const std::uint16_t*, kMaxAttentionColumns> masks;
     for (int c = 0; c < static_cast<int>(partials.size()); ++c) {
         queries[static_cast<std::size_t>(c)] = in.queries + in.column_offset(kv_head, first + c);
         masks[static_cast<std::size_t>(c)] = in.column_mask(first + c, stretch);
     }
-    kernel().run_chunk({
-        .head_dim = head_dim,
+    const AttentionChunk columns{
+        .head_dim = in.config.head_dim,
         .n_columns = static_cast<int>(partials.size()),
         .n_positions = stretch.count,
         .scale = in.config.attention_scale,
         .queries = queries.data(),
-        .keys = in.keys + begin,  // a tile's keys take the room of its rows
-        .values = in.values + begin,
         .masks = masks.data(),
         .partials = partials.data(),
-    });
+    };
+    if (in.is_int8()) {
+        kernel().run_int8_chunk(columns, in.int8_rows(kv_head, stretch));
+    } else {
+        kernel().run_chunk(columns, in.half_rows(kv_head, stretch));
+    }
 }
 
 // Partial results of every (KV head, chunk), f32 [partial_size, n_columns, n_chunks, n_kv_heads];
@@ -150,7 +183,7 @@ void merge_partials(ggml_tensor* node, int thread, int n_threads, void* userdata
     const int head_dim = in.config.head_dim;
     const auto size = static_cast<std::ptrdiff_t>(partial_size(head_dim));
     const int n_all = in.n_columns() * in.config.n_kv_heads;
-    std::array<float, partial_size(kMaxHeadDim)> state;
+    std::array<float, partial_size(kMaxAttentionHeadDim)> state;
     for (int i = n_all * thread / n_threads; i < n_all * (thread + 1) / n_threads; ++i) {
         const int kv_head = i / in.n_columns();
         const int column = i % in.n_columns();
@@ -182,8 +215,8 @@ bool sees_chunk(const Inputs& in, int first, int n_columns, int chunk) {
 void run_block(const Inputs& in, int kv_head, int first, int n_columns, float* out) {
     const int head_dim = in.config.head_dim;
     const std::size_t size = partial_size(head_dim);
-    std::array<float, kMaxAttentionColumns * partial_size(kMaxHeadDim)> states;
-    std::array<float, kMaxAttentionColumns * partial_size(kMaxHeadDim)> partials;
+    std::array<float, kMaxAttentionColumns * partial_size(kMaxAttentionHeadDim)> states;
+    std::array<float, kMaxAttentionColumns * partial_size(kMaxAttentionHeadDim)> partials;
     std::array<float*, kMaxAttentionColumns> places;
     for (std::size_t c = 0; c < static_cast<std::size_t>(n_columns); ++c) {
         clear_partial(head_dim, states.data() + c * size);
@@ -220,8 +253,8 @@ void compute_blocks(ggml_tensor* node, int thread, int n_threads, void* userdata
 }  // namespace
 
 bool kernel_attention_fits(const ModelConfig& config, CacheType type_k, CacheType type_v) {
-    return has_fast_attention() && type_k == CacheType::f16 && type_v == CacheType::f16 &&
-           config.head_dim % kKeyTile == 0 && config.head_dim <= kMaxHeadDim;
+    return has_fast_attention() && type_k == type_v && type_k != CacheType::f32 &&
+           config.head_dim % kKeyTile == 0 && config.head_dim <= kMaxAttentionHeadDim;
 }
 
 ggml_tensor* build_kernel_attention(ggml_context* ctx,
@@ -239,8 +272,9 @@ ggml_tensor* build_kernel_attention(ggml_context* ctx,
     KNAP_ASSERT(runs != nullptr || (block.n_sinks == 0 && block.recent_row == 0),
                 "windows come with their runs");
     // All of the cache: which of its rows are read is known when the graph runs.
-    std::array<ggml_tensor*, 5> sources{queries, cache.keys(ctx, layer, cache.capacity()),
-                                        cache.values(ctx, layer, cache.capacity()), mask, runs};
+    const KvTensors cached = cache.tensors(layer);
+    std::array<ggml_tensor*, kSourceCount> sources{
+        queries, mask, cached.keys, cached.values, cached.key_scales, cached.value_scales, runs};
     auto* userdata = const_cast<ModelConfig*>(&config);  // ggml passes it back as it is
     const int n_chunks = count_chunks(block, runs != nullptr);
     if (n_columns > kMaxAttentionColumns ||

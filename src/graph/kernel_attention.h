@@ -13,7 +13,7 @@ namespace knap {
 // Whether the kernel can run a model with such a cache on this machine, and is worth it.
 bool kernel_attention_fits(const ModelConfig& config, CacheType type_k, CacheType type_v);
 
-// `queries` f32 [head_dim, n_heads, n_rows]; `mask` f16 [n_kv, n_rows]; a cache with tiled keys.
+// `queries` f32 [head_dim, n_heads, n_rows]; `mask` f16 [n_kv, n_rows]; a cache in a tiled layout.
 // Returns f32 [n_heads * head_dim, n_rows]. Few rows are split over the threads along the context,
 // many along the rows; a row's result is the same. `config` must live as long as the graph.
 //

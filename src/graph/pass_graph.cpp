@@ -36,6 +36,7 @@ class PassBuilder {
                  .tensors = parts.tensors,
                  .cache = parts.cache,
                  .positions = inputs_.positions(ctx_, key.n_rows),
+                 .turns = inputs_.turns(ctx_, parts.tensors.rope_freqs, key.n_rows),
                  .slots = inputs_.slots(ctx_, key.n_rows),
                  .attention = attention_},
           stream_(

@@ -71,8 +71,7 @@ void add_cache(const ModelCost& model, std::int64_t n_visible, int n_rows, PlanC
 
 ModelCost model_cost(const ModelConfig& config,
                      const Weights& weights,
-                     CacheType type_k,
-                     CacheType type_v) {
+                     const KvCacheOptions& cache) {
     const ModelTensors& tensors = weights.tensors();
     ModelCost cost{
         .head = head_cost(tensors, config.n_vocab),
@@ -80,7 +79,7 @@ ModelCost model_cost(const ModelConfig& config,
         .embedding_row_bytes = static_cast<std::int64_t>(
             ggml_row_size(tensors.token_embd->type, tensors.token_embd->ne[0])),
         .rope_bytes = stored_bytes(tensors.rope_freqs),
-        .cache_row_bytes = static_cast<std::int64_t>(kv_row_bytes(config, type_k, type_v)),
+        .cache_row_bytes = static_cast<std::int64_t>(kv_row_bytes(config, cache)),
         .operations_per_cache_row = std::int64_t{4} * config.n_embd_q(),
     };
     std::ranges::transform(tensors.layers, std::back_inserter(cost.layers), layer_cost);

@@ -13,6 +13,7 @@
 namespace knap {
 
 class Weights;
+struct KvCacheOptions;
 struct ModelConfig;
 
 // Operations are multiplications and additions of matrix products; what goes element by element is
@@ -40,8 +41,7 @@ struct ModelCost {
 
 ModelCost model_cost(const ModelConfig& config,
                      const Weights& weights,
-                     CacheType type_k,
-                     CacheType type_v);
+                     const KvCacheOptions& cache);
 
 struct PlanCost {
     std::int64_t weight_bytes = 0;

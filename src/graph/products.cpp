@@ -40,8 +40,7 @@ void for_each_piece(ggml_tensor* node, int thread, int n_threads, Visit visit) {
     for (std::int64_t at = share.begin; at < share.end;) {
         const std::int64_t row = at / per_row;
         const std::int64_t end = std::min(share.end, (row + 1) * per_row);
-        visit(row, at % per_row,
-              std::span(blocks + at, static_cast<std::size_t>(end - at)));
+        visit(row, at % per_row, std::span(blocks + at, static_cast<std::size_t>(end - at)));
         at = end;
     }
 }
@@ -58,10 +57,9 @@ void norm_and_quantise(ggml_tensor* node, int thread, int n_threads, void* userd
     const auto* weight = static_cast<const float*>(node->src[1]->data);
     for_each_piece(node, thread, n_threads,
                    [&](std::int64_t row, std::int64_t first, std::span<QuantisedBlock> blocks) {
-                       kernel().norm_and_quantise(row_of(x, row), weight,
-                                                  static_cast<int>(x->ne[0]),
-                                                  *static_cast<const float*>(userdata),
-                                                  static_cast<int>(first), blocks);
+                       kernel().norm_and_quantise(
+                           row_of(x, row), weight, static_cast<int>(x->ne[0]),
+                           *static_cast<const float*>(userdata), static_cast<int>(first), blocks);
                    });
 }
 

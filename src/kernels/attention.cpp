@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/attention_variants.h"
+#include "kernels/isa.h"
 
 namespace knap {
 namespace {
@@ -12,11 +13,10 @@ namespace {
 std::vector<AttentionKernel> find_kernels() {
     std::vector<AttentionKernel> kernels;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") != 0) {
+    if (may_use(Isa::avx512)) {
         kernels.push_back(kAvx512Attention);
     }
-    // Whatever has AVX2 has F16C; not every compiler knows how to ask for that.
-    if (__builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0) {
+    if (may_use(Isa::avx2)) {
         kernels.push_back(kAvx2Attention);
     }
 #endif

@@ -59,9 +59,7 @@ struct MatmulKernel {
                               int first,
                               std::span<QuantisedBlock> blocks);
     // silu(gate) * up
-    void (*gate_and_quantise)(const float* gate,
-                              const float* up,
-                              std::span<QuantisedBlock> blocks);
+    void (*gate_and_quantise)(const float* gate, const float* up, std::span<QuantisedBlock> blocks);
 };
 
 // Every kernel that may run on this machine, the fastest first; the last is the plain reference.

@@ -76,9 +76,8 @@ class MatmulBody {
         // Rows whose inputs stay near while the groups go by.
         constexpr std::size_t kNearBytes = 512 << 10;
         const std::size_t row_bytes = input_row_bytes(Tiles::kForm, matrix.n_in);
-        const int n_near = std::max(Tiles::kColumns,
-                                    static_cast<int>(kNearBytes / row_bytes) / Tiles::kColumns *
-                                        Tiles::kColumns);
+        const int n_near = std::max(Tiles::kColumns, static_cast<int>(kNearBytes / row_bytes) /
+                                                         Tiles::kColumns * Tiles::kColumns);
         for (int first = 0; first < product.n_rows; first += n_near) {
             const int n_rows = std::min(n_near, product.n_rows - first);
             for (int i = 0; i < product.n_groups; ++i) {
@@ -141,9 +140,8 @@ class MatmulBody {
                          int row,
                          Ahead& ahead) {
         const PackedMatrix& matrix = *product.matrix;
-        const std::byte* inputs =
-            product.inputs +
-            input_row_bytes(Tiles::kForm, matrix.n_in) * static_cast<std::size_t>(row);
+        const std::byte* inputs = product.inputs + input_row_bytes(Tiles::kForm, matrix.n_in) *
+                                                       static_cast<std::size_t>(row);
         Vector sums[Columns][kVectors];
         Tiles::template sum<Columns>(weights, tile * kTileRows, inputs, matrix.n_in, ahead, sums);
         const int first_out = group * kGroupRows + tile * kTileRows;
@@ -240,19 +238,17 @@ class MatmulBody {
                     const Vector scale = Codes::scale(unit, b, half, row);
 #pragma GCC unroll 8
                     for (int c = 0; c < Columns; ++c) {
-                        const Vector dot =
-                            Simd::multiply(Simd::to_floats(dots[c][v][half]), scale);
-                        sums[c][v] = Simd::fmadd(
-                            dot, Simd::broadcast(blocks[c * stride].scale), sums[c][v]);
+                        const Vector dot = Simd::multiply(Simd::to_floats(dots[c][v][half]), scale);
+                        sums[c][v] =
+                            Simd::fmadd(dot, Simd::broadcast(blocks[c * stride].scale), sums[c][v]);
                     }
                 }
                 if constexpr (Codes::kHasMinima) {
                     const Vector minimum = Codes::minimum(unit, b, row);
 #pragma GCC unroll 8
                     for (int c = 0; c < Columns; ++c) {
-                        sums[c][v] =
-                            Simd::fmadd(minimum, Simd::broadcast(blocks[c * stride].scaled_sum),
-                                        sums[c][v]);
+                        sums[c][v] = Simd::fmadd(
+                            minimum, Simd::broadcast(blocks[c * stride].scaled_sum), sums[c][v]);
                     }
                 }
             }
@@ -267,8 +263,8 @@ class MatmulBody {
                 if constexpr (Codes::kOffsetBits > 0) {
                     const std::int32_t less =
                         Codes::kHalves == 2 ? block.less[half] : block.less[0] + block.less[1];
-                    first = Simd::template shift_left<Codes::kOffsetBits>(
-                        Simd::broadcast_int(less));
+                    first =
+                        Simd::template shift_left<Codes::kOffsetBits>(Simd::broadcast_int(less));
                 }
 #pragma GCC unroll 8
                 for (int v = 0; v < kVectors; ++v) {

@@ -124,8 +124,7 @@ void pack(const StoredQ8_0& block, int row, std::byte* unit) {
     using Layout = UnitLayout<GGML_TYPE_Q8_0>;
     put_half(unit, row, block.d);
     for (int quad = 0; quad < 8; ++quad) {
-        std::byte* bytes =
-            unit + Layout::low(0) + (std::ptrdiff_t{quad} * kGroupRows + row) * 4;
+        std::byte* bytes = unit + Layout::low(0) + (std::ptrdiff_t{quad} * kGroupRows + row) * 4;
         for (int t = 0; t < 4; ++t) {
             bytes[t] = std::byte(block.values[4 * quad + t] + Layout::kOffset);
         }
@@ -264,8 +263,8 @@ std::size_t packed_bytes(ggml_type type, int n_in, int n_out) {
 void pack_row(const PackedMatrix& matrix, int row, const std::byte* stored) {
     const int in_group = row % kGroupRows;
     const int n_in = matrix.n_in;
-    std::byte* group = matrix.data + group_bytes(matrix.type, n_in) *
-                                         static_cast<std::size_t>(row / kGroupRows);
+    std::byte* group =
+        matrix.data + group_bytes(matrix.type, n_in) * static_cast<std::size_t>(row / kGroupRows);
     switch (matrix.type) {
         case GGML_TYPE_Q4_0:
             return pack_units<GGML_TYPE_Q4_0, StoredQ4_0>(stored, n_in, in_group, group);

@@ -7,12 +7,13 @@
 // a unit of quantised weights stand first the scales, then, for every 32 inputs:
 //   low   [4][32 rows][4] bytes: input 4 j + t in the low nibble of byte t of quad j, input
 //         16 + 4 j + t in the high one. Eight bits wide: [8][32 rows][4] bytes, one an input
-//   high  the fifth bit, [32 rows][4] bytes: bit j of byte t belongs to input 4 j + t; the fifth and
+//   high  the fifth bit, [32 rows][4] bytes: bit j of byte t belongs to input 4 j + t; the fifth
+//   and
 //         sixth, [2][32 rows][4] bytes: bits 2 j and 2 j + 1 of byte t of the first half to input
 //         4 j + t, of the second to input 16 + 4 j + t
-// Scales, f16 unless said otherwise: d [32 rows]; Q4_1 also m [32]; Q4_K and Q5_K d [32], dmin [32],
-// and the six-bit scales and minima of the eight sub-blocks (see SixBits); Q6_K d [32] and
-// i8 [16][32]. Floats: [n_in][32 rows].
+// Scales, f16 unless said otherwise: d [32 rows]; Q4_1 also m [32]; Q4_K and Q5_K d [32], dmin
+// [32], and the six-bit scales and minima of the eight sub-blocks (see SixBits); Q6_K d [32] and i8
+// [16][32]. Floats: [n_in][32 rows].
 #pragma once
 
 #include <cstddef>

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "kernels/exponential.h"
 #include "kernels/matmul.h"
+#include "kernels/power_of_two.h"
 
 namespace knap {
 namespace {
@@ -119,8 +119,8 @@ class QuantiseBody {
     // x / (1 + e^-x), by a power that cannot overflow.
     static Vector silu(Vector x) {
         const Vector one = Simd::broadcast(1.0f);
-        const Vector negative = Simd::multiply(Simd::abs(x), Simd::broadcast(-1.0f));
-        const Vector power = exponential<Simd>(negative);
+        const Vector power =
+            power_of_two<Simd>(Simd::multiply(Simd::abs(x), Simd::broadcast(-kLog2E)));
         const Vector above = Simd::select_at_least(x, Simd::zero(), one, power);
         return Simd::multiply(x, Simd::divide(above, Simd::add(one, power)));
     }

@@ -1,11 +1,11 @@
 // Eight lanes: AVX2 with FMA and F16C; with AVX-VNNI where the file is compiled for it.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+
+#include <immintrin.h>
 
 namespace knap {
 namespace {
@@ -23,6 +23,10 @@ struct Avx2Simd {
     static void store(float* p, Vector x) { _mm256_storeu_ps(p, x); }
     static Vector load_half(const std::uint16_t* p) {
         return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    }
+    static void store_half(std::uint16_t* p, Vector x) {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                         _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
     }
     static Vector load_bfloat(const std::uint16_t* p) {
         const __m256i bits =
@@ -44,17 +48,27 @@ struct Avx2Simd {
         return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
     }
     static Vector add(Vector a, Vector b) { return _mm256_add_ps(a, b); }
+    static Vector subtract(Vector a, Vector b) { return _mm256_sub_ps(a, b); }
     static Vector multiply(Vector a, Vector b) { return _mm256_mul_ps(a, b); }
     static Vector divide(Vector a, Vector b) { return _mm256_div_ps(a, b); }
     static Vector fmadd(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
+    static Vector fmsub(Vector a, Vector b, Vector c) { return _mm256_fmsub_ps(a, b, c); }
+    // (a0 c - a1 s, a0 s + a1 c) of neighbours, with (c, s) in the same lanes of `turn`.
+    static Vector rotate_neighbours(Vector a, Vector turn) {
+        const Vector crossed = multiply(_mm256_movehdup_ps(a), _mm256_permute_ps(turn, 0xB1));
+        return _mm256_fmaddsub_ps(_mm256_moveldup_ps(a), turn, crossed);
+    }
     static Vector max(Vector a, Vector b) { return _mm256_max_ps(a, b); }
     static Vector abs(Vector x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
     static Vector round(Vector x) {
         return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     }
-    static Vector pow2(Vector n) {  // the exponent's bits, written directly
+    static Vector times_power_of_two(Vector x, Vector n) {
+        // The exponent's bits, written directly; without them, below -126, there is 0.
         const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
-        return _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23));
+        const __m256i bits =
+            _mm256_slli_epi32(_mm256_max_epi32(exponent, _mm256_setzero_si256()), 23);
+        return _mm256_mul_ps(x, _mm256_castsi256_ps(bits));
     }
     static Vector select_at_least(Vector x, Vector bound, Vector value, Vector otherwise) {
         return _mm256_blendv_ps(otherwise, value, _mm256_cmp_ps(x, bound, _CMP_GE_OQ));
@@ -87,8 +101,8 @@ struct Avx2Simd {
     static void store_bytes(std::int8_t* p, Ints x) {  // the low byte of every lane
         const __m256i low = _mm256_shuffle_epi8(
             x, _mm256_set1_epi64x(static_cast<long long>(0xffffffff0c080400ULL)));
-        const __m128i pair = _mm_unpacklo_epi32(_mm256_castsi256_si128(low),
-                                                _mm256_extracti128_si256(low, 1));
+        const __m128i pair =
+            _mm_unpacklo_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
         _mm_storel_epi64(reinterpret_cast<__m128i*>(p), pair);
     }
 
@@ -119,7 +133,9 @@ struct Avx2Simd {
     static Ints dot_pair(Ints sum, Bytes codes_a, Bytes inputs_a, Bytes codes_b, Bytes inputs_b) {
         return dot(dot(sum, codes_a, inputs_a), codes_b, inputs_b);
     }
-    static Ints dot_bytes(Ints sum, Bytes codes, Bytes inputs) { return dot(sum, codes, inputs); }
+    static Ints dot_bytes(Ints sum, Bytes codes, Bytes inputs) {
+        return dot(sum, codes, inputs);
+    }
 #else
     static constexpr bool kDotsOffsetBytes = false;
     // Sums of two products saturate at 16 bits: with codes below 64 two such sums fit.
@@ -133,13 +149,17 @@ struct Avx2Simd {
     // |w| times the input with w's sign.
     static Ints dot_bytes(Ints sum, Bytes codes, Bytes inputs) {
         const Bytes weights = _mm256_xor_si256(codes, _mm256_set1_epi8(-128));
-        return add_pairs(sum, _mm256_maddubs_epi16(_mm256_abs_epi8(weights),
-                                                   _mm256_sign_epi8(inputs, weights)));
+        return add_pairs(
+            sum, _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(inputs, weights)));
     }
 #endif
 
-    static void pin(Bytes& x) { __asm__("" : "+x"(x)); }
-    static void pin(Vector& x) { __asm__("" : "+x"(x)); }
+    static void pin(Bytes& x) {
+        __asm__("" : "+x"(x));
+    }
+    static void pin(Vector& x) {
+        __asm__("" : "+x"(x));
+    }
     static void prefetch(const std::byte* p) {
         _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
     }

@@ -1,11 +1,11 @@
 // Sixteen lanes: AVX-512 with VNNI. For files that are compiled for it.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+
+#include <immintrin.h>
 
 namespace knap {
 namespace {
@@ -26,9 +26,13 @@ struct Avx512Simd {
     static Vector load_half(const std::uint16_t* p) {
         return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
     }
+    static void store_half(std::uint16_t* p, Vector x) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                            _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    }
     static Vector load_bfloat(const std::uint16_t* p) {
-        const __m512i bits = _mm512_cvtepu16_epi32(
-            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+        const __m512i bits =
+            _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
         return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
     }
     static Vector load_signed_bytes(const std::int8_t* p) {
@@ -47,15 +51,22 @@ struct Avx512Simd {
         return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
     }
     static Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
+    static Vector subtract(Vector a, Vector b) { return _mm512_sub_ps(a, b); }
     static Vector multiply(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
     static Vector divide(Vector a, Vector b) { return _mm512_div_ps(a, b); }
     static Vector fmadd(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
+    static Vector fmsub(Vector a, Vector b, Vector c) { return _mm512_fmsub_ps(a, b, c); }
+    // (a0 c - a1 s, a0 s + a1 c) of neighbours, with (c, s) in the same lanes of `turn`.
+    static Vector rotate_neighbours(Vector a, Vector turn) {
+        const Vector crossed = multiply(_mm512_movehdup_ps(a), _mm512_permute_ps(turn, 0xB1));
+        return _mm512_fmaddsub_ps(_mm512_moveldup_ps(a), turn, crossed);
+    }
     static Vector max(Vector a, Vector b) { return _mm512_max_ps(a, b); }
     static Vector abs(Vector x) { return _mm512_abs_ps(x); }
     static Vector round(Vector x) {
         return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     }
-    static Vector pow2(Vector n) { return _mm512_scalef_ps(_mm512_set1_ps(1.0f), n); }
+    static Vector times_power_of_two(Vector x, Vector n) { return _mm512_scalef_ps(x, n); }
     // x >= bound ? value : otherwise
     static Vector select_at_least(Vector x, Vector bound, Vector value, Vector otherwise) {
         return _mm512_mask_mov_ps(otherwise, _mm512_cmp_ps_mask(x, bound, _CMP_GE_OQ), value);
@@ -96,7 +107,9 @@ struct Avx512Simd {
     }
     // Dot products of four codes below 64 with four signed inputs, in every lane.
     static Ints dot(Ints sum, Bytes codes, Bytes inputs) {
-        return _mm512_dpbusd_epi32(sum, codes, inputs);
+        // As _mm512_dpbusd_epi32, whose sums GCC 12 copies back and forth.
+        __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(codes), "v"(inputs));
+        return sum;
     }
     static Ints dot_pair(Ints sum, Bytes codes_a, Bytes inputs_a, Bytes codes_b, Bytes inputs_b) {
         return dot(dot(sum, codes_a, inputs_a), codes_b, inputs_b);

@@ -1,4 +1,7 @@
-// One number at a time: the reference that says what the vector types mean.
+// One number at a time: the reference that the vector types (simd_avx2.h, simd_avx512.h) are held
+// to. Kernels are written once over such a type. Each file that is compiled for an instruction set
+// includes one of these headers; everything is in an unnamed namespace so that no two of them share
+// code.
 #pragma once
 
 #include <array>
@@ -25,6 +28,7 @@ struct PlainSimd {
     static Vector load(const float* p) { return *p; }
     static void store(float* p, Vector x) { *p = x; }
     static Vector load_half(const std::uint16_t* p) { return ggml_fp16_to_fp32(*p); }
+    static void store_half(std::uint16_t* p, Vector x) { *p = ggml_fp32_to_fp16(x); }
     static Vector load_bfloat(const std::uint16_t* p) { return ggml_bf16_to_fp32({*p}); }
     static Vector load_signed_bytes(const std::int8_t* p) { return static_cast<float>(*p); }
     static Vector load_six_bits(const std::uint8_t* low,
@@ -34,13 +38,18 @@ struct PlainSimd {
         return static_cast<float>((*low >> low_shift & 15) + (*high >> high_shift & 3) * 16);
     }
     static Vector add(Vector a, Vector b) { return a + b; }
+    static Vector subtract(Vector a, Vector b) { return a - b; }
     static Vector multiply(Vector a, Vector b) { return a * b; }
     static Vector divide(Vector a, Vector b) { return a / b; }
     static Vector fmadd(Vector a, Vector b, Vector c) { return std::fma(a, b, c); }
+    static Vector fmsub(Vector a, Vector b, Vector c) { return std::fma(a, b, -c); }
     static Vector max(Vector a, Vector b) { return a > b ? a : b; }
     static Vector abs(Vector x) { return std::fabs(x); }
     static Vector round(Vector x) { return std::nearbyint(x); }
-    static Vector pow2(Vector n) { return std::ldexp(1.0f, static_cast<int>(n)); }
+    // x 2^n for whole n from -160 on; 0 below the smallest normal number.
+    static Vector times_power_of_two(Vector x, Vector n) {
+        return n < -126.0f ? 0.0f : std::ldexp(x, static_cast<int>(n));
+    }
     static Vector select_at_least(Vector x, Vector bound, Vector value, Vector otherwise) {
         return x >= bound ? value : otherwise;
     }

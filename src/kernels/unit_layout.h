@@ -6,8 +6,8 @@
 
 namespace knap {
 
-inline constexpr int kQuadBytes = 4 * kGroupRows;   // four inputs of every row
-inline constexpr int kHalvesBytes = 2 * kGroupRows; // an f16 of every row
+inline constexpr int kQuadBytes = 4 * kGroupRows;    // four inputs of every row
+inline constexpr int kHalvesBytes = 2 * kGroupRows;  // an f16 of every row
 
 // `HeaderBytes` of scales, then blocks of 32 inputs of `Bits` bits.
 template <int Inputs, int Bits, int HeaderBytes>

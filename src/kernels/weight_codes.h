@@ -48,8 +48,8 @@ struct WeightCodes {
         }
         if constexpr (Layout::kHighBits == 2) {
             const std::byte* high = unit + Layout::high(block) + row * 4;
-            codes.first = Simd::template merge_bits<4 - 2 * Quad, 48>(codes.first,
-                                                                      Simd::load_bytes(high));
+            codes.first =
+                Simd::template merge_bits<4 - 2 * Quad, 48>(codes.first, Simd::load_bytes(high));
             codes.second = Simd::template merge_bits<4 - 2 * Quad, 48>(
                 codes.second, Simd::load_bytes(high + kQuadBytes));
         }
@@ -88,9 +88,9 @@ struct WeightCodes {
     }
 
     // What the sum of the inputs is multiplied with.
-    [[gnu::always_inline]] static Vector minimum(const std::byte* unit, int block, int row)
-        requires kHasMinima
-    {
+    [[gnu::always_inline]] static Vector minimum(const std::byte* unit,
+                                                 int block,
+                                                 int row) requires kHasMinima {
         const Vector m = halves(unit + Layout::kMinima, row);
         if constexpr (kIsSuperBlock) {
             const Vector less = Simd::multiply(m, Simd::broadcast(-1.0f));

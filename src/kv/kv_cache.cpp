@@ -1,6 +1,8 @@
 #include "kv/kv_cache.h"
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "base/error.h"
 #include "device/backend.h"
@@ -37,48 +39,101 @@ std::size_t stored_bytes(ggml_type type, int n_values) {
 
 }  // namespace
 
-std::size_t kv_row_bytes(const ModelConfig& config, CacheType type_k, CacheType type_v) {
-    return stored_bytes(to_ggml(type_k), config.n_embd_kv()) +
-           stored_bytes(to_ggml(type_v), config.n_embd_kv());
+std::size_t kv_row_bytes(const ModelConfig& config, const KvCacheOptions& options) {
+    if (options.layout == KvLayout::tiled_int8) {
+        const auto scale_bytes = static_cast<int>(sizeof(ggml_fp16_t));
+        return 2 * stored_bytes(GGML_TYPE_I8, config.n_kv_heads * (config.head_dim + scale_bytes));
+    }
+    return stored_bytes(to_ggml(options.type_k), config.n_embd_kv()) +
+           stored_bytes(to_ggml(options.type_v), config.n_embd_kv());
 }
 
 KvCache::KvCache(const ModelConfig& config, const Backend& backend, const KvCacheOptions& options)
     : options_(options),
       head_dim_(config.head_dim),
       n_kv_heads_(config.n_kv_heads),
-      row_bytes_(kv_row_bytes(config, options.type_k, options.type_v)) {
-    const ggml_type type_k = to_ggml(options.type_k);
-    const ggml_type type_v = to_ggml(options.type_v);
-    check_type("-ctk", type_k, head_dim_);
-    check_type("-ctv", type_v, head_dim_);
-    if (options.layout == KvLayout::transposed_values && ggml_is_quantized(type_v)) {
-        fail("-ctv ", ggml_type_name(type_v),
-             ": expected flash attention with a quantised value cache on the CPU (-fa on), found "
-             "it off");
-    }
-    KNAP_ASSERT(options.layout != KvLayout::tiled_keys ||
-                    (type_k == GGML_TYPE_F16 && type_v == GGML_TYPE_F16 &&
-                     head_dim_ % kKeyTile == 0 && options.capacity % kAttentionStep == 0),
-                "whoever chooses the kernel's layout has checked that it fits");
+      row_bytes_(kv_row_bytes(config, options)) {
+    check_types();
     const auto n_layers = static_cast<std::size_t>(config.n_layers);
-    context_.reset(ggml_init({2 * n_layers * ggml_tensor_overhead(), nullptr, true}));
-    for (int layer = 0; layer < config.n_layers; ++layer) {
-        ggml_tensor* k =
-            ggml_new_tensor_3d(context_.get(), type_k, head_dim_, options.capacity, n_kv_heads_);
-        ggml_tensor* v = options.layout == KvLayout::transposed_values
-                             ? ggml_new_tensor_3d(context_.get(), type_v, options.capacity,
-                                                  head_dim_, n_kv_heads_)
-                             : ggml_new_tensor_3d(context_.get(), type_v, head_dim_,
-                                                  options.capacity, n_kv_heads_);
-        ggml_format_name(k, "cache.k.%d", layer);
-        ggml_format_name(v, "cache.v.%d", layer);
-        keys_.push_back(k);
-        values_.push_back(v);
+    context_.reset(ggml_init({4 * n_layers * ggml_tensor_overhead(), nullptr, true}));
+    for (int i = 0; i < config.n_layers; ++i) {
+        layers_.push_back(new_layer());
+        ggml_format_name(tensors(i).keys, "cache.k.%d", i);
+        ggml_format_name(tensors(i).values, "cache.v.%d", i);
     }
     buffer_ = std::make_unique<ZeroedBuffer>(backend, context_.get());
 }
 
 KvCache::~KvCache() = default;
+
+void KvCache::check_types() const {
+    const ggml_type type_k = to_ggml(options_.type_k);
+    const ggml_type type_v = to_ggml(options_.type_v);
+    if (is_tiled(options_.layout)) {
+        const ggml_type type =
+            options_.layout == KvLayout::tiled_int8 ? GGML_TYPE_Q8_0 : GGML_TYPE_F16;
+        KNAP_ASSERT(type_k == type && type_v == type && head_dim_ % kKeyTile == 0 &&
+                        capacity() % kAttentionStep == 0,
+                    "whoever chooses the kernel's layout has checked that it fits");
+        return;
+    }
+    check_type("-ctk", type_k, head_dim_);
+    check_type("-ctv", type_v, head_dim_);
+    if (options_.layout == KvLayout::transposed_values && ggml_is_quantized(type_v)) {
+        fail("-ctv ", ggml_type_name(type_v),
+             ": expected flash attention (-fa on), or -ctk q8_0 as well where knap's own kernel "
+             "runs, found neither");
+    }
+}
+
+KvCache::Layer KvCache::new_layer() const {
+    const ggml_type type_k = to_ggml(options_.type_k);
+    const ggml_type type_v = to_ggml(options_.type_v);
+    switch (options_.layout) {
+        case KvLayout::rows:
+            return {.keys = {new_rows(type_k)}, .values = {new_rows(type_v)}};
+        case KvLayout::transposed_values:
+            return {.keys = {new_rows(type_k)}, .values = {new_transposed(type_v)}};
+        case KvLayout::tiled_keys:
+            return {.keys = {new_tiled(type_k, kKeyTile)}, .values = {new_rows(type_v)}};
+        case KvLayout::tiled_int8:
+            break;
+    }
+    return {.keys = {new_tiled(GGML_TYPE_I8, kKeyTile, 4), new_scales()},
+            .values = {new_tiled(GGML_TYPE_I8, kValueTile), new_scales()}};
+}
+
+Strand KvCache::new_rows(ggml_type type) const {
+    return {.tensor = ggml_new_tensor_3d(context_.get(), type, head_dim_, capacity(), n_kv_heads_),
+            .capacity = capacity(),
+            .unit_bytes = static_cast<std::int64_t>(stored_bytes(type, head_dim_)),
+            .n_units = 1,
+            .tile = 1};
+}
+
+Strand KvCache::new_transposed(ggml_type type) const {
+    return {.tensor = ggml_new_tensor_3d(context_.get(), type, capacity(), head_dim_, n_kv_heads_),
+            .capacity = capacity(),
+            .unit_bytes = static_cast<std::int64_t>(ggml_type_size(type)),
+            .n_units = head_dim_,
+            .tile = capacity()};
+}
+
+Strand KvCache::new_tiled(ggml_type type, int tile, int channels_per_unit) const {
+    return {.tensor = ggml_new_tensor_3d(context_.get(), type, head_dim_, capacity(), n_kv_heads_),
+            .capacity = capacity(),
+            .unit_bytes = static_cast<std::int64_t>(stored_bytes(type, channels_per_unit)),
+            .n_units = head_dim_ / channels_per_unit,
+            .tile = tile};
+}
+
+Strand KvCache::new_scales() const {
+    return {.tensor = ggml_new_tensor_3d(context_.get(), GGML_TYPE_F16, 1, capacity(), n_kv_heads_),
+            .capacity = capacity(),
+            .unit_bytes = sizeof(ggml_fp16_t),
+            .n_units = 1,
+            .tile = 1};
+}
 
 void KvCache::commit(int n_rows) {
     KNAP_ASSERT(n_rows >= committed_ && n_rows <= capacity(),
@@ -94,12 +149,17 @@ void KvCache::truncate(int n_rows) {
 void KvCache::copy_row(int from, int to) {
     KNAP_ASSERT(to >= committed_ && to < capacity() && from >= 0 && from < capacity(),
                 "only scratch rows are overwritten");
-    for (int layer = 0; layer < static_cast<int>(keys_.size()); ++layer) {
-        for (const Half& half : {key_half(layer), value_half(layer)}) {
-            for (std::int64_t run = 0; run < runs_per_row(half.spread); ++run) {
-                std::memcpy(run_data(half, run, to), run_data(half, run, from), run_bytes(half));
+    const auto copy = [&](const Strand& strand) {
+        for (int head = 0; head < n_kv_heads_; ++head) {
+            for (std::int64_t unit = 0; unit < strand.n_units; ++unit) {
+                std::memcpy(strand.data(head, to, unit), strand.data(head, from, unit),
+                            static_cast<std::size_t>(strand.unit_bytes));
             }
         }
+    };
+    for (const Layer& layer : layers_) {
+        std::ranges::for_each(layer.keys, copy);
+        std::ranges::for_each(layer.values, copy);
     }
 }
 
@@ -108,69 +168,61 @@ std::size_t KvCache::bytes() const {
 }
 
 std::size_t KvCache::bytes_per_row() const {
-    return saved_row_bytes() * keys_.size();
+    return saved_row_bytes() * layers_.size();
 }
 
-KvCache::Half KvCache::key_half(int layer) const {
-    return {keys_[static_cast<std::size_t>(layer)],
-            options_.layout == KvLayout::tiled_keys ? Spread::tiled : Spread::run};
-}
-
-KvCache::Half KvCache::value_half(int layer) const {
-    return {values_[static_cast<std::size_t>(layer)],
-            options_.layout == KvLayout::transposed_values ? Spread::transposed : Spread::run};
-}
-
-std::int64_t KvCache::runs_per_row(Spread spread) const {
-    return spread == Spread::run ? n_kv_heads_ : std::int64_t{n_kv_heads_} * head_dim_;
-}
-
-// Where run `run` of a row lies, counted in runs.
-std::int64_t KvCache::run_index(Spread spread, std::int64_t run, int row) const {
-    if (spread != Spread::tiled) {
-        return run * capacity() + row;
-    }
-    const std::int64_t head = run / head_dim_;
-    const std::int64_t channel = run % head_dim_;
-    const std::int64_t in_tile = row % kKeyTile;
-    return (head * capacity() + row - in_tile) * head_dim_ + channel * kKeyTile + in_tile;
-}
-
-std::size_t KvCache::run_bytes(const Half& half) const {
-    return half.spread == Spread::run ? half.tensor->nb[1] : ggml_type_size(half.tensor->type);
-}
-
-std::byte* KvCache::run_data(const Half& half, std::int64_t run, int row) const {
-    return static_cast<std::byte*>(half.tensor->data) +
-           run_bytes(half) * static_cast<std::size_t>(run_index(half.spread, run, row));
+KvTensors KvCache::tensors(int layer) const {
+    const Layer& stored = layers_[static_cast<std::size_t>(layer)];
+    const auto scales = [](const Half& half) { return half.size() > 1 ? half[1].tensor : nullptr; };
+    return {.keys = stored.keys[0].tensor,
+            .values = stored.values[0].tensor,
+            .key_scales = scales(stored.keys),
+            .value_scales = scales(stored.values)};
 }
 
 KvSlots KvCache::new_slots(ggml_context* inputs, int max_rows) const {
-    KvSlots slots{
-        ggml_new_tensor_1d(inputs, GGML_TYPE_I64, max_rows * runs_per_row(key_half(0).spread)),
-        ggml_new_tensor_1d(inputs, GGML_TYPE_I64, max_rows * runs_per_row(value_half(0).spread))};
-    ggml_set_name(slots.keys, "in.key_slots");
-    ggml_set_name(slots.values, "in.value_slots");
-    return slots;
+    if (is_tiled(options_.layout)) {
+        ggml_tensor* rows = ggml_new_tensor_1d(inputs, GGML_TYPE_I32, max_rows);
+        return {.rows = ggml_set_name(rows, "in.cache_rows")};
+    }
+    const auto new_half = [&](const Half& half, const char* name) {
+        const std::int64_t n_slots = max_rows * half[0].n_units * n_kv_heads_;
+        return ggml_set_name(ggml_new_tensor_1d(inputs, GGML_TYPE_I64, n_slots), name);
+    };
+    return {.keys = new_half(layers_[0].keys, "in.key_slots"),
+            .values = new_half(layers_[0].values, "in.value_slots")};
 }
 
 KvSlots KvCache::view_slots(ggml_context* ctx, const KvSlots& slots, int n_rows) const {
-    return {ggml_view_1d(ctx, slots.keys, n_rows * runs_per_row(key_half(0).spread), 0),
-            ggml_view_1d(ctx, slots.values, n_rows * runs_per_row(value_half(0).spread), 0)};
+    if (is_tiled(options_.layout)) {
+        return {.rows = ggml_view_1d(ctx, slots.rows, n_rows, 0)};
+    }
+    const auto view_half = [&](const Half& half, ggml_tensor* all) {
+        return ggml_view_1d(ctx, all, n_rows * half[0].n_units * n_kv_heads_, 0);
+    };
+    return {.keys = view_half(layers_[0].keys, slots.keys),
+            .values = view_half(layers_[0].values, slots.values)};
 }
 
 void KvCache::set_slots(const KvSlots& slots, int first_row, int n_rows) const {
     KNAP_ASSERT(first_row >= 0 && first_row + n_rows <= capacity(), "rows lie within the cache");
-    const auto fill = [&](ggml_tensor* tensor, Spread spread) {
+    if (is_tiled(options_.layout)) {
+        auto* row = static_cast<std::int32_t*>(slots.rows->data);
+        std::iota(row, row + n_rows, first_row);
+        return;
+    }
+    const auto fill = [&](const Strand& strand, ggml_tensor* tensor) {
         auto* slot = static_cast<std::int64_t*>(tensor->data);
         for (int row = first_row; row < first_row + n_rows; ++row) {
-            for (std::int64_t run = 0; run < runs_per_row(spread); ++run) {
-                *slot++ = run_index(spread, run, row);
+            for (int head = 0; head < n_kv_heads_; ++head) {
+                for (std::int64_t unit = 0; unit < strand.n_units; ++unit) {
+                    *slot++ = strand.index(head, row, unit);
+                }
             }
         }
     };
-    fill(slots.keys, key_half(0).spread);
-    fill(slots.values, value_half(0).spread);
+    fill(layers_[0].keys[0], slots.keys);
+    fill(layers_[0].values[0], slots.values);
 }
 
 void KvCache::write(ggml_context* ctx,
@@ -179,38 +231,29 @@ void KvCache::write(ggml_context* ctx,
                     ggml_tensor* keys,
                     ggml_tensor* values,
                     const KvSlots& slots) const {
-    const auto write_runs = [&](const Half& half, ggml_tensor* rows, ggml_tensor* where) {
-        const std::int64_t run = half.spread == Spread::run ? head_dim_ : 1;
+    const auto write_units = [&](const Strand& strand, ggml_tensor* rows, ggml_tensor* where) {
+        const std::int64_t unit = head_dim_ / strand.n_units;
         ggml_tensor* cache =
-            ggml_reshape_2d(ctx, half.tensor, run, ggml_nelements(half.tensor) / run);
-        rows = ggml_reshape_2d(ctx, rows, run, ggml_nelements(rows) / run);
+            ggml_reshape_2d(ctx, strand.tensor, unit, ggml_nelements(strand.tensor) / unit);
+        rows = ggml_reshape_2d(ctx, rows, unit, ggml_nelements(rows) / unit);
         ggml_build_forward_expand(graph, ggml_set_rows(ctx, cache, rows, where));
     };
-    write_runs(key_half(layer), keys, slots.keys);
-    write_runs(value_half(layer), values, slots.values);
-}
-
-ggml_tensor* KvCache::view(ggml_context* ctx, const Half& half, int n_rows) const {
-    ggml_tensor* cache = half.tensor;
-    switch (half.spread) {
-        case Spread::run:
-            return ggml_view_3d(ctx, cache, head_dim_, n_rows, n_kv_heads_, cache->nb[1],
-                                cache->nb[2], 0);
-        case Spread::transposed:
-            return ggml_view_3d(ctx, cache, n_rows, head_dim_, n_kv_heads_, cache->nb[1],
-                                cache->nb[2], 0);
-        case Spread::tiled:
-            return cache;
-    }
-    return nullptr;
+    const Layer& stored = layers_[static_cast<std::size_t>(layer)];
+    write_units(stored.keys[0], keys, slots.keys);
+    write_units(stored.values[0], values, slots.values);
 }
 
 ggml_tensor* KvCache::keys(ggml_context* ctx, int layer, int n_rows) const {
-    return view(ctx, key_half(layer), n_rows);
+    ggml_tensor* cache = tensors(layer).keys;
+    return ggml_view_3d(ctx, cache, head_dim_, n_rows, n_kv_heads_, cache->nb[1], cache->nb[2], 0);
 }
 
 ggml_tensor* KvCache::values(ggml_context* ctx, int layer, int n_rows) const {
-    return view(ctx, value_half(layer), n_rows);
+    ggml_tensor* cache = tensors(layer).values;
+    const bool is_transposed = options_.layout == KvLayout::transposed_values;
+    return ggml_view_3d(ctx, cache, is_transposed ? n_rows : head_dim_,
+                        is_transposed ? head_dim_ : n_rows, n_kv_heads_, cache->nb[1], cache->nb[2],
+                        0);
 }
 
 std::size_t KvCache::saved_row_bytes() const {
@@ -221,15 +264,15 @@ std::size_t KvCache::saved_row_bytes() const {
 // a layer, in the order in which they are saved.
 template <typename Visit>
 void KvCache::for_each_piece(int layer, int n_rows, Visit visit) const {
-    for (const Half& half : {key_half(layer), value_half(layer)}) {
-        for (std::int64_t head = 0; head < n_kv_heads_; ++head) {
-            if (half.spread == Spread::run) {
-                visit(run_data(half, head, 0), run_bytes(half) * static_cast<std::size_t>(n_rows));
-                continue;
-            }
+    const Layer& stored = layers_[static_cast<std::size_t>(layer)];
+    for (const Half* half : {&stored.keys, &stored.values}) {
+        for (int head = 0; head < n_kv_heads_; ++head) {
             for (int row = 0; row < n_rows; ++row) {
-                for (std::int64_t channel = 0; channel < head_dim_; ++channel) {
-                    visit(run_data(half, head * head_dim_ + channel, row), run_bytes(half));
+                for (const Strand& strand : *half) {
+                    for (std::int64_t unit = 0; unit < strand.n_units; ++unit) {
+                        visit(strand.data(head, row, unit),
+                              static_cast<std::size_t>(strand.unit_bytes));
+                    }
                 }
             }
         }

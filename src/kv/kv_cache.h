@@ -17,6 +17,7 @@
 
 #include "knap/types.h"
 
+#include "kv/strand.h"
 #include "model/config.h"
 
 namespace knap {
@@ -28,9 +29,15 @@ class ZeroedBuffer;
 enum class KvLayout {
     rows,               // keys and values [head_dim, capacity]: ggml's flash attention
     transposed_values,  // values [capacity, head_dim]: ggml's matrix products
-    tiled_keys,  // keys [16, head_dim, capacity / 16]: our kernel; f16, head_dim and capacity
-                 // multiples of 16 and 64
+    // Our kernel; head_dim and capacity are multiples of 16 and 64:
+    tiled_keys,  // f16: keys [16, head_dim, capacity / 16], values as rows
+    tiled_int8,  // q8_0: integers with a scale a row, as kernels/attention.h lays them out
 };
+
+// Whether rows are written and read by our kernels alone.
+constexpr bool is_tiled(KvLayout layout) {
+    return layout == KvLayout::tiled_keys || layout == KvLayout::tiled_int8;
+}
 
 struct KvCacheOptions {
     int capacity = 0;  // rows: the context plus the scratch that a round needs
@@ -40,14 +47,33 @@ struct KvCacheOptions {
 };
 
 // Bytes of one row of keys and one of values, in one layer.
-std::size_t kv_row_bytes(const ModelConfig& config, CacheType type_k, CacheType type_v);
+std::size_t kv_row_bytes(const ModelConfig& config, const KvCacheOptions& options);
 
 // Where the rows of a pass go: inputs of a graph, filled by KvCache::set_slots.
 struct KvSlots {
-    // i64: one per contiguous run of a row, n_kv_heads or n_embd_kv of them
+    // Tiled layouts: i32 [n_rows], the cache row of every row
+    ggml_tensor* rows = nullptr;
+    // Other layouts: i64, one per contiguous piece of a row, n_kv_heads or n_embd_kv of them
     ggml_tensor* keys = nullptr;
     ggml_tensor* values = nullptr;
 };
+
+struct KvTensors {
+    ggml_tensor* keys;
+    ggml_tensor* values;
+    // tiled_int8: f16 [1, capacity, n_kv_heads]; else null
+    ggml_tensor* key_scales = nullptr;
+    ggml_tensor* value_scales = nullptr;
+};
+
+// Where row `row` of a head lies in one of these, or the tile that begins with this row: a tile
+// takes the room of its rows.
+template <typename Number>
+Number* cached_row(const ggml_tensor* tensor, int head, int row) {
+    return reinterpret_cast<Number*>(static_cast<std::byte*>(tensor->data) +
+                                     static_cast<std::size_t>(head) * tensor->nb[2] +
+                                     static_cast<std::size_t>(row) * tensor->nb[1]);
+}
 
 class KvCache {
   public:
@@ -72,8 +98,9 @@ class KvCache {
     KvSlots view_slots(ggml_context* ctx, const KvSlots& slots, int n_rows) const;
     // Rows first_row, first_row + 1, ... of the cache.
     void set_slots(const KvSlots& slots, int first_row, int n_rows) const;
-    // Adds to `graph` the writes of `keys` and `values`, both f32 [n_embd_kv, n_rows]. What reads
-    // the cache after them must be added to the graph later: only node order ties it to the write.
+    // Adds to `graph` the writes of `keys` and `values`, both f32 [n_embd_kv, n_rows]; tiled
+    // layouts are written by graph/kernel_heads. What reads the cache after them must be added to
+    // the graph later: only node order ties it to the write.
     void write(ggml_context* ctx,
                ggml_cgraph* graph,
                int layer,
@@ -81,9 +108,11 @@ class KvCache {
                ggml_tensor* values,
                const KvSlots& slots) const;
     // The first `n_rows` rows: [head_dim, n_rows, n_kv_heads] where they lie as rows, [n_rows,
-    // head_dim, n_kv_heads] where they are transposed, and all of the tensor where they are tiled.
+    // head_dim, n_kv_heads] where they are transposed; tiled layouts have no such view.
     ggml_tensor* keys(ggml_context* ctx, int layer, int n_rows) const;
     ggml_tensor* values(ggml_context* ctx, int layer, int n_rows) const;
+    // All of a layer, as KvLayout says.
+    KvTensors tensors(int layer) const;
 
     // --- for saving: the first rows of a layer, head by head, keys then values, whatever the
     // layout ---
@@ -92,19 +121,18 @@ class KvCache {
     void write_rows(int layer, int n_rows, const std::byte* in);
 
   private:
-    // How a head's channels of one row are spread: in one run, or each channel by itself.
-    enum class Spread { run, transposed, tiled };
-    struct Half {
-        ggml_tensor* tensor;
-        Spread spread;
+    // Keys and values of a layer: each in one tensor, or with its scales in a second.
+    using Half = std::vector<Strand>;
+    struct Layer {
+        Half keys;
+        Half values;
     };
-    Half key_half(int layer) const;
-    Half value_half(int layer) const;
-    std::int64_t runs_per_row(Spread spread) const;
-    std::int64_t run_index(Spread spread, std::int64_t run, int row) const;
-    std::byte* run_data(const Half& half, std::int64_t run, int row) const;
-    std::size_t run_bytes(const Half& half) const;
-    ggml_tensor* view(ggml_context* ctx, const Half& half, int n_rows) const;
+    void check_types() const;
+    Layer new_layer() const;
+    Strand new_rows(ggml_type type) const;
+    Strand new_transposed(ggml_type type) const;
+    Strand new_tiled(ggml_type type, int tile, int channels_per_unit = 1) const;
+    Strand new_scales() const;
     template <typename Visit>
     void for_each_piece(int layer, int n_rows, Visit visit) const;
 
@@ -115,10 +143,7 @@ class KvCache {
     int committed_ = 0;
     ggml_context_ptr context_;
     std::unique_ptr<ZeroedBuffer> buffer_;
-    // Per layer [head_dim, capacity, n_kv_heads]; tiled: the same memory, other order
-    std::vector<ggml_tensor*> keys_;
-    // Per layer [head_dim, capacity, n_kv_heads], or [capacity, head_dim, n_kv_heads]
-    std::vector<ggml_tensor*> values_;
+    std::vector<Layer> layers_;
 };
 
 }  // namespace knap

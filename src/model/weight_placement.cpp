@@ -196,8 +196,8 @@ void PlacedTensors::place_packed(const Backend& backend,
     std::size_t n_bytes = 0;
     for (const Placement& placement : placements) {
         const TensorInfo& info = *placement.info;
-        n_bytes += packed_bytes(info.type, static_cast<int>(info.ne[0]),
-                                static_cast<int>(info.ne[1]));
+        n_bytes +=
+            packed_bytes(info.type, static_cast<int>(info.ne[0]), static_cast<int>(info.ne[1]));
     }
     packed_memory_.emplace(backend, n_bytes, HostMemory::Pages::huge,
                            "the weights (--repack off leaves them in the file)");
@@ -205,12 +205,12 @@ void PlacedTensors::place_packed(const Backend& backend,
     std::byte* data = packed_memory_->data();
     for (const Placement& placement : placements) {
         const TensorInfo& info = *placement.info;
-        const PackedWeight& weight = packed_.emplace_back(
-            PackedWeight{.matrix = {.type = info.type,
-                                    .n_in = static_cast<int>(info.ne[0]),
-                                    .n_out = static_cast<int>(info.ne[1]),
-                                    .data = data},
-                         .stored = info.data});
+        const PackedWeight& weight =
+            packed_.emplace_back(PackedWeight{.matrix = {.type = info.type,
+                                                         .n_in = static_cast<int>(info.ne[0]),
+                                                         .n_out = static_cast<int>(info.ne[1]),
+                                                         .data = data},
+                                              .stored = info.data});
         ggml_backend_tensor_alloc(packed_memory_->buffer(), *placement.place, data);
         set_packed_weight(*placement.place, weight);
         data += packed_bytes(weight.matrix.type, weight.matrix.n_in, weight.matrix.n_out);

@@ -34,8 +34,8 @@ struct Placement {
     ggml_backend_buffer_type_t copy_to = nullptr;
 };
 
-// `bindings` point into `tensors` and include token_embd. A tied head that another layout takes gets
-// a placement beside that of the embedding.
+// `bindings` point into `tensors` and include token_embd. A tied head that another layout takes
+// gets a placement beside that of the embedding.
 std::vector<Placement> plan_placements(const std::vector<TensorBinding>& bindings,
                                        ModelTensors& tensors,
                                        const Backend& backend,

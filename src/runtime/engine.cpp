@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "decode/strategy.h"
+#include "graph/attention.h"
 #include "kv/kv_cache.h"
 #include "model/fingerprint.h"
 #include "model/vocab_check.h"
@@ -52,8 +53,7 @@ std::string describe(const RopeConfig& rope) {
 }
 
 std::int64_t cache_bytes_per_token(const ModelConfig& model, const RuntimeConfig& config) {
-    return static_cast<std::int64_t>(
-               kv_row_bytes(model, config.cache_type_k, config.cache_type_v)) *
+    return static_cast<std::int64_t>(kv_row_bytes(model, cache_options(model, config, 0))) *
            model.n_layers;
 }
 
@@ -94,7 +94,7 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
                             {.repack = config.repack, .kernels = config.kernels},
                             config.on_load_progress)),
       tokenizer(Tokenizer::load(config.model_path)),
-      cost(model_cost(model, *weights, config.cache_type_k, config.cache_type_v)),
+      cost(model_cost(model, *weights, cache_options(model, config, 0))),
       fingerprint(knap::fingerprint(file)) {
     config.n_ctx = choose_context(config, model);
     config.n_threads = backend.n_threads();

@@ -18,7 +18,7 @@ constexpr std::string_view kMagic = "knapkv01";
 struct Header {
     char magic[8];
     std::uint64_t model;
-    std::uint64_t types;  // of keys and values
+    std::uint64_t types;  // of keys and values, and how their numbers are made
     std::uint64_t n_layers;
     std::uint64_t row_bytes;
     std::uint64_t n_tokens;
@@ -31,8 +31,10 @@ struct Header {
 };
 
 std::uint64_t types_of(const KvCacheOptions& options) {
-    return static_cast<std::uint64_t>(options.type_k) | static_cast<std::uint64_t>(options.type_v)
-                                                            << 8;
+    const bool is_int8 = options.layout == KvLayout::tiled_int8;  // other numbers than ggml's q8_0
+    return static_cast<std::uint64_t>(options.type_k) |
+           static_cast<std::uint64_t>(options.type_v) << 8 |
+           static_cast<std::uint64_t>(is_int8) << 16;
 }
 
 Header make_header(std::uint64_t model, int n_layers, std::size_t n_tokens, const KvCache& cache) {
@@ -99,7 +101,8 @@ void check_header(const std::filesystem::path& path,
     }
     if (found.types != expected.types || found.row_bytes != expected.row_bytes) {
         fail(path.string(),
-             ": expected a prompt cache with these -ctk and -ctv, found one with others");
+             ": expected a prompt cache with these -ctk and -ctv (and for q8_0 with this -fa and "
+             "--kernels), found one with others");
     }
     if (found.n_tokens > static_cast<std::uint64_t>(n_ctx)) {
         fail(path.string(), ": expected at most ", n_ctx, " tokens (-c), found ", found.n_tokens);

@@ -136,10 +136,12 @@ INSTANTIATE_TEST_SUITE_P(
                "either --raw or --chat-template"},
         Misuse{{"run", "-p", "a", "--raw", "--system", "b"},
                "--system: a system message needs a chat"},
-        Misuse{{"run", "-p", "a", "-ctv", "q8_0"}, "expected -fa on as well"},
+        Misuse{{"run", "-p", "a", "-ctv", "q8_0"}, "or -fa on as well"},
+        Misuse{{"run", "-p", "a", "-ctk", "q8_0", "-ctv", "q8_0", "--kernels", "ggml"},
+               "expected -ctk q8_0 (without --kernels ggml) or -fa on as well"},
         Misuse{{"profile", "--plans"}, "--plans: expected a text to search on, -f FILE"},
         Misuse{{"profile", "-f", "a"}, "--file: a text is for --plans, expected --plans as well"},
-        Misuse{{"chat", "-ctv", "q8_0", "-fa", "off"}, "expected -fa on as well"}));
+        Misuse{{"chat", "-ctv", "q8_0", "-fa", "off"}, "or -fa on as well"}));
 
 TEST(CommandLine, WithoutWordsPrintsHelpAsWrongUsage) {
     const auto result = run_knap(Words{});

@@ -19,7 +19,8 @@ struct LosslessModel {
     const char* type;
     std::optional<AttentionPath> path{};
     Repack repack = Repack::off;
-    int max_rows = 256;               // of a verification
+    int max_rows = 256;  // of a verification
+    CacheType cache = CacheType::f16;
     Kernels kernels = Kernels::ggml;  // of products
 };
 
@@ -31,6 +32,7 @@ LosslessModel packed(const char* shape, const char* type) {
 
 void PrintTo(const LosslessModel& m, std::ostream* out) {
     *out << m.shape << '/' << m.type << (m.path ? std::string("/").append(to_string(*m.path)) : "")
+         << (m.cache == CacheType::q8_0 ? "/q8_0 cache" : "")
          << (m.kernels == Kernels::automatic ? "/packed" : "");
 }
 
@@ -41,7 +43,11 @@ class Lossless : public ::testing::TestWithParam<LosslessModel> {
                  GetParam().repack,
                  /*n_threads=*/1,
                  GetParam().kernels),
-          rig_(model_, {.capacity = 768, .path = GetParam().path}) {}
+          rig_(model_,
+               {.capacity = 768,
+                .type_k = GetParam().cache,
+                .type_v = GetParam().cache,
+                .path = GetParam().path}) {}
 
     RandomCase make_case(unsigned seed) const {
         RandomCase c(seed, model_.config);
@@ -106,6 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
                       LosslessModel{"tiny-llama", "Q4_1"},
                       LosslessModel{"tiny-llama", "Q4_0", {}, Repack::automatic},
                       LosslessModel{"tiny-llama", "Q4_1", AttentionPath::folded},
+                      LosslessModel{"tiny-llama", "Q4_1", {}, Repack::off, 256, CacheType::q8_0},
                       LosslessModel{"tiny-mha", "Q8_0"},
                       LosslessModel{"tiny-qwen2", "Q5_0"},
                       LosslessModel{"tiny-qwen3", "Q8_0"},

@@ -122,6 +122,8 @@ TEST(ForwardCaches, EveryCacheTypeAndPathAgreesWithinTheBound) {
     const auto expected = f16.feed(input).back();
     const std::vector<std::pair<ForwardOptions, float>> cases{
         {{.path = AttentionPath::kernel}, 0.25f},
+        {{.type_k = CacheType::q8_0, .type_v = CacheType::q8_0, .path = AttentionPath::kernel},
+         0.5f},
         {{.type_k = CacheType::f32, .type_v = CacheType::f32}, 0.25f},
         {{.type_k = CacheType::q8_0}, 0.5f},
         {{.path = AttentionPath::flash}, 0.25f},

@@ -34,7 +34,7 @@ class PlanAlgebra : public ::testing::TestWithParam<PathCase> {
   protected:
     PlanAlgebra()
         : model_(tiny_model(GetParam().shape, "Q8_0")),
-          rig_(model_, {.capacity = 512, .path = GetParam().path}),
+          rig_(model_, GetParam().options(512)),
           tokens_(random_tokens(9, model_.config.n_vocab, 3)) {
         rig_.feed(random_tokens(kContext, model_.config.n_vocab, 1));
     }

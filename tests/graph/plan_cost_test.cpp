@@ -12,7 +12,7 @@ namespace knap::test {
 namespace {
 
 ModelCost cost_of(const LoadedModel& model) {
-    return model_cost(model.config, *model.weights, CacheType::f16, CacheType::f16);
+    return model_cost(model.config, *model.weights, KvCacheOptions{});
 }
 
 std::filesystem::path write_tiny(const TinyGguf& tiny, std::string_view name) {
@@ -127,12 +127,17 @@ TEST(PlanCost, RepackedWeightsCountAsStored) {
 
 TEST(PlanCost, CacheBytesFollowFromTheCacheTypes) {
     const LoadedModel model(tiny_model("small-llama", "Q8_0"));
-    const auto bytes = [&](CacheType type_k, CacheType type_v) {
-        return model_cost(model.config, *model.weights, type_k, type_v).cache_row_bytes;
+    const auto bytes = [&](const KvCacheOptions& cache) {
+        return model_cost(model.config, *model.weights, cache).cache_row_bytes;
     };
-    EXPECT_EQ(bytes(CacheType::f16, CacheType::f16), 2 * 128 * 2);
-    EXPECT_EQ(bytes(CacheType::f32, CacheType::f16), 128 * 4 + 128 * 2);
-    EXPECT_EQ(bytes(CacheType::q8_0, CacheType::f16), 128 / 32 * 34 + 128 * 2);
+    const CacheType f16 = CacheType::f16;
+    const CacheType q8_0 = CacheType::q8_0;
+    EXPECT_EQ(bytes({.type_k = f16, .type_v = f16}), 2 * 128 * 2);
+    EXPECT_EQ(bytes({.type_k = CacheType::f32, .type_v = f16}), 128 * 4 + 128 * 2);
+    EXPECT_EQ(bytes({.type_k = q8_0, .type_v = f16}), 128 / 32 * 34 + 128 * 2);
+    const int n_scales = model.config.n_kv_heads;
+    EXPECT_EQ(bytes({.type_k = q8_0, .type_v = q8_0, .layout = KvLayout::tiled_int8}),
+              2 * (128 + 2 * n_scales));
 }
 
 class PlanCosts : public ::testing::Test {

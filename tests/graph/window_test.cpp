@@ -44,8 +44,8 @@ std::span<const Token> one(const std::vector<Token>& tokens, int i) {
 
 // A rig with `context` committed rows.
 struct FilledRig : ForwardRig {
-    FilledRig(LoadedModel& loaded, AttentionPath path, int capacity, int context)
-        : ForwardRig(loaded, {.capacity = capacity, .n_ubatch = 1024, .path = path}) {
+    FilledRig(LoadedModel& loaded, const PathCase& c, int capacity, int context)
+        : ForwardRig(loaded, c.options(capacity, 1024)) {
         if (context > 0) {
             feed(random_tokens(context, loaded.config.n_vocab, 1));
         }
@@ -57,10 +57,12 @@ class WindowedPass : public ::testing::TestWithParam<PathCase> {};
 TEST_P(WindowedPass, AsLongAsTheContextAgreesWithFullAttention) {
     LoadedModel model(tiny_model(GetParam().shape, "F32"));
     const auto draft = random_tokens(5, model.config.n_vocab, 3);
-    // ggml's products round attention's weights to half precision.
-    const float with_sinks = GetParam().path == AttentionPath::kernel ? 1e-4f : 1e-3f;
+    // ggml's products round attention's weights to half precision, those over int8 to eight bits.
+    const float with_sinks = GetParam().is_int8()                       ? 0.1f
+                             : GetParam().path == AttentionPath::kernel ? 1e-4f
+                                                                        : 1e-3f;
     for (const int context : {1, 60, 300, 700}) {
-        FilledRig rig(model, GetParam().path, 1024, context);
+        FilledRig rig(model, GetParam(), 1024, context);
         const Rows full = rig.run({.tokens = draft, .first_row = context});
         for (const Window window : {Window{0, context},
                                     {0, 5000},
@@ -94,8 +96,8 @@ TEST_P(WindowedPass, StepByStepEqualsAtOnceWhateverTheCapacity) {
     const bool is_row_invariant = GetParam().path != AttentionPath::flash;
     for (const Place& place : kPlaces) {
         const ModulePlan plan = window_plan(model.config.n_layers, place.window);
-        FilledRig at_once(model, GetParam().path, place.capacity, place.context);
-        FilledRig step_by_step(model, GetParam().path, 1024, place.context);
+        FilledRig at_once(model, GetParam(), place.capacity, place.context);
+        FilledRig step_by_step(model, GetParam(), 1024, place.context);
         const Rows expected =
             at_once.run({.tokens = draft, .plan = &plan, .first_row = place.context});
         Rows rows;
@@ -114,8 +116,8 @@ TEST_P(WindowedPass, RoundsLongerThanARunIsMadeForEqualShortOnes) {
     constexpr int kRows = 150;
     const auto draft = random_tokens(kRows, model.config.n_vocab, 3);
     const ModulePlan plan = window_plan(model.config.n_layers, {16, 40});
-    FilledRig at_once(model, GetParam().path, 1024, 333);
-    FilledRig in_parts(model, GetParam().path, 1024, 333);
+    FilledRig at_once(model, GetParam(), 1024, 333);
+    FilledRig in_parts(model, GetParam(), 1024, 333);
     const Rows expected = at_once.run({.tokens = draft, .plan = &plan, .first_row = 333});
     Rows rows;
     for (int i = 0; i < kRows; i += 30) {
@@ -131,7 +133,7 @@ TEST_P(WindowedPass, OneGraphServesWhileTheWindowMoves) {
     LoadedModel model(tiny_model(GetParam().shape, "Q8_0"));
     const auto text = random_tokens(640, model.config.n_vocab, 1);
     const ModulePlan plan = window_plan(model.config.n_layers, {16, 256});
-    FilledRig rig(model, GetParam().path, 1024, 400);
+    FilledRig rig(model, GetParam(), 1024, 400);
     const auto draft_at = [&](int context) {
         for (int i = 0; i < 3; ++i) {
             rig.run({.tokens = one(text, context + i),
@@ -159,13 +161,13 @@ TEST_P(WindowedPass, MasksOfManyWindowsFindRoom) {
         plan.set(layer, Module::attention, Level::windowed(16 + layer, 200));
     }
     const auto text = random_tokens(256, model.config.n_vocab, 1);
-    ForwardRig rig(model, {.capacity = 256, .n_ubatch = 256, .path = GetParam().path});
+    ForwardRig rig(model, GetParam().options(256, 256));
     const Rows full = rig.run({.tokens = text});
     const std::size_t before = rig.forward.statistics().scratch_bytes;
     const Rows rows = rig.run({.tokens = text, .plan = &plan});
     EXPECT_GT(rig.forward.statistics().scratch_bytes, before);
     EXPECT_EQ(rig.run({.tokens = text}), full) << "its graph was of the masks before";
-    FilledRig roomy(model, GetParam().path, 1024, 0);
+    FilledRig roomy(model, GetParam(), 1024, 0);
     EXPECT_EQ(roomy.run({.tokens = text, .plan = &plan}), rows);
 }
 
@@ -217,7 +219,9 @@ class HiddenRows : public ::testing::TestWithParam<CacheCase> {
             auto bytes = text_[static_cast<std::size_t>(layer)];
             std::size_t offset = 0;
             for (const CacheType type : {GetParam().type_k, GetParam().type_v}) {
-                const std::size_t size = kv_row_bytes(model_.config, type, type) / 2 / n_heads;
+                KvCacheOptions half = rig_.cache.options();
+                half.type_k = half.type_v = type;
+                const std::size_t size = kv_row_bytes(model_.config, half) / 2 / n_heads;
                 for (std::size_t head = 0; head < n_heads; ++head) {
                     const auto at =
                         static_cast<std::ptrdiff_t>(offset + size * static_cast<std::size_t>(j));
@@ -258,6 +262,7 @@ INSTANTIATE_TEST_SUITE_P(
     Caches,
     HiddenRows,
     ::testing::Values(CacheCase{AttentionPath::kernel, CacheType::f16, CacheType::f16},
+                      CacheCase{AttentionPath::kernel, CacheType::q8_0, CacheType::q8_0},
                       CacheCase{AttentionPath::folded, CacheType::f16, CacheType::f16},
                       CacheCase{AttentionPath::folded, CacheType::f32, CacheType::f32},
                       CacheCase{AttentionPath::folded, CacheType::q8_0, CacheType::f16},

@@ -66,13 +66,33 @@ TEST(KvCache, BytesFollowFromTheShape) {
     KvCache f32(model.config, model.backend,
                 {.capacity = 64, .type_k = CacheType::f32, .type_v = CacheType::f32});
     EXPECT_EQ(f32.bytes_per_row(), n_values * 2 * 4);
+    KvCache int8(model.config, model.backend,
+                 {.capacity = 64,
+                  .type_k = CacheType::q8_0,
+                  .type_v = CacheType::q8_0,
+                  .layout = KvLayout::tiled_int8});
+    const auto n_scales = static_cast<std::size_t>(model.config.n_layers * model.config.n_kv_heads);
+    EXPECT_EQ(int8.bytes_per_row(), 2 * (n_values + 2 * n_scales));
+    EXPECT_GE(int8.bytes(), int8.bytes_per_row() * 64);
+}
+
+// Every layout.
+std::vector<ForwardOptions> all_layouts() {
+    std::vector<ForwardOptions> layouts;
+    for (const AttentionPath path :
+         {AttentionPath::kernel, AttentionPath::folded, AttentionPath::flash}) {
+        layouts.push_back({.capacity = 256, .path = path});
+    }
+    layouts.push_back({.capacity = 256,
+                       .type_k = CacheType::q8_0,
+                       .type_v = CacheType::q8_0,
+                       .path = AttentionPath::kernel});
+    return layouts;
 }
 
 TEST(KvCache, SavedRowsGoOnWhereTheyWereLeft) {
     LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
-    for (const AttentionPath path :
-         {AttentionPath::kernel, AttentionPath::folded, AttentionPath::flash}) {
-        const ForwardOptions options{.capacity = 256, .path = path};
+    for (const ForwardOptions& options : all_layouts()) {
         ForwardRig original(model, options);
         original.feed(random_tokens(33, model.config.n_vocab, 1));
         ForwardRig restored(model, options);
@@ -83,14 +103,15 @@ TEST(KvCache, SavedRowsGoOnWhereTheyWereLeft) {
         }
         restored.cache.commit(33);
         const auto next = random_tokens(5, model.config.n_vocab, 2);
-        EXPECT_EQ(restored.feed(next), original.feed(next)) << to_string(path);
+        EXPECT_EQ(restored.feed(next), original.feed(next)) << to_string(*options.path);
     }
 }
 
 // The bytes of each committed row, all layers and heads.
 std::vector<std::vector<std::byte>> rows_of(const ForwardRig& rig) {
     const auto n_rows = static_cast<std::size_t>(rig.cache.committed());
-    const auto piece = static_cast<std::size_t>(rig.model.config.head_dim) * 2;  // f16
+    const auto n_heads = static_cast<std::size_t>(rig.model.config.n_kv_heads);
+    const std::size_t piece = rig.cache.saved_row_bytes() / 2 / n_heads;
     const auto bytes = rig.cache_bytes();
     std::vector<std::vector<std::byte>> rows(n_rows);
     for (std::size_t i = 0; i * piece < bytes.size(); ++i) {  // head by head, row by row
@@ -103,9 +124,8 @@ std::vector<std::vector<std::byte>> rows_of(const ForwardRig& rig) {
 
 TEST(KvCache, CopiedRowEqualsItsSourceAndTheOthersStay) {
     LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
-    for (const AttentionPath path :
-         {AttentionPath::kernel, AttentionPath::folded, AttentionPath::flash}) {
-        ForwardRig rig(model, {.capacity = 256, .path = path});
+    for (const ForwardOptions& options : all_layouts()) {
+        ForwardRig rig(model, options);
         rig.feed(random_tokens(40, model.config.n_vocab, 1));
         auto expected = rows_of(rig);
         ASSERT_NE(expected[17], expected[38]);
@@ -113,7 +133,7 @@ TEST(KvCache, CopiedRowEqualsItsSourceAndTheOthersStay) {
         rig.cache.truncate(17);
         rig.cache.copy_row(38, 17);
         rig.cache.commit(40);
-        EXPECT_EQ(rows_of(rig), expected) << to_string(path);
+        EXPECT_EQ(rows_of(rig), expected) << to_string(*options.path);
     }
 }
 

@@ -303,6 +303,22 @@ TEST_F(PromptCaches, OtherCacheTypesAreRefused) {
     EXPECT_THAT(load_error(f32), HasSubstr("-ctk"));
 }
 
+// Our kernel and ggml's flash attention round rows to other numbers.
+TEST_F(PromptCaches, Int8RowsOfAnotherPathAreRefused) {
+    RuntimeConfig config = config_of(tiny_model("small-llama", "Q8_0"));
+    config.cache_type_k = config.cache_type_v = CacheType::q8_0;
+    Engine ours(config);
+    Session session(ours);
+    session.generate(prompt(20), greedy(8));
+    session.save_prompt_cache(path_);
+    Session restored(ours);
+    restored.load_prompt_cache(path_);
+    EXPECT_EQ(restored.history().size(), 20u);
+    config.flash_attention = true;
+    Engine flash(config);
+    EXPECT_THAT(load_error(flash), HasSubstr("-fa"));
+}
+
 TEST_F(PromptCaches, EveryAttentionPathReadsThem) {
     save(70);
     for (const bool flash : {false, true}) {

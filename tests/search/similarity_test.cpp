@@ -338,7 +338,7 @@ TEST(Similarity, CancelledSearchHasNoCandidatesAndLeavesTheCache) {
     const auto problem = problem_with_windows(rig.n_layers(), {}, 8);
     SimilarityEvaluator evaluator(rig.rig.forward, rig.rig.cache, target, kAnyRows);
     int n_polls = 0;
-    rig.model.backend.set_abort([&] { return ++n_polls > 60; });
+    rig.model.backend.set_abort([&] { return ++n_polls > 20; });
     EXPECT_TRUE(solve_knapsack(problem, kNoPruning, evaluator).empty());
     rig.model.backend.set_abort({});
     EXPECT_TRUE(evaluator.is_cancelled());

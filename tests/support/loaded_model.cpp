@@ -14,7 +14,7 @@ KvCacheOptions cache_options(const ModelConfig& config, const ForwardOptions& op
     return {.capacity = options.capacity,
             .type_k = options.type_k,
             .type_v = options.type_v,
-            .layout = layout_for(options.path.value_or(usual))};
+            .layout = layout_for(options.path.value_or(usual), options.type_k)};
 }
 
 }  // namespace

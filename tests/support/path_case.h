@@ -1,4 +1,4 @@
-// A model shape and an attention path: what tests of passes go through.
+// A model shape, an attention path and a cache: what tests of passes go through.
 #pragma once
 
 #include <ostream>
@@ -6,22 +6,34 @@
 #include <gtest/gtest.h>
 
 #include "graph/attention.h"
+#include "support/loaded_model.h"
 
 namespace knap::test {
 
 struct PathCase {
     const char* shape;
     AttentionPath path;
+    CacheType cache = CacheType::f16;
+
+    bool is_int8() const { return cache == CacheType::q8_0; }
+    ForwardOptions options(int capacity, int n_ubatch = 512) const {
+        return {.capacity = capacity,
+                .n_ubatch = n_ubatch,
+                .type_k = cache,
+                .type_v = cache,
+                .path = path};
+    }
 };
 
 inline void PrintTo(const PathCase& c, std::ostream* out) {
-    *out << c.shape << '/' << to_string(c.path);
+    *out << c.shape << '/' << to_string(c.path) << (c.is_int8() ? "/int8" : "");
 }
 
-// Grouped heads, heads with norms, one query head per KV head; every path.
+// Grouped heads, heads with norms, one query head per KV head; every path, and our int8 cache.
 inline auto all_path_cases() {
     return ::testing::Values(
         PathCase{"tiny-llama", AttentionPath::kernel},
+        PathCase{"tiny-llama", AttentionPath::kernel, CacheType::q8_0},
         PathCase{"tiny-llama", AttentionPath::folded}, PathCase{"tiny-llama", AttentionPath::flash},
         PathCase{"tiny-qwen3", AttentionPath::kernel},
         PathCase{"tiny-qwen3", AttentionPath::folded}, PathCase{"tiny-qwen3", AttentionPath::flash},

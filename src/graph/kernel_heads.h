@@ -1,0 +1,31 @@
+// The heads of a pass on their way into our attention kernel, as one node of a ggml graph: queries
+// and keys are rotated, keys and values go to the cache.
+#pragma once
+
+#include "ggml.h"
+
+#include "kv/kv_cache.h"
+#include "model/config.h"
+
+namespace knap {
+
+// The rows of a pass before rotation, each f32 [n_heads * head_dim, n_rows] for its number of
+// heads. A row's numbers are contiguous; rows may lie apart.
+struct RowHeads {
+    ggml_tensor* queries;
+    ggml_tensor* keys;
+    ggml_tensor* values;
+};
+
+// Writes keys and values to the cache rows `slots` and returns the rotated queries, f32
+// [head_dim, n_heads, n_rows]. `turns` f32 [n_rot, n_rows] (see graph/rotation.h) says by how much
+// the pairs of a row turn. For a cache in a tiled layout. `config` must live as long as the graph.
+ggml_tensor* build_kernel_heads(ggml_context* ctx,
+                                const ModelConfig& config,
+                                const KvCache& cache,
+                                int layer,
+                                const RowHeads& heads,
+                                ggml_tensor* turns,
+                                const KvSlots& slots);
+
+}  // namespace knap

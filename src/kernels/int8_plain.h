@@ -1,0 +1,43 @@
+// Products of eight-bit integers, four at a time, one lane: the reference that int8_avx2.h and
+// int8_avx512.h are held to, bit for bit. They complement the vector types of simd_*.h and have as
+// many lanes.
+//
+// Where the cache's four numbers are a key's, they are stored with kKeyOffset added.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+namespace knap {
+namespace {
+
+struct PlainInt8 {
+    using Small = std::int16_t;  // holds -127 .. 127 and 0 .. 255
+    using Quads = std::array<int, 4>;
+    using Sums = std::int32_t;
+    static constexpr int kMaxSums = 16;  // that registers hold
+
+    static void store(Small* p, float x) { *p = static_cast<Small>(std::nearbyint(x)); }
+    static Sums zero() { return 0; }
+    // Four numbers of each lane, from the cache.
+    static Quads load_keys(const std::uint8_t* p) { return {p[0], p[1], p[2], p[3]}; }
+    static Quads load_values(const std::int8_t* p) { return {p[0], p[1], p[2], p[3]}; }
+    // Four numbers of a column, for every lane.
+    static Quads broadcast(const Small* p) { return {p[0], p[1], p[2], p[3]}; }
+    static Sums add_keys(Sums sums, const Quads& keys, const Quads& query) {
+        return sums + dot(keys, query);
+    }
+    static Sums add_values(Sums sums, const Quads& values, const Quads& weights) {
+        return sums + dot(values, weights);
+    }
+    static float to_floats(Sums sums) { return static_cast<float>(sums); }
+
+  private:
+    static std::int32_t dot(const Quads& a, const Quads& b) {
+        return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3];
+    }
+};
+
+}  // namespace
+}  // namespace knap
