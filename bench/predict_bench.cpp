@@ -124,11 +124,8 @@ class Prediction {
                            std::span<const Token> text,
                            const SpeculationOptions& how,
                            int n_tokens) {
-        GenerateOptions options;
-        options.n_predict = n_tokens;
-        options.speculation = how;
-        options.ignore_eos = true;
-        return session.generate(text, options);
+        return session.generate(text,
+                                {.n_predict = n_tokens, .speculation = how, .ignore_eos = true});
     }
 
     // The answer's first tokens are part of the text before the run: what a controller has seen.

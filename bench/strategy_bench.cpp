@@ -141,10 +141,7 @@ class Comparison {
     Result generate(Session::Impl& session,
                     std::span<const Token> prompt,
                     const SpeculationOptions& how) {
-        GenerateOptions options;
-        options.n_predict = settings_.n_tokens;
-        options.speculation = how;
-        return session.generate(prompt, options, {});
+        return session.generate(prompt, {.n_predict = settings_.n_tokens, .speculation = how}, {});
     }
 
     // Every turn is a request of its own whose prompt is in the cache already: a strategy starts

@@ -85,10 +85,8 @@ bool compare(knap::Engine& engine, const char* path) {
     Side knapspec{{.strategy = "knapspec"}};
     for (int turn = 0; turn < kTurns; ++turn) {
         for (Side* side : {&plain, &knapspec}) {
-            knap::GenerateOptions options;
-            options.n_predict = kTokens;
-            options.speculation = side->how;
-            side->turns.push_back(session.generate(prompt, options));
+            side->turns.push_back(
+                session.generate(prompt, {.n_predict = kTokens, .speculation = side->how}));
         }
     }
     const knap::Result& a = plain.typical();

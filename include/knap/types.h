@@ -100,7 +100,8 @@ inline constexpr int kMaxDraftWidth = 16;
 // What is wanted of one request.
 struct GenerateOptions {
     int n_predict = -1;  // most tokens to generate; -1: until the text ends or the context is full
-    SamplingOptions sampling{};
+    // Written out because GCC 12 warns of `{}`, falsely, wherever a request is filled in place.
+    SamplingOptions sampling = SamplingOptions();
     SpeculationOptions speculation{};
     std::vector<std::string> stop{};  // generation ends before any of these strings appears
     bool ignore_eos = false;          // end-of-generation tokens are never chosen

@@ -147,10 +147,9 @@ bool Explainer::find_candidates() {
 std::optional<Result> Explainer::generate(const SpeculationOptions& speculation) {
     const auto n_all = static_cast<double>(tried_candidates().size() + kOtherRuns);
     report("runs", n_runs_++ / n_all);
-    GenerateOptions request;
-    request.n_predict = options_.n_predict;
-    request.speculation = speculation;
-    Result result = session_.generate(prompt_, request, {.is_cancelled = observer_.is_cancelled});
+    Result result =
+        session_.generate(prompt_, {.n_predict = options_.n_predict, .speculation = speculation},
+                          {.is_cancelled = observer_.is_cancelled});
     if (result.stop == StopReason::cancelled) {
         return std::nullopt;
     }

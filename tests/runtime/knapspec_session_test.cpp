@@ -42,12 +42,10 @@ Result generate(Session& session,
                 int n_predict,
                 const SamplingOptions& sampling = {},
                 const Observer& observer = {}) {
-    GenerateOptions options;
-    options.n_predict = n_predict;
-    options.sampling = sampling;
-    options.speculation = how;
-    options.ignore_eos = true;
-    return session.generate(prompt, options, observer);
+    return session.generate(
+        prompt,
+        {.n_predict = n_predict, .sampling = sampling, .speculation = how, .ignore_eos = true},
+        observer);
 }
 
 class KnapspecSession : public ::testing::TestWithParam<int> {};
