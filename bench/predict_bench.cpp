@@ -174,9 +174,10 @@ class Prediction {
                   const Forecast& forecast) {
         const int n_context = static_cast<int>(text.size()) + settings_.n_tokens / 2;
         const std::string plan = to_string(forecast.plan);
-        const double plain_ms =
-            generate(session, text, plain_decoding(), settings_.n_tokens).timings.decode_ms;
         for (const int length : kDraftLengths) {
+            // Beside every run, so that a slow moment of the machine is in both.
+            const double plain_ms =
+                generate(session, text, plain_decoding(), settings_.n_tokens).timings.decode_ms;
             const Result result = generate(
                 session, text, {.strategy = "static", .draft_max = length, .draft_plan = plan},
                 settings_.n_tokens);
