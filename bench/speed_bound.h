@@ -3,7 +3,8 @@
 //
 // - A plan gives the maximum over plans and draft lengths g of E(alpha, g) / (g * rho + v(g + 1))
 //   (methods 3.16, 3.18). alpha is the share of the answer's rows on which a replay of the plan
-//   agrees with the whole model (3.19); rho and v are the profile's. No draft gives 1.
+//   agrees with the whole model (3.19); rho and v are the profile's, v less what drafting has
+//   already computed. No draft gives 1.
 // - Copies cost no draft, but can be had only where something matches, so their alpha says too
 //   much: the answer is walked through instead (copy_bound.h), other tokens written the best other
 //   way.
@@ -38,27 +39,24 @@ class SpeedBound {
             return 1;
         }
         const int n_context = n_prompt + n_rows / 2;
-        const int max_rows = session.max_verify_rows();
-        const double plans = of_plans(session, n_rows, n_context,
-                                      verify_ratio(n_context, options_.scout.max_length, max_rows));
+        const int max_length = session.max_verify_rows() - 1;
+        const double plans =
+            of_plans(session, n_rows, n_context, std::min(options_.scout.max_length, max_length));
         return copy_bound(session.history, session.n_prompt,
-                          verify_ratio(n_context, options_.max_copy, max_rows), plans);
+                          verify_ratio(n_context, std::min(options_.max_copy, max_length)), plans);
     }
 
   private:
-    // [g]: v(g + 1), for drafts of up to `max_length` tokens in passes of up to `max_rows` rows.
-    std::vector<double> verify_ratio(int n_context, int max_length, int max_rows) const {
-        std::vector<double> ratios;
-        for (int n_rows = 1; n_rows <= std::min(max_length + 1, max_rows); ++n_rows) {
-            ratios.push_back(costs_.verify_ms(n_rows, n_context) / costs_.plain_step_ms(n_context));
+    // [g]: v(g + 1).
+    std::vector<double> verify_ratio(int n_context, int max_length) const {
+        std::vector<double> ratios = costs_.verify_times_ms(n_context, max_length);
+        for (double& ratio : ratios) {
+            ratio /= costs_.plain_step_ms(n_context);
         }
         return ratios;
     }
 
-    double of_plans(Session::Impl& session,
-                    int n_rows,
-                    int n_context,
-                    std::span<const double> verify_ratio) const {
+    double of_plans(Session::Impl& session, int n_rows, int n_context, int max_length) const {
         const auto n_committed = static_cast<std::size_t>(session.cache.committed());
         const auto text = std::span(session.history).first(n_committed);
         const auto plans = find_candidate_plans(session, text, costs_, options_.scout);
@@ -67,13 +65,16 @@ class SpeedBound {
         double best = 1;
         for (int i = 0; i < plans->pool.n_plans(); ++i) {
             const ModulePlan plan = canonical(plans->pool.at(i).plan, n_context);
-            const double draft_ratio =
-                costs_.draft_step_ms(plan, n_context) / costs_.plain_step_ms(n_context);
+            const RoundCost cost = costs_.round_cost(plan, n_context, max_length);
+            const auto speed = [&](double acceptance) {
+                return costs_.plain_step_ms(n_context) *
+                       best_length({.rest = acceptance}, cost, {.first = 0, .last = max_length})
+                           ->tokens_per_ms;
+            };
             // What falls short with every draft accepted need not be replayed.
-            if (speedup_bound({.rest = 1}, draft_ratio, verify_ratio) > best) {
+            if (!plan.is_full() && speed(1) > best) {
                 const ReplayResult found = *replay(session.forward, session.cache, plan, target);
-                best = std::max(best, speedup_bound({.rest = found.agreed / found.n_rows},
-                                                    draft_ratio, verify_ratio));
+                best = std::max(best, speed(found.agreed / found.n_rows));
             }
         }
         return best;

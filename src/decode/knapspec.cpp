@@ -81,11 +81,8 @@ void KnapspecStrategy::learn(const RoundState& state) {
 
 void KnapspecStrategy::refresh() {
     const CostTracker& costs = *learner_.costs();
-    verify_ms_.clear();
-    const int max_length = std::max(options_.scout.max_length, options_.max_copy);
-    for (int length = 0; length <= max_length; ++length) {
-        verify_ms_.push_back(costs.verify_ms(length + 1, n_context_));
-    }
+    verify_ms_ =
+        costs.verify_times_ms(n_context_, std::max(options_.scout.max_length, options_.max_copy));
     if (options_.plans && learner_.knows_rows()) {
         scout_.choose(costs, n_context_);
     }
@@ -215,7 +212,11 @@ void KnapspecStrategy::log_choice() {
 void KnapspecStrategy::observe(const RoundOutcome& outcome) {
     const int n_drafted = outcome.tree.n_nodes();
     const bool knew_rows = learner_.knows_rows();
-    learner_.observe_verify(n_drafted + 1, n_context_, outcome.verify_ms);
+    const bool has_plan = way_ == Way::plan || way_ == Way::cascade;
+    // Layers that drafting has already computed are not in this time.
+    if (!has_plan || exact_layers(plan_) == 0) {
+        learner_.observe_verify(n_drafted + 1, n_context_, outcome.verify_ms);
+    }
     if (way_ == Way::plan) {
         learner_.observe_draft(plan_, n_context_, n_drafted, outcome.draft_ms);
     }

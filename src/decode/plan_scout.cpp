@@ -153,9 +153,8 @@ bool PlanScout::knapsack_pays(double cost_ms,
                               const CostTracker& costs) const {
     const int n_context = static_cast<int>(state.history.size()) - 1;
     const double plain_ms = costs.plain_step_ms(n_context);
-    RoundCost hoped =
-        costs.round_cost(ModulePlan(parts_.config.n_layers), n_context, options_.max_length);
-    hoped.draft_step_ms = kHopedDraftShare * plain_ms;
+    const RoundCost hoped = {.draft_step_ms = kHopedDraftShare * plain_ms,
+                             .verify_ms = costs.verify_times_ms(n_context, options_.max_length)};
     const double best_rate =
         rate_plan({.rest = kHopedPlanAcceptance}, hoped, options_.max_length).tokens_per_ms();
     const double rate =

@@ -10,6 +10,20 @@
 
 namespace knap {
 
+namespace {
+
+// Skips the layers before `entry_layer`.
+ModulePlan late_entry_plan(int n_layers, int entry_layer) {
+    ModulePlan plan(n_layers);
+    for (int layer = 0; layer < entry_layer; ++layer) {
+        plan.set(layer, Module::attention, Level::skip);
+        plan.set(layer, Module::mlp, Level::skip);
+    }
+    return plan;
+}
+
+}  // namespace
+
 CostModel::CostModel(const CostProfile& profile)
     : layer_classes_(profile.layer_classes),
       reduced_head_(profile.bytes.reduced_share()),
@@ -59,10 +73,27 @@ double CostModel::verify_ms(int n_rows, int n_context) const {
     return pass_ms(full_plan_, n_context, n_rows);
 }
 
-RoundCost CostModel::round_cost(const ModulePlan& plan, int n_context, int max_length) const {
-    RoundCost cost{.draft_step_ms = draft_step_ms(plan, n_context)};
+std::vector<double> CostModel::verify_times_ms(int n_context, int max_length) const {
+    std::vector<double> times;
     for (int length = 0; length <= max_length; ++length) {
-        cost.verify_ms.push_back(verify_ms(length + 1, n_context));
+        times.push_back(verify_ms(length + 1, n_context));
+    }
+    return times;
+}
+
+RoundCost CostModel::round_cost(const ModulePlan& plan, int n_context, int max_length) const {
+    RoundCost cost{.draft_step_ms = draft_step_ms(plan, n_context),
+                   .verify_ms = verify_times_ms(n_context, max_length)};
+    const int n_exact = exact_layers(canonical(plan, n_context));
+    if (n_exact == 0) {
+        return cost;
+    }
+    const ModulePlan lower = early_exit_plan(n_layers(), n_exact);
+    const ModulePlan upper = late_entry_plan(n_layers(), n_exact);
+    const double lower_ms = predicted_ms({lower, n_context, 1, /*has_head=*/false});
+    for (int length = 1; length <= max_length; ++length) {
+        cost.verify_ms[static_cast<std::size_t>(length)] =
+            lower_ms + pass_ms(upper, n_context, length + 1);
     }
     return cost;
 }

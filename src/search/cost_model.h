@@ -44,7 +44,11 @@ class CostModel {
     double draft_step_ms(const ModulePlan& plan, int n_context) const;
     double verify_ms(int n_rows, int n_context) const;  // the whole model
     double plain_step_ms(int n_context) const { return verify_ms(1, n_context); }
-    // Drafting with `plan` up to `max_length` tokens, and verifying them.
+    // [g]: the whole model over the pending token and g drafts.
+    std::vector<double> verify_times_ms(int n_context, int max_length) const;
+    // Drafting with `plan` up to `max_length` tokens, and verifying them. Leading layers that the
+    // plan leaves whole are computed again for the last draft alone, from which nothing was drafted
+    // (methods 3.15, O13).
     RoundCost round_cost(const ModulePlan& plan, int n_context, int max_length) const;
 
     // c2 * n + c3 and c1 of the paper, means over the layers.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
 #include "base/error.h"
 
@@ -105,13 +106,22 @@ double CostTracker::draft_pass_ms(const ModulePlan& plan, int n_context, int n_r
     return drafts_.factor(kDrafts) * rows_factor * model_.pass_ms(plan, n_context, n_rows);
 }
 
+std::vector<double> CostTracker::verify_times_ms(int n_context, int max_length) const {
+    return corrected(model_.verify_times_ms(n_context, max_length));
+}
+
 RoundCost CostTracker::round_cost(const ModulePlan& plan, int n_context, int max_length) const {
     RoundCost cost = model_.round_cost(plan, n_context, max_length);
     cost.draft_step_ms *= drafts_.factor(kDrafts);
-    for (std::size_t length = 0; length < cost.verify_ms.size(); ++length) {
-        cost.verify_ms[length] *= verifications_.factor(static_cast<int>(length) + 1);
-    }
+    cost.verify_ms = corrected(std::move(cost.verify_ms));
     return cost;
+}
+
+std::vector<double> CostTracker::corrected(std::vector<double> verify_ms) const {
+    for (std::size_t length = 0; length < verify_ms.size(); ++length) {
+        verify_ms[length] *= verifications_.factor(static_cast<int>(length) + 1);
+    }
+    return verify_ms;
 }
 
 }  // namespace knap

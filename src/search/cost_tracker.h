@@ -48,8 +48,11 @@ class CostTracker {
     // A pass with `plan` over several rows, as a cascade checks its guesses with.
     double draft_pass_ms(const ModulePlan& plan, int n_context, int n_rows) const;
     RoundCost round_cost(const ModulePlan& plan, int n_context, int max_length) const;
+    std::vector<double> verify_times_ms(int n_context, int max_length) const;
 
   private:
+    std::vector<double> corrected(std::vector<double> verify_ms) const;  // both [g]
+
     CostModel model_;
     RatioTracker drafts_;         // one group
     RatioTracker verifications_;  // a group for each number of rows

@@ -165,7 +165,10 @@ std::optional<std::vector<ModulePlan>> PlanSearch::knapsack_plans(const TargetRo
     windows.resize(std::min<std::size_t>(windows.size(), kMaxWindows));
     const BinnedProblem binned =
         binned_problem(costs_.module_times(n_context_, windows), {.n_bins = options_.n_bins});
-    const RoundCost whole_model = cost_of(ModulePlan(n_layers_));
+    const RoundCost whole_model = {
+        .draft_step_ms = costs_.plain_step_ms(n_context_),
+        .verify_ms = costs_.verify_times_ms(n_context_, options_.max_length),
+    };
     // What a cell promises if nothing behind it is made cheaper and every cosine were an
     // acceptance, which is more than it will be: cells that save much are to reach the end.
     const auto rank = [&](int saved, double mean_cosine) {

@@ -295,6 +295,28 @@ TEST(CostModel, CountsAModuleOfARoundOnce) {
     EXPECT_EQ(cost.verify_ms[3], model.verify_ms(4, 4000));
 }
 
+TEST(CostModel, SparesAVerificationTheLayersThatDraftingHasComputed) {
+    const FakeMachine machine = plain_machine(10);
+    const CostModel model(whole_profile(machine));
+    ModulePlan plan(10);
+    plan.set(6, Module::attention, Level::skip);
+    ModulePlan upper(10);
+    for (int layer = 0; layer < 6; ++layer) {
+        upper.set(layer, Module::attention, Level::skip);
+        upper.set(layer, Module::mlp, Level::skip);
+    }
+    const RoundCost cost = model.round_cost(plan, 4000, 5);
+    const double lower_ms =
+        machine.ms({.plan = early_exit_plan(10, 6), .n_context = 4000, .has_head = false});
+    const double upper_ms = machine.ms({.plan = upper, .n_context = 4000, .n_rows = 4});
+    EXPECT_NEAR(cost.verify_ms[3], lower_ms + upper_ms, 0.02 * (lower_ms + upper_ms));
+    EXPECT_LT(cost.verify_ms[3], 0.8 * model.verify_ms(4, 4000));
+    EXPECT_EQ(cost.verify_ms[0], model.plain_step_ms(4000)) << "nothing was drafted";
+    // A window that covers the context leaves the layer whole.
+    plan.set(2, Module::attention, Level::windowed(16, 8000));
+    EXPECT_EQ(model.round_cost(plan, 4000, 5).verify_ms, cost.verify_ms);
+}
+
 TEST(CostModel, GivesThePaperItsKindTimes) {
     const FakeMachine machine = mixed_machine(12);
     const KindTimes times = CostModel(whole_profile(machine)).kind_times(4000);
