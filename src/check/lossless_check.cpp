@@ -23,7 +23,9 @@ std::string every_second_middle_layer(int n_layers) {
 // layers are left out most drafts are wrong, so these are kept short, each by another rule.
 std::vector<DraftingWay> ways_of_static_plans(int n_layers, bool has_reduced_head) {
     std::vector<DraftingWay> ways{
-        {"static, windows of 16+64", {.strategy = "static", .draft_plan = "a=w16+64"}}};
+        {"static, windows of 16+64", {.strategy = "static", .draft_plan = "a=w16+64"}},
+        {"static, windows of 16+64, trees",
+         {.strategy = "static", .draft_plan = "a=w16+64", .draft_width = 3}}};
     if (n_layers >= 3) {
         ways.push_back({"static, every second layer skipped",
                         {.strategy = "static",

@@ -1,6 +1,6 @@
 // Does every strategy write the text of plain decoding? Token for token where a row's bits do not
-// depend on the rows beside it; elsewhere the texts may part where the whole model hardly preferred
-// its choice to the second one: a near-tie.
+// depend on the rows beside it (and, for trees, where our own attention runs); elsewhere the texts
+// may part where the whole model hardly preferred its choice to the second one: a near-tie.
 #pragma once
 
 #include <optional>

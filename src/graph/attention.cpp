@@ -208,6 +208,10 @@ AttentionPath path_for(KvLayout layout) {
     return find_path([&](const PathEntry& entry) { return entry.layout == layout; }).path;
 }
 
+bool has_exact_trees(AttentionPath path) {
+    return path == AttentionPath::kernel;
+}
+
 std::string_view to_string(AttentionPath path) {
     return find_path([&](const PathEntry& entry) { return entry.path == path; }).name;
 }
@@ -221,9 +225,10 @@ ggml_tensor* build_attention(ggml_context* ctx,
                              const KvCache& cache,
                              int layer,
                              ggml_tensor* queries,
-                             std::span<const AttentionBlock> blocks,
-                             std::span<ggml_tensor* const> masks,
-                             std::span<ggml_tensor* const> runs) {
+                             const AttentionInputs& inputs) {
+    const std::span<const AttentionBlock> blocks = inputs.blocks;
+    const std::span<ggml_tensor* const> masks = inputs.masks;
+    const std::span<ggml_tensor* const> runs = inputs.runs;
     KNAP_ASSERT(blocks.size() == masks.size() && !blocks.empty(), "one mask a block");
     const AttentionPath path = path_for(cache.options().layout);
     KNAP_ASSERT(path != AttentionPath::kernel || runs.empty() || runs.size() == blocks.size(),
@@ -232,8 +237,10 @@ ggml_tensor* build_attention(ggml_context* ctx,
         ggml_tensor* q = block_rows(ctx, queries, blocks[i]);
         switch (path) {
             case AttentionPath::kernel:
-                return build_kernel_attention(ctx, config, cache, layer, q, blocks[i], masks[i],
-                                              runs.empty() ? nullptr : runs[i]);
+                return build_kernel_attention(ctx, config, cache, layer, q, blocks[i],
+                                              {.mask = masks[i],
+                                               .runs = runs.empty() ? nullptr : runs[i],
+                                               .tree = inputs.tree});
             case AttentionPath::folded:
                 return folded_block(ctx, config, cache, layer, q, blocks[i], masks[i]);
             case AttentionPath::flash:

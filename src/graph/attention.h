@@ -30,6 +30,8 @@ KvLayout layout_for(AttentionPath path, CacheType type);
 // A cache of `n_rows` rows or a few more, as the path that choose_attention() gives wants it.
 KvCacheOptions cache_options(const ModelConfig& config, const RuntimeConfig& runtime, int n_rows);
 AttentionPath path_for(KvLayout layout);
+// Whether rows of a tree, at full attention, have the bits that plain decoding gives them.
+bool has_exact_trees(AttentionPath path);
 std::string_view to_string(AttentionPath path);  // "kernel", "folded", "flash"
 
 // Heads whose scores a path holds at once, for the size of its blocks: 0 where it holds none.
@@ -39,12 +41,12 @@ int heads_with_scores(const ModelConfig& config, const KvCache& cache);
 struct AttentionInputs {
     std::span<const AttentionBlock> blocks;
     std::vector<ggml_tensor*> masks;  // of each block, f16 [n_kv, n_rows]
-    std::vector<ggml_tensor*> runs;   // windows on the kernel path: of each block, i32 [2]
+    // On the kernel path:
+    std::vector<ggml_tensor*> runs;  // windows: of each block, i32 [2], its n_sinks and recent_row
+    ggml_tensor* tree = nullptr;     // full attention of a tree: i32, see TreePaths
 };
 
-// `queries` f32 [head_dim, n_heads, n_rows] after RoPE; masks[i] f16 [n_kv, n_rows] of blocks[i];
-// runs[i], for windows on the kernel path, i32 [2]: the block's n_sinks and recent_row. Returns f32
-// [n_heads * head_dim, n_rows].
+// `queries` f32 [head_dim, n_heads, n_rows] after RoPE. Returns f32 [n_heads * head_dim, n_rows].
 //
 // On the folded path the cache is read once for all query heads of a KV head. A product of a single
 // column would take another ggml kernel with other rounding than many columns take, so it is padded
@@ -54,8 +56,6 @@ ggml_tensor* build_attention(ggml_context* ctx,
                              const KvCache& cache,
                              int layer,
                              ggml_tensor* queries,
-                             std::span<const AttentionBlock> blocks,
-                             std::span<ggml_tensor* const> masks,
-                             std::span<ggml_tensor* const> runs = {});
+                             const AttentionInputs& inputs);
 
 }  // namespace knap

@@ -20,15 +20,6 @@ bool are_valid_parents(std::span<const int> parents) {
     return true;
 }
 
-int depth(std::span<const int> parents, int node) {
-    int n_ancestors = 0;
-    while (parents[static_cast<std::size_t>(node)] >= 0) {
-        node = parents[static_cast<std::size_t>(node)];
-        ++n_ancestors;
-    }
-    return n_ancestors;
-}
-
 // One row's line of a block's mask, everything hidden at first.
 class MaskLine {
   public:
@@ -93,6 +84,15 @@ void show_round(const AttentionLayout& layout, int row, int own, int context, Ma
 
 }  // namespace
 
+int tree_depth(std::span<const int> parents, int node) {
+    int n_ancestors = 0;
+    while (parents[static_cast<std::size_t>(node)] >= 0) {
+        node = parents[static_cast<std::size_t>(node)];
+        ++n_ancestors;
+    }
+    return n_ancestors;
+}
+
 bool is_valid_layout(const AttentionLayout& layout, int first_row, int n_rows, bool has_windows) {
     if (layout.context < 0) {
         return false;
@@ -122,7 +122,8 @@ void fill_positions(const AttentionLayout& layout,
                 position = first_row + row;
                 break;
             case Kind::tree:
-                position = layout.context + depth(layout.parents, first_row - layout.context + row);
+                position =
+                    layout.context + tree_depth(layout.parents, first_row - layout.context + row);
                 break;
             case Kind::branches:
                 position = layout.context + row % layout.branch_rows;

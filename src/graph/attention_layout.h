@@ -35,6 +35,9 @@ struct AttentionLayout {
     int context_of(int row) const { return kind == Kind::replay ? context + row : context; }
 };
 
+// How many ancestors a row of a tree has.
+int tree_depth(std::span<const int> parents, int node);
+
 // Whether a pass of `n_rows` rows from cache row `first_row` on may have this layout, its context
 // known. The context of a plain causal pass matters to windows alone.
 bool is_valid_layout(const AttentionLayout& layout, int first_row, int n_rows, bool has_windows);

@@ -112,8 +112,7 @@ ggml_tensor* build_attention_module(const BlockContext& block,
     q = build_heads(block, layer, q, k, v);
 
     const AttentionInputs& inputs = block.attention[static_cast<std::size_t>(group)];
-    ggml_tensor* out = build_attention(ctx, block.config, block.cache, layer, q, inputs.blocks,
-                                       inputs.masks, inputs.runs);
+    ggml_tensor* out = build_attention(ctx, block.config, block.cache, layer, q, inputs);
     ProductInput heads = ProductInput::rows(out);
     return named(build_output(ctx, weights.wo, weights.bo, heads, stream), layer, "attn.out");
 }

@@ -207,6 +207,8 @@ void Forward::Impl::set_layout(const ForwardRequest& request) {
     }
     KNAP_ASSERT(is_valid_layout(layout, request.first_row, key.n_rows, groups.has_windows()),
                 "the layout fits the rows");
+    key.follows_tree =
+        is_tiled(cache.options().layout) && layout.kind == AttentionLayout::Kind::tree;
 }
 
 void Forward::Impl::set_blocks(int first_row) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "device/backend.h"
 #include "graph/rotation.h"
+#include "graph/tree_paths.h"
 #include "model/config.h"
 
 namespace knap {
@@ -51,6 +52,7 @@ ForwardInputs::ForwardInputs(const ModelConfig& config,
     runs_ = new_numbers("in.runs", 2 * kMaxBlocks * kMaxWindows);
     slots_ = cache.new_slots(ctx, n_ubatch);
     if (is_tiled(cache.options().layout)) {
+        tree_ = new_numbers("in.tree", TreePaths::n_numbers(cache.capacity()));
         unit_pairs_ = ggml_set_name(
             ggml_new_tensor_2d(ctx, GGML_TYPE_F32, config.rope.n_rot, n_ubatch), "in.unit_pairs");
     }
@@ -100,6 +102,9 @@ void ForwardInputs::set(const ForwardRequest& request,
     cache_.set_slots(slots_, request.first_row, n_rows);
     set_masks(request.first_row, layout, groups);
     set_runs(groups);
+    if (tree_ != nullptr && layout.kind == AttentionLayout::Kind::tree) {
+        TreePaths::write(layout, request.first_row, host_span<std::int32_t>(tree_));
+    }
 }
 
 void ForwardInputs::set_positions(const ForwardRequest& request,
@@ -187,6 +192,7 @@ std::array<AttentionInputs, kMaxGroups> ForwardInputs::attention(ggml_context* c
             }
         }
     }
+    inputs[0].tree = key.follows_tree ? tree_ : nullptr;
     return inputs;
 }
 

@@ -66,6 +66,7 @@ class ForwardInputs {
     ggml_tensor* logit_rows_ = nullptr;
     ggml_tensor* capture_rows_ = nullptr;
     ggml_tensor* runs_ = nullptr;  // i32 [2, kMaxBlocks * kMaxWindows], one block after the other
+    ggml_tensor* tree_ = nullptr;  // for our kernel, i32: see TreePaths
     ggml_tensor* unit_pairs_ = nullptr;  // for our kernel, f32 [n_rot, n_ubatch]: constant
     KvSlots slots_;
     ggml_context_ptr mask_context_;

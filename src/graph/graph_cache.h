@@ -41,6 +41,7 @@ struct GraphKey {
     // Of each group. Where the recent rows begin is an input of our kernel, and 0 here; it shapes
     // the graphs of the other paths.
     std::array<std::vector<AttentionBlock>, kMaxGroups> blocks{};
+    bool follows_tree = false;  // full attention of our kernel reads the paths of a tree
     std::vector<int> captures{};
 
     int exit_layer() const { return entry_layer + static_cast<int>(layers.size()); }

@@ -13,20 +13,27 @@ namespace knap {
 // Whether the kernel can run a model with such a cache on this machine, and is worth it.
 bool kernel_attention_fits(const ModelConfig& config, CacheType type_k, CacheType type_v);
 
-// `queries` f32 [head_dim, n_heads, n_rows]; `mask` f16 [n_kv, n_rows]; a cache in a tiled layout.
+// What a block reads besides queries and cache.
+//
+// With `runs` the block reads two runs of cache rows: where the second begins is read when the
+// graph runs, so a window moves without a new graph. Without them the block is full attention, and
+// `tree` may say that its rows are those of a tree: each then has the bits that plain decoding
+// gives it, whose path would follow the context without gaps.
+struct BlockInputs {
+    ggml_tensor* mask;            // f16 [n_kv, n_rows]
+    ggml_tensor* runs = nullptr;  // i32 [2]: n_sinks, recent_row
+    ggml_tensor* tree = nullptr;  // i32: see TreePaths
+};
+
+// `queries` f32 [head_dim, n_heads, n_rows]; a cache in a tiled layout.
 // Returns f32 [n_heads * head_dim, n_rows]. Few rows are split over the threads along the context,
 // many along the rows; a row's result is the same. `config` must live as long as the graph.
-//
-// With `runs`, i32 [2], the block reads two runs of cache rows: where the second begins is read
-// when the graph runs, so a window moves without a new graph. Without it the block is full
-// attention.
 ggml_tensor* build_kernel_attention(ggml_context* ctx,
                                     const ModelConfig& config,
                                     const KvCache& cache,
                                     int layer,
                                     ggml_tensor* queries,
                                     const AttentionBlock& block,
-                                    ggml_tensor* mask,
-                                    ggml_tensor* runs);
+                                    const BlockInputs& inputs);
 
 }  // namespace knap

@@ -44,7 +44,7 @@ TokenOrigin origin_of(const RoundOutcome& outcome, std::size_t i) {
 }
 
 // A path that is not the beginning of the tree was computed at other rows of the cache than plain
-// decoding has it, which rounds differently.
+// decoding has it, which rounds differently unless the session has exact trees.
 bool lies_in_place(std::span<const int> path) {
     return path.empty() || path.back() == static_cast<int>(path.size()) - 1;
 }
@@ -67,7 +67,8 @@ Generation::Generation(Session::Impl& session,
 
 RoundOptions Generation::round_options() const {
     const SpeculationOptions& speculation = options_.speculation;
-    const bool may_be_inexact = session_.invariant_rows == 1 || speculation.draft_width > 1;
+    const bool may_be_inexact =
+        session_.invariant_rows == 1 || (speculation.draft_width > 1 && !session_.trees_are_exact);
     return {
         .acceptance = {.rule = speculation.acceptance,
                        .assumed_rate = speculation.assume_acceptance >= 0
@@ -161,7 +162,8 @@ std::optional<StopReason> Generation::step() {
 std::optional<StopReason> Generation::take(const RoundOutcome& outcome) {
     const int first_position = static_cast<int>(session_.history.size());
     const int n_rows = outcome.tree.n_nodes() + 1;
-    is_row_invariant_ &= n_rows <= session_.invariant_rows && lies_in_place(outcome.path);
+    is_row_invariant_ &= n_rows <= session_.invariant_rows &&
+                         (session_.trees_are_exact || lies_in_place(outcome.path));
     std::optional<StopReason> stop;
     std::size_t n_taken = 0;
     while (!stop && n_taken < outcome.emitted.size()) {

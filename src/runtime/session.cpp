@@ -30,7 +30,8 @@ Session::Impl::Impl(Engine::Impl& owner)
       whole_model(engine.model.n_layers),
       profile(known_profile(engine)),
       plans(known_plans(engine)),
-      invariant_rows(count_invariant_rows(engine, cache)) {
+      invariant_rows(count_invariant_rows(engine, cache)),
+      trees_are_exact(has_exact_trees(path_for(cache.options().layout))) {
     if (HeadSubset::is_possible(*engine.weights)) {
         draft_head.emplace(*engine.weights, engine.backend, engine.tokenizer->end_of_generation());
         forward.set_draft_head(*draft_head);

@@ -41,6 +41,7 @@ struct Session::Impl {
     CostProfile profile;           // with samples where earlier runs measured
     std::vector<SavedPlan> plans;  // found in earlier runs
     int invariant_rows;            // a pass of at most so many rows gives the bits of passes of one
+    bool trees_are_exact;          // so does a pass over a tree
     std::vector<Token> history;    // rows [0, cache.committed()) are those of its first tokens
     std::size_t n_prompt = 0;      // of the latest request: what a prompt cache saves
     SpeculationOptions strategy_options;

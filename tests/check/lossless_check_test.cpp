@@ -1,5 +1,6 @@
 #include "check/lossless_check.h"
 
+#include <algorithm>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -77,6 +78,12 @@ TEST(DraftingWays, HavePlansThatFitTheModel) {
     EXPECT_EQ(plans(2), (std::set<std::string>{"a=w16+64", "exit=1"}));
     EXPECT_EQ(plans(1), (std::set<std::string>{"a=w16+64"}));
     EXPECT_EQ(plans(1, true), (std::set<std::string>{"a=w16+64", "a=w16+64,head=reduced"}));
+}
+
+TEST(DraftingWays, HaveATree) {
+    const auto ways = drafting_ways(8, false);
+    EXPECT_TRUE(std::ranges::any_of(
+        ways, [](const DraftingWay& way) { return way.options.draft_width > 1; }));
 }
 
 class LosslessCheck : public ::testing::Test {

@@ -1,7 +1,10 @@
 // Trees, branches and replays, against runs of their own of every path that they hold.
 //
 // Where a row finds its keys in the same places modulo 16, within the same chunk of 256, our kernel
-// sums in the same order: bits are then equal. Elsewhere only the order of sums differs.
+// sums in the same order: bits are then equal, as they always are for trees at full attention.
+// Elsewhere only the order of sums differs.
+#include <algorithm>
+#include <random>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -9,8 +12,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "support/loaded_model.h"
 #include "support/logits.h"
+#include "support/naive_layout.h"
 #include "support/path_case.h"
 #include "support/tiny_model.h"
 
@@ -30,6 +35,18 @@ ModulePlan mixed_plan(int n_layers) {
     plan.set(2, Module::mlp, Level::skip);
     return plan;
 }
+
+// The tokens of a node's path, and whether they follow one another in the cache.
+struct Path {
+    Path(std::span<const int> parents, std::span<const Token> nodes, int node) {
+        for (int k = node; k >= 0; k = parents[static_cast<std::size_t>(k)]) {
+            tokens.insert(tokens.begin(), nodes[static_cast<std::size_t>(k)]);
+            is_dense = is_dense && parents[static_cast<std::size_t>(k)] == k - 1;
+        }
+    }
+    std::vector<Token> tokens;
+    bool is_dense = true;
+};
 
 class Layouts : public ::testing::TestWithParam<std::tuple<PathCase, const char*>> {
   protected:
@@ -69,6 +86,8 @@ class Layouts : public ::testing::TestWithParam<std::tuple<PathCase, const char*
     std::vector<Token> text_;
 };
 
+using KernelTrees = Layouts;
+
 TEST_P(Layouts, TreeRowsEqualChainsOfTheirPaths) {
     const std::vector<int> parents{-1, 0, 0, 1, 2, 2, 4, -1, 7};
     const auto nodes = tokens(9);
@@ -76,14 +95,10 @@ TEST_P(Layouts, TreeRowsEqualChainsOfTheirPaths) {
     const Rows rows =
         rig_.run({.tokens = nodes, .plan = &plan_, .first_row = kContext, .layout = tree});
     for (int node = 0; node < 9; ++node) {
-        std::vector<Token> path;
-        bool is_dense = true;  // its nodes follow one another in the cache
-        for (int k = node; k >= 0; k = parents[static_cast<std::size_t>(k)]) {
-            path.insert(path.begin(), nodes[static_cast<std::size_t>(k)]);
-            is_dense = is_dense && parents[static_cast<std::size_t>(k)] == k - 1;
-        }
-        EXPECT_LE(max_abs_difference(rows[static_cast<std::size_t>(node)], run_chain(path).back()),
-                  bound(is_dense))
+        const Path path(parents, nodes, node);
+        EXPECT_LE(
+            max_abs_difference(rows[static_cast<std::size_t>(node)], run_chain(path.tokens).back()),
+            bound(path.is_dense))
             << "node " << node;
     }
 }
@@ -105,6 +120,33 @@ TEST_P(Layouts, TreeInTwoPassesEqualsOne) {
     const Rows rest = run(4, 5);
     for (std::size_t i = 0; i < 5; ++i) {
         EXPECT_EQ(rest[i], whole[i + 4]) << "node " << i + 4;
+    }
+}
+
+// At full attention our kernel takes what a row sees in the order of its path, wherever that lies.
+// Contexts end around a border of chunks; trees are smaller and larger than what is split along the
+// context, and than a chunk.
+TEST_P(KernelTrees, RowsHaveTheBitsOfTheirPaths) {
+    std::mt19937 random(3);
+    for (const int context : {260, 256, 255, 250, 1, 0}) {
+        for (const int n_nodes : {2, 9, 40, 300}) {
+            SCOPED_TRACE(concat("context ", context, ", ", n_nodes, " nodes"));
+            rig_.cache.truncate(context);  // the rows above it are lost
+            std::vector<int> parents;
+            for (int k = 0; k < n_nodes; ++k) {
+                parents.push_back(random_between(random, std::max(-1, k - 6), k - 1));
+            }
+            parents.back() = -1;  // far from its position
+            const auto nodes = tokens(n_nodes);
+            const Rows rows = rig_.run({.tokens = nodes,
+                                        .first_row = context,
+                                        .layout = {.kind = Kind::tree, .parents = parents}});
+            for (int node = n_nodes - 1; node >= 0; node -= 1 + n_nodes / 12) {
+                const Path path(parents, nodes, node);
+                const Rows chain = rig_.run({.tokens = path.tokens, .first_row = context});
+                EXPECT_EQ(rows[static_cast<std::size_t>(node)], chain.back()) << "node " << node;
+            }
+        }
     }
 }
 
@@ -154,6 +196,16 @@ TEST_P(Layouts, ReplayRowsEqualFirstDrafts) {
 INSTANTIATE_TEST_SUITE_P(Paths,
                          Layouts,
                          ::testing::Combine(all_path_cases(), ::testing::Values("F32", "Q8_0")));
+
+INSTANTIATE_TEST_SUITE_P(
+    Paths,
+    KernelTrees,
+    ::testing::Combine(::testing::Values(PathCase{"tiny-llama", AttentionPath::kernel},
+                                         PathCase{"tiny-llama", AttentionPath::kernel,
+                                                  CacheType::q8_0},
+                                         PathCase{"tiny-qwen3", AttentionPath::kernel},
+                                         PathCase{"tiny-mha", AttentionPath::kernel}),
+                       ::testing::Values("Q8_0")));
 
 }  // namespace
 }  // namespace knap::test

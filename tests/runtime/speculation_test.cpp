@@ -11,6 +11,7 @@
 
 #include "knap/knap.h"
 
+#include "kernels/attention.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
@@ -172,6 +173,23 @@ TEST_F(SpeculativeSession, WholeModelAsDraftIsAlwaysAccepted) {
 TEST_F(SpeculativeSession, TreesHaveMoreNodesThanDepth) {
     const Result result = generate(prompt(40), {.n_predict = 50, .ignore_eos = true}, kTree);
     EXPECT_EQ(result.speculation.n_tree_nodes, 4 * result.speculation.n_drafted);
+}
+
+TEST_F(SpeculativeSession, TreesAreExactWhereOurAttentionRuns) {
+    if (!has_fast_attention()) {
+        GTEST_SKIP() << "it does not on this machine";
+    }
+    const GenerateOptions options{.n_predict = 150, .ignore_eos = true};
+    const Result tree = generate(prompt(40), options, kTree);
+    EXPECT_TRUE(tree.speculation.row_invariant);
+    EXPECT_TRUE(tree.speculation.near_ties.empty());
+    EXPECT_EQ(tree.tokens, generate(prompt(40), options, plain_decoding()).tokens);
+
+    Engine ggml_engine(with_model({.n_ctx = 256, .n_threads = 1, .kernels = Kernels::ggml}));
+    GenerateOptions with_tree = options;
+    with_tree.speculation = kTree;
+    const Result other = Session(ggml_engine).generate(prompt(40), with_tree);
+    EXPECT_FALSE(other.speculation.row_invariant);
 }
 
 TEST_F(SpeculativeSession, OriginsFollowTheRounds) {

@@ -1,0 +1,66 @@
+// A copy of a chunk of a KV head's cached rows, laid out as in the cache, in which single rows are
+// replaced by rows from elsewhere: what a row of a tree sees, as if it lay in one piece.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "kernels/attention.h"
+#include "kv/kv_cache.h"
+
+namespace knap {
+
+// Rows as the kernel of their cache's type takes them.
+using ChunkRows = std::variant<HalfRows, Int8Rows>;
+
+class ChunkCopy {
+  public:
+    // A copy of the rows from `first_row` on, which is a multiple of kAttentionChunk; empty yet,
+    // but its memory is kept. `cached` has a tiled layout.
+    void begin(const KvTensors& cached, int kv_head, int first_row);
+    // Makes it `n_rows` long at least, a multiple of kAttentionStep; what is new is as in the
+    // cache.
+    void extend(int n_rows);
+    // Makes row `row` of the copy a copy of cache row `cache_row`; cheap where it is one already.
+    void place(int row, int cache_row);
+
+    ChunkRows rows() const;
+
+  private:
+    struct alignas(64) Line {
+        std::array<std::byte, 64> bytes;
+    };
+    // The copy of one of the cache's tensors. Units of `tile` rows lie together; a row of a tile of
+    // one is a single unit.
+    struct Part {
+        const ggml_tensor* cached = nullptr;  // null: this cache has no such tensor
+        int tile = 1;
+        std::size_t unit_bytes = 0;
+        std::vector<Line> lines{};
+
+        void set(const ggml_tensor* tensor, int rows_per_tile, std::size_t bytes_per_unit);
+        std::size_t row_bytes() const { return cached->nb[1]; }
+        std::byte* data() { return lines.data()->bytes.data(); }
+        template <typename Number>
+        const Number* numbers() const {
+            return reinterpret_cast<const Number*>(lines.data());
+        }
+    };
+    template <typename Visit>
+    void for_each_part(Visit visit);
+    void copy_row(Part& part, int row, int cache_row) const;
+
+    Part keys_;
+    Part values_;
+    Part key_scales_;
+    Part value_scales_;
+    int kv_head_ = 0;
+    int first_row_ = 0;
+    int n_rows_ = 0;
+    std::array<std::int32_t, kAttentionChunk> cache_rows_{};  // of the copy's rows
+};
+
+}  // namespace knap
