@@ -1,8 +1,9 @@
-// What does attention cost by path, context and rows? Two layers of an 8B shape (head size 128, 32
-// heads, 8 KV heads), F16 cache: our kernel, the folded products, ggml's flash attention, and the
-// unfolded products that libllama builds.
+// What does attention cost by path, context and rows? All layers of the default model's shape, and
+// two of an 8B shape: our kernel over an f16 and over an int8 cache, and over f16 the folded
+// products, ggml's flash attention, and the unfolded products that libllama builds.
 //
 //     attention_bench [THREADS]
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -20,13 +21,13 @@ namespace {
 
 constexpr int kRounds = 9;
 
-ModelConfig shape() {
+ModelConfig shape(int n_layers, int n_heads, int n_kv_heads, int head_dim) {
     ModelConfig config;
-    config.n_layers = 2;
-    config.n_heads = 32;
-    config.n_kv_heads = 8;
-    config.head_dim = 128;
-    config.attention_scale = 0.0883883f;
+    config.n_layers = n_layers;
+    config.n_heads = n_heads;
+    config.n_kv_heads = n_kv_heads;
+    config.head_dim = head_dim;
+    config.attention_scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
     return config;
 }
 
@@ -44,7 +45,7 @@ ggml_tensor* unfolded(ggml_context* ctx,
     return ggml_cont_2d(ctx, ggml_permute(ctx, out, 0, 2, 1, 3), config.n_embd_q(), q->ne[2]);
 }
 
-// Both layers of the path that the cache is laid out for. Queries and mask are zeros: the time does
+// All layers of the path that the cache is laid out for. Queries and mask are zeros: the time does
 // not depend on them.
 std::unique_ptr<SingleGraph> build(Backend& backend,
                                    const ModelConfig& config,
@@ -73,43 +74,66 @@ std::unique_ptr<SingleGraph> build(Backend& backend,
     return single;
 }
 
-void run(int n_threads) {
-    Backend backend(n_threads);
-    const ModelConfig config = shape();
+// A cache of the path and type, with pages of its own for every row.
+std::unique_ptr<KvCache> filled_cache(const ModelConfig& config,
+                                      const Backend& backend,
+                                      AttentionPath path,
+                                      CacheType type = CacheType::f16) {
     constexpr int kCapacity = 8192;
-    KvCache tiled(config, backend, {.capacity = kCapacity, .layout = KvLayout::tiled_keys});
-    KvCache transposed(config, backend, {.capacity = kCapacity});
-    KvCache rows(config, backend, {.capacity = kCapacity, .layout = KvLayout::rows});
-    for (KvCache* cache : {&tiled, &transposed, &rows}) {  // pages of their own for every row
-        const std::vector<std::byte> zeros(cache->saved_row_bytes() * kCapacity);
-        for (int layer = 0; layer < config.n_layers; ++layer) {
-            cache->write_rows(layer, kCapacity, zeros.data());
-        }
+    auto cache = std::make_unique<KvCache>(config, backend,
+                                           KvCacheOptions{.capacity = kCapacity,
+                                                          .type_k = type,
+                                                          .type_v = type,
+                                                          .layout = layout_for(path, type)});
+    const std::vector<std::byte> zeros(cache->saved_row_bytes() * kCapacity);
+    for (int layer = 0; layer < config.n_layers; ++layer) {
+        cache->write_rows(layer, kCapacity, zeros.data());
     }
-    std::printf("%d threads; time relative to our kernel\n", backend.n_threads());
-    std::printf("%6s %5s | %8s %8s %8s | kernel, N rows / one\n", "n_kv", "rows", "folded", "flash",
-                "unfolded");
+    return cache;
+}
+
+void compare(Backend& backend, const ModelConfig& config) {
+    const auto half = filled_cache(config, backend, AttentionPath::kernel);
+    const auto int8 = filled_cache(config, backend, AttentionPath::kernel, CacheType::q8_0);
+    const auto transposed = filled_cache(config, backend, AttentionPath::folded);
+    const auto rows = filled_cache(config, backend, AttentionPath::flash);
+    std::printf("%d layers, %d heads, %d KV heads, head size %d; times relative to our kernel\n",
+                config.n_layers, config.n_heads, config.n_kv_heads, config.head_dim);
+    std::printf("%6s %5s | %9s %8s %8s %8s %8s | kernel, N rows / one: f16, int8\n", "n_kv", "rows",
+                "kernel", "int8", "folded", "flash", "unfolded");
     for (const int n_kv : {512, 2048, 8192}) {
-        double one_row = 0;
+        double one_row[2] = {};
         for (const int n_rows : {1, 2, 4, 8, 16, 128}) {
             std::vector<std::unique_ptr<SingleGraph>> graphs;
-            graphs.push_back(build(backend, config, tiled, false, n_kv, n_rows));
-            graphs.push_back(build(backend, config, transposed, false, n_kv, n_rows));
-            graphs.push_back(build(backend, config, rows, false, n_kv, n_rows));
-            graphs.push_back(build(backend, config, transposed, true, n_kv, n_rows));
+            for (const KvCache* cache : {half.get(), int8.get(), transposed.get(), rows.get()}) {
+                graphs.push_back(build(backend, config, *cache, false, n_kv, n_rows));
+            }
+            graphs.push_back(build(backend, config, *transposed, true, n_kv, n_rows));
             std::vector<Contestant> sides;
             for (const auto& graph : graphs) {
                 sides.push_back({"", [g = graph.get()] { g->run(); }});
             }
             alternate(sides, kRounds);
             const double kernel = median(sides[0].times_ms);
-            one_row = n_rows == 1 ? kernel : one_row;
-            std::printf("%6d %5d | %7.2fx %7.2fx %7.2fx | %.2f\n", n_kv, n_rows,
-                        median(sides[1].times_ms) / kernel, median(sides[2].times_ms) / kernel,
-                        median(sides[3].times_ms) / kernel, kernel / one_row);
+            const double of_int8 = median(sides[1].times_ms);
+            if (n_rows == 1) {
+                one_row[0] = kernel;
+                one_row[1] = of_int8;
+            }
+            std::printf("%6d %5d | %6.2f ms %7.2fx %7.2fx %7.2fx %7.2fx | %.2f %.2f\n", n_kv,
+                        n_rows, kernel, of_int8 / kernel, median(sides[2].times_ms) / kernel,
+                        median(sides[3].times_ms) / kernel, median(sides[4].times_ms) / kernel,
+                        kernel / one_row[0], of_int8 / one_row[1]);
             std::fflush(stdout);
         }
     }
+}
+
+void run(int n_threads) {
+    Backend backend(n_threads);
+    std::printf("%d threads\n", backend.n_threads());
+    compare(backend, shape(30, 9, 3, 64));
+    compare(backend, shape(2, 32, 8, 128));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "device/zeroed_buffer.h"
 
+#include <string_view>
+
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
 
@@ -9,9 +11,10 @@
 namespace knap {
 namespace {
 
+constexpr std::string_view kWhat = "the cache (a smaller -c needs less)";
+
 [[noreturn]] void fail_for_memory(std::size_t bytes) {
-    fail("memory: expected ", bytes / (1 << 20),
-         " MiB for the cache, found less (a smaller -c needs less)");
+    fail("memory: expected ", bytes >> 20, " MiB for ", kWhat, ", found less");
 }
 
 }  // namespace
@@ -31,8 +34,7 @@ ZeroedBuffer::ZeroedBuffer(const Backend& backend, ggml_context* tensors) {
 
 void ZeroedBuffer::place_on_host(const Backend& backend, ggml_context* tensors) {
     size_ = ggml_backend_alloc_ctx_tensors_from_buft_size(tensors, backend.buffer_type());
-    memory_.emplace(backend, size_, HostMemory::Pages::small,
-                    "the cache (a smaller -c needs less)");
+    memory_.emplace(backend, size_, HostMemory::Pages::small, kWhat);
     ggml_tallocr allocator = ggml_tallocr_new(memory_->buffer());
     for (auto* t = ggml_get_first_tensor(tensors); t != nullptr;
          t = ggml_get_next_tensor(tensors, t)) {
@@ -41,6 +43,16 @@ void ZeroedBuffer::place_on_host(const Backend& backend, ggml_context* tensors) 
             KNAP_ASSERT(status == GGML_STATUS_SUCCESS, "the buffer was sized for these tensors");
         }
     }
+}
+
+ZeroedBuffer::ZeroedBuffer(const Backend& backend, std::size_t size) : size_(size) {
+    memory_.emplace(backend, size_, HostMemory::Pages::huge, kWhat);
+}
+
+void ZeroedBuffer::place(ggml_tensor* tensor, std::size_t offset) {
+    const ggml_status status =
+        ggml_backend_tensor_alloc(memory_->buffer(), tensor, memory_->data() + offset);
+    KNAP_ASSERT(status == GGML_STATUS_SUCCESS, "the buffer was sized for this tensor");
 }
 
 }  // namespace knap

@@ -17,6 +17,10 @@ class ZeroedBuffer {
   public:
     // Allocates every tensor of `tensors` in one buffer; the buffer must outlive their use.
     ZeroedBuffer(const Backend& backend, ggml_context* tensors);
+    // `size` bytes of a host device, in large pages where the system has them: place() says what
+    // lies where.
+    ZeroedBuffer(const Backend& backend, std::size_t size);
+    void place(ggml_tensor* tensor, std::size_t offset);
     ZeroedBuffer(const ZeroedBuffer&) = delete;
     ZeroedBuffer& operator=(const ZeroedBuffer&) = delete;
 

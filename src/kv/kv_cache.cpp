@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "device/backend.h"
@@ -37,6 +38,15 @@ std::size_t stored_bytes(ggml_type type, int n_values) {
            static_cast<std::size_t>(ggml_blck_size(type));
 }
 
+std::vector<ggml_tensor*> tensors_of(ggml_context* context) {
+    std::vector<ggml_tensor*> tensors;
+    for (auto* tensor = ggml_get_first_tensor(context); tensor != nullptr;
+         tensor = ggml_get_next_tensor(context, tensor)) {
+        tensors.push_back(tensor);
+    }
+    return tensors;
+}
+
 }  // namespace
 
 std::size_t kv_row_bytes(const ModelConfig& config, const KvCacheOptions& options) {
@@ -61,7 +71,8 @@ KvCache::KvCache(const ModelConfig& config, const Backend& backend, const KvCach
         ggml_format_name(tensors(i).keys, "cache.k.%d", i);
         ggml_format_name(tensors(i).values, "cache.v.%d", i);
     }
-    buffer_ = std::make_unique<ZeroedBuffer>(backend, context_.get());
+    buffer_ = is_tiled(options.layout) ? place_in_blocks(backend)
+                                       : std::make_unique<ZeroedBuffer>(backend, context_.get());
 }
 
 KvCache::~KvCache() = default;
@@ -95,44 +106,60 @@ KvCache::Layer KvCache::new_layer() const {
         case KvLayout::transposed_values:
             return {.keys = {new_rows(type_k)}, .values = {new_transposed(type_v)}};
         case KvLayout::tiled_keys:
-            return {.keys = {new_tiled(type_k, kKeyTile)}, .values = {new_rows(type_v)}};
+            return {.keys = {new_tiled(type_k, head_dim_, 1, kKeyTile)},
+                    .values = {new_tiled(type_v, head_dim_, head_dim_, 1)}};
         case KvLayout::tiled_int8:
             break;
     }
-    return {.keys = {new_tiled(GGML_TYPE_I8, kKeyTile, 4), new_scales()},
-            .values = {new_tiled(GGML_TYPE_I8, kValueTile), new_scales()}};
+    const auto new_scales = [&] { return new_tiled(GGML_TYPE_F16, 1, 1, 1); };
+    return {.keys = {new_tiled(GGML_TYPE_I8, head_dim_, 4, kKeyTile), new_scales()},
+            .values = {new_tiled(GGML_TYPE_I8, head_dim_, 1, kValueTile), new_scales()}};
 }
 
 Strand KvCache::new_rows(ggml_type type) const {
     return {.tensor = ggml_new_tensor_3d(context_.get(), type, head_dim_, capacity(), n_kv_heads_),
-            .capacity = capacity(),
             .unit_bytes = static_cast<std::int64_t>(stored_bytes(type, head_dim_)),
             .n_units = 1,
-            .tile = 1};
+            .tile = 1,
+            .block = capacity()};
 }
 
 Strand KvCache::new_transposed(ggml_type type) const {
     return {.tensor = ggml_new_tensor_3d(context_.get(), type, capacity(), head_dim_, n_kv_heads_),
-            .capacity = capacity(),
             .unit_bytes = static_cast<std::int64_t>(ggml_type_size(type)),
             .n_units = head_dim_,
-            .tile = capacity()};
+            .tile = capacity(),
+            .block = capacity()};
 }
 
-Strand KvCache::new_tiled(ggml_type type, int tile, int channels_per_unit) const {
-    return {.tensor = ggml_new_tensor_3d(context_.get(), type, head_dim_, capacity(), n_kv_heads_),
-            .capacity = capacity(),
-            .unit_bytes = static_cast<std::int64_t>(stored_bytes(type, channels_per_unit)),
-            .n_units = head_dim_ / channels_per_unit,
-            .tile = tile};
+// `width` numbers of each row, `unit` of them a unit.
+Strand KvCache::new_tiled(ggml_type type, int width, int unit, int tile) const {
+    const int block = capacity() % kAttentionChunk == 0 ? kAttentionChunk : capacity();
+    return {.tensor = ggml_new_tensor_4d(context_.get(), type, width, block, n_kv_heads_,
+                                         capacity() / block),
+            .unit_bytes = static_cast<std::int64_t>(stored_bytes(type, unit)),
+            .n_units = width / unit,
+            .tile = tile,
+            .block = block};
 }
 
-Strand KvCache::new_scales() const {
-    return {.tensor = ggml_new_tensor_3d(context_.get(), GGML_TYPE_F16, 1, capacity(), n_kv_heads_),
-            .capacity = capacity(),
-            .unit_bytes = sizeof(ggml_fp16_t),
-            .n_units = 1,
-            .tile = 1};
+// A block of rows of every layer lies together, so that memory is taken as the context grows, in
+// large pages.
+std::unique_ptr<ZeroedBuffer> KvCache::place_in_blocks(const Backend& backend) const {
+    const std::vector<ggml_tensor*> all = tensors_of(context_.get());
+    std::size_t block_bytes = 0;
+    for (const ggml_tensor* tensor : all) {
+        block_bytes += tensor->nb[3];
+    }
+    const auto n_blocks = static_cast<std::size_t>(all.front()->ne[3]);
+    auto buffer = std::make_unique<ZeroedBuffer>(backend, block_bytes * n_blocks);
+    std::size_t offset = 0;
+    for (ggml_tensor* tensor : all) {
+        const std::size_t bytes = std::exchange(tensor->nb[3], block_bytes);
+        buffer->place(tensor, offset);
+        offset += bytes;
+    }
+    return buffer;
 }
 
 void KvCache::commit(int n_rows) {

@@ -2,10 +2,10 @@
 // above it are scratch that the next pass may overwrite. Rejecting work is truncate(n): nothing is
 // copied or cleared.
 //
-// How a row lies in memory is known here and to the attention operator (graph/attention) alone: see
-// KvLayout. Every KV head has its rows together, because attention walks through one head at a
-// time. Keys are stored after RoPE. Memory that was never written is zero, so masked rows never
-// hold NaN.
+// How a row lies in memory is known here, to the attention operator (graph/attention) and to
+// graph/kernel_heads alone: see KvLayout. Every KV head has its rows together, all or a chunk of
+// them, because attention walks through one head at a time. Keys are stored after RoPE. Memory that
+// was never written is zero, so masked rows never hold NaN.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,9 @@ class ZeroedBuffer;
 enum class KvLayout {
     rows,               // keys and values [head_dim, capacity]: ggml's flash attention
     transposed_values,  // values [capacity, head_dim]: ggml's matrix products
-    // Our kernel; head_dim and capacity are multiples of 16 and 64:
-    tiled_keys,  // f16: keys [16, head_dim, capacity / 16], values as rows
+    // Our kernel, a chunk of rows of every layer after the other; head_dim and capacity are
+    // multiples of 16 and 64:
+    tiled_keys,  // f16: keys [16, head_dim, rows / 16], values as rows
     tiled_int8,  // q8_0: integers with a scale a row, as kernels/attention.h lays them out
 };
 
@@ -61,18 +62,20 @@ struct KvSlots {
 struct KvTensors {
     ggml_tensor* keys;
     ggml_tensor* values;
-    // tiled_int8: f16 [1, capacity, n_kv_heads]; else null
+    // tiled_int8: f16 [1, rows of a block, n_kv_heads, n_blocks]; else null
     ggml_tensor* key_scales = nullptr;
     ggml_tensor* value_scales = nullptr;
 };
 
-// Where row `row` of a head lies in one of these, or the tile that begins with this row: a tile
-// takes the room of its rows.
+// Where row `row` of a head lies in one of these, in a tiled layout; or the tile that begins with
+// this row: a tile takes the room of its rows.
 template <typename Number>
-Number* cached_row(const ggml_tensor* tensor, int head, int row) {
-    return reinterpret_cast<Number*>(static_cast<std::byte*>(tensor->data) +
-                                     static_cast<std::size_t>(head) * tensor->nb[2] +
-                                     static_cast<std::size_t>(row) * tensor->nb[1]);
+Number* cached_row(const ggml_tensor* tensor, int head, std::int64_t row) {
+    const std::int64_t block = row / tensor->ne[1];
+    return reinterpret_cast<Number*>(
+        static_cast<std::byte*>(tensor->data) + static_cast<std::size_t>(block) * tensor->nb[3] +
+        static_cast<std::size_t>(head) * tensor->nb[2] +
+        static_cast<std::size_t>(row - block * tensor->ne[1]) * tensor->nb[1]);
 }
 
 class KvCache {
@@ -131,8 +134,8 @@ class KvCache {
     Layer new_layer() const;
     Strand new_rows(ggml_type type) const;
     Strand new_transposed(ggml_type type) const;
-    Strand new_tiled(ggml_type type, int tile, int channels_per_unit = 1) const;
-    Strand new_scales() const;
+    Strand new_tiled(ggml_type type, int width, int unit, int tile) const;
+    std::unique_ptr<ZeroedBuffer> place_in_blocks(const Backend& backend) const;
     template <typename Visit>
     void for_each_piece(int layer, int n_rows, Visit visit) const;
 

@@ -1,7 +1,7 @@
-// How rows lie in a tensor of the cache, head after head. A head's part of a row is a number of
-// units; the units of the same number lie together for `tile` rows at a time:
-// [unit_bytes, tile, n_units, capacity / tile, n_kv_heads]. Rows that lie whole are one unit each
-// and tiles of one; transposed rows are a unit per channel and one tile of all rows.
+// How rows lie in a tensor of the cache. A head's part of a row is a number of units; the units of
+// the same number lie together for `tile` rows at a time, and all units of a head for `block` rows:
+// [unit_bytes, tile, n_units, block / tile, n_kv_heads, capacity / block]. Rows that lie whole are
+// one unit each and tiles of one; transposed rows are a unit per channel and one tile of all rows.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,27 @@
 namespace knap {
 
 struct Strand {
-    ggml_tensor* tensor;
-    std::int64_t capacity;  // rows, a multiple of tile
+    ggml_tensor* tensor;  // its third dimension goes from head to head, its fourth over the blocks
     std::int64_t unit_bytes;
     std::int64_t n_units;
     std::int64_t tile;
+    std::int64_t block;  // a multiple of tile
 
+    std::byte* data(std::int64_t head, std::int64_t row, std::int64_t unit) const {
+        return static_cast<std::byte*>(tensor->data) + offset(head, row, unit);
+    }
     // Where a unit lies, counted in units.
     std::int64_t index(std::int64_t head, std::int64_t row, std::int64_t unit) const {
-        const std::int64_t in_tile = row % tile;
-        return head * capacity * n_units + (row - in_tile) * n_units + unit * tile + in_tile;
+        return offset(head, row, unit) / unit_bytes;
     }
-    std::byte* data(std::int64_t head, std::int64_t row, std::int64_t unit) const {
-        return static_cast<std::byte*>(tensor->data) + index(head, row, unit) * unit_bytes;
+
+  private:
+    std::int64_t offset(std::int64_t head, std::int64_t row, std::int64_t unit) const {
+        const std::int64_t in_block = row % block;
+        const std::int64_t in_tile = in_block % tile;
+        const std::int64_t n_before = (in_block - in_tile) * n_units + unit * tile + in_tile;
+        return row / block * static_cast<std::int64_t>(tensor->nb[3]) +
+               head * static_cast<std::int64_t>(tensor->nb[2]) + n_before * unit_bytes;
     }
 };
 

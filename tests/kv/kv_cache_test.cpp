@@ -137,6 +137,30 @@ TEST(KvCache, CopiedRowEqualsItsSourceAndTheOthersStay) {
     }
 }
 
+// So that a short text in a long context takes little memory, in large pages too.
+TEST(KvCache, ForOurKernelTheFirstRowsOfEveryLayerLieTogether) {
+    LoadedModel model(tiny_model());
+    for (const CacheType type : {CacheType::f16, CacheType::q8_0}) {
+        const KvCache cache(model.config, model.backend,
+                            {.capacity = 1024,
+                             .type_k = type,
+                             .type_v = type,
+                             .layout = layout_for(AttentionPath::kernel, type)});
+        const auto* begin = static_cast<const std::byte*>(cache.tensors(0).keys->data);
+        for (int layer = 0; layer < model.config.n_layers; ++layer) {
+            const KvTensors tensors = cache.tensors(layer);
+            for (const ggml_tensor* tensor : {tensors.keys, tensors.values}) {
+                for (int head = 0; head < model.config.n_kv_heads; ++head) {
+                    const auto* last = cached_row<const std::byte>(tensor, head, 255);
+                    EXPECT_LT(last - begin, static_cast<std::ptrdiff_t>(cache.bytes() / 4));
+                    EXPECT_GE(cached_row<const std::byte>(tensor, head, 256) - begin,
+                              static_cast<std::ptrdiff_t>(cache.bytes() / 4));
+                }
+            }
+        }
+    }
+}
+
 TEST(KvCacheDeathTest, CopyingOverACommittedRowIsABug) {
     LoadedModel model(tiny_model());
     KvCache cache(model.config, model.backend, {.capacity = 64});
