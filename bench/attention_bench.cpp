@@ -61,11 +61,11 @@ std::unique_ptr<SingleGraph> build(Backend& backend,
     ggml_set_output(q);
     ggml_set_output(mask);
     const AttentionBlock block{.first = 0, .n_rows = n_rows, .n_kv = n_kv};
+    const AttentionInputs inputs{.blocks = std::span(&block, 1), .masks = {mask}};
     ggml_tensor* out = nullptr;
     for (int layer = 0; layer < config.n_layers; ++layer) {
         out = is_unfolded ? unfolded(ctx, config, cache, layer, q, n_kv, mask)
-                          : build_attention(ctx, config, cache, layer, q, std::span(&block, 1),
-                                            std::span(&mask, 1));
+                          : build_attention(ctx, config, cache, layer, q, inputs);
         ggml_build_forward_expand(single->graph(), out);
     }
     single->finish(out);

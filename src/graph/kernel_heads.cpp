@@ -12,17 +12,19 @@ namespace knap {
 namespace {
 
 // Sources of a node, in this order.
-enum Source {
-    kQueries,
-    kKeys,
-    kValues,
-    kTurns,
-    kSlots,
-    kCachedKeys,
-    kCachedValues,
-    kKeyScales,
-    kValueScales,
-    kSourceCount
+struct Source {
+    enum : int {
+        queries,
+        keys,
+        values,
+        turns,
+        slots,
+        cached_keys,
+        cached_values,
+        key_scales,
+        value_scales,
+        count
+    };
 };
 
 const HeadsKernel& kernel() {
@@ -34,8 +36,8 @@ class Heads {
     Heads(const ggml_tensor* node, const ModelConfig& config)
         : node_(node),
           config_(config),
-          cached_{node->src[kCachedKeys], node->src[kCachedValues], node->src[kKeyScales],
-                  node->src[kValueScales]} {}
+          cached_{node->src[Source::cached_keys], node->src[Source::cached_values],
+                  node->src[Source::key_scales], node->src[Source::value_scales]} {}
 
     // A row's heads are numbered: its queries, its keys, its values.
     int n_per_row() const { return config_.n_heads + 2 * config_.n_kv_heads; }
@@ -44,7 +46,7 @@ class Heads {
         const int key = head - config_.n_heads;
         const int value = key - config_.n_kv_heads;
         if (key < 0) {
-            rotate(row, input(kQueries, row, head), query(row, head));
+            rotate(row, input(Source::queries, row, head), query(row, head));
         } else if (value < 0) {
             store_key(row, key);
         } else {
@@ -57,12 +59,12 @@ class Heads {
         const auto rotate_head = config_.rope.pairing == RopePairing::halves
                                      ? kernel().rotate_halves
                                      : kernel().rotate_neighbours;
-        rotate_head(config_.head_dim, config_.rope.n_rot, row_of(kTurns, row), x, out);
+        rotate_head(config_.head_dim, config_.rope.n_rot, row_of(Source::turns, row), x, out);
     }
 
     void store_key(std::int64_t row, int head) const {
         std::array<float, kMaxAttentionHeadDim> key;
-        rotate(row, input(kKeys, row, head), key.data());
+        rotate(row, input(Source::keys, row, head), key.data());
         const int lane = slot(row) % kKeyTile;
         const int first = slot(row) - lane;
         if (!is_int8()) {
@@ -76,7 +78,7 @@ class Heads {
     }
 
     void store_value(std::int64_t row, int head) const {
-        const float* value = input(kValues, row, head);
+        const float* value = input(Source::values, row, head);
         if (!is_int8()) {
             kernel().store_value(config_.head_dim, value,
                                  cached_row<std::uint16_t>(cached_.values, head, slot(row)));
@@ -90,19 +92,19 @@ class Heads {
     }
 
     bool is_int8() const { return cached_.key_scales != nullptr; }
-    const float* row_of(Source source, std::int64_t row) const {
+    const float* row_of(int source, std::int64_t row) const {
         const ggml_tensor* rows = node_->src[source];
         return reinterpret_cast<const float*>(static_cast<const std::byte*>(rows->data) +
                                               static_cast<std::size_t>(row) * rows->nb[1]);
     }
-    const float* input(Source source, std::int64_t row, int head) const {
+    const float* input(int source, std::int64_t row, int head) const {
         return row_of(source, row) + std::ptrdiff_t{head} * config_.head_dim;
     }
     float* query(std::int64_t row, int head) const {
         return static_cast<float*>(node_->data) + (row * config_.n_heads + head) * config_.head_dim;
     }
     std::int32_t slot(std::int64_t row) const {
-        return static_cast<const std::int32_t*>(node_->src[kSlots]->data)[row];
+        return static_cast<const std::int32_t*>(node_->src[Source::slots]->data)[row];
     }
 
     const ggml_tensor* node_;
@@ -140,7 +142,7 @@ ggml_tensor* build_kernel_heads(ggml_context* ctx,
                     has_rows(turns, config.rope.n_rot, n_rows),
                 "the kernel's preconditions");
     const KvTensors cached = cache.tensors(layer);
-    std::array<ggml_tensor*, kSourceCount> sources{
+    std::array<ggml_tensor*, Source::count> sources{
         heads.queries, heads.keys,        heads.values,       turns, slots.rows, cached.keys,
         cached.values, cached.key_scales, cached.value_scales};
     auto* userdata = const_cast<ModelConfig*>(&config);  // ggml passes it back as it is

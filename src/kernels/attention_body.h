@@ -7,8 +7,6 @@
 // time.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -40,22 +38,21 @@ class AttentionBody {
         const int n_score_steps = chunk.n_positions / kLanes * chunk.head_dim;
         const int n_weigh_steps = chunk.head_dim / kLanes * chunk.n_positions;
         ReadAhead<1> ahead(chunk, rows.next, first, Columns, n_score_steps + n_weigh_steps);
-        alignas(64) std::array<float, Columns * kAttentionChunk> weights;
+        alignas(64) float weights[Columns][kAttentionChunk];
         for (int position = 0; position < chunk.n_positions; position += kLanes) {
-            score<Columns, kVectors>(chunk, rows, first, position, ahead, weights.data());
+            score<Columns, kVectors>(chunk, rows, first, position, ahead, weights);
             ahead.skip(chunk.head_dim);
         }
         for (int c = 0; c < Columns; ++c) {
-            Parts::soften(chunk, first + c, chunk.scale * kLog2E,
-                          weights.data() + c * kAttentionChunk);
+            Parts::soften(chunk, first + c, chunk.scale * kLog2E, weights[c]);
         }
         int channel = 0;
         for (; channel + kLanes <= chunk.head_dim; channel += kLanes) {
-            weigh<Columns, kVectors>(chunk, rows, first, channel, ahead, weights.data());
+            weigh<Columns, kVectors>(chunk, rows, first, channel, ahead, weights);
             ahead.skip(chunk.n_positions);
         }
         for (; channel < chunk.head_dim; channel += kWidth) {
-            weigh<Columns, 1>(chunk, rows, first, channel, ahead, weights.data());
+            weigh<Columns, 1>(chunk, rows, first, channel, ahead, weights);
         }
     }
 
@@ -66,7 +63,7 @@ class AttentionBody {
                                         int first,
                                         int position,
                                         ReadAhead<1> ahead,
-                                        float* scores) {
+                                        float (&scores)[Columns][kAttentionChunk]) {
         const std::uint16_t* keys[Vectors];
         for (int v = 0; v < Vectors; ++v) {
             const int at = position + v * kWidth;
@@ -98,7 +95,7 @@ class AttentionBody {
         }
         for (int c = 0; c < Columns; ++c) {
             for (int v = 0; v < Vectors; ++v) {
-                Simd::store(scores + c * kAttentionChunk + position + v * kWidth, sums[c][v]);
+                Simd::store(scores[c] + position + std::ptrdiff_t{v} * kWidth, sums[c][v]);
             }
         }
     }
@@ -110,7 +107,7 @@ class AttentionBody {
                                         int first,
                                         int channel,
                                         ReadAhead<1> ahead,
-                                        const float* weights) {
+                                        const float (&weights)[Columns][kAttentionChunk]) {
         const std::uint16_t* values = rows.values + channel;
         Vector sums[Columns][Vectors];
         for (auto& column : sums) {
@@ -124,7 +121,7 @@ class AttentionBody {
                 value[v] = Simd::load_half(values + std::ptrdiff_t{v} * kWidth);
             }
             for (int c = 0; c < Columns; ++c) {
-                const Vector weight = Simd::broadcast(weights[c * kAttentionChunk + position]);
+                const Vector weight = Simd::broadcast(weights[c][position]);
                 for (int v = 0; v < Vectors; ++v) {
                     sums[c][v] = Simd::fmadd(weight, value[v], sums[c][v]);
                 }
@@ -134,7 +131,8 @@ class AttentionBody {
         }
         for (int c = 0; c < Columns; ++c) {
             for (int v = 0; v < Vectors; ++v) {
-                Simd::store(chunk.partials[first + c] + channel + v * kWidth, sums[c][v]);
+                float* out = chunk.partials[first + c] + channel;
+                Simd::store(out + std::ptrdiff_t{v} * kWidth, sums[c][v]);
             }
         }
     }

@@ -7,8 +7,6 @@
 // channel, lie together in the cache and meet four numbers of a column.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -42,11 +40,11 @@ class Int8AttentionBody {
     // The numbers of some columns, as the products want them.
     template <int Columns>
     struct Rounded {
-        alignas(64) std::array<Small, Columns * kMaxAttentionHeadDim> queries;
-        std::array<float, Columns> query_scales;
-        std::array<float, Columns> query_sums;  // of the rounded numbers, times kKeyOffset
-        alignas(64) std::array<Small, Columns * kAttentionChunk> weights;
-        std::array<float, Columns * kMaxBlocks> weight_scales;
+        alignas(64) Small queries[Columns][kMaxAttentionHeadDim];
+        alignas(64) Small weights[Columns][kAttentionChunk];
+        float weight_scales[Columns][kMaxBlocks];
+        float query_scales[Columns];
+        float query_sums[Columns];  // of the rounded numbers, times kKeyOffset
     };
 
     template <int Columns>
@@ -62,16 +60,17 @@ class Int8AttentionBody {
         for (int c = 0; c < Columns; ++c) {
             round_query(chunk, first + c, c, rounded);
         }
-        alignas(64) std::array<float, Columns * kAttentionChunk> scores;
+        alignas(64) float scores[Columns][kAttentionChunk];
         for (int position = 0; position < chunk.n_positions; position += kLanes) {
-            score<Columns, kVectors>(chunk, rows, position, rounded, ahead, scores.data());
+            score<Columns, kVectors>(chunk, rows, position, rounded, ahead, scores);
             ahead.skip(chunk.head_dim / kQuad);
         }
         for (int c = 0; c < Columns; ++c) {
-            float* column = scores.data() + c * kAttentionChunk;
-            Parts::soften(chunk, first + c, chunk.scale * kLog2E * rounded.query_scales[c], column);
+            Parts::soften(chunk, first + c, chunk.scale * kLog2E * rounded.query_scales[c],
+                          scores[c]);
             for (int block = 0; block < chunk.n_positions / kBlock; ++block) {
-                round_weights(rows, block, column, c, ahead, rounded);
+                round_weights(rows, block, scores[c], ahead, rounded.weights[c],
+                              rounded.weight_scales[c][block]);
             }
         }
         int channel = 0;
@@ -111,7 +110,7 @@ class Int8AttentionBody {
         Vector sum = Simd::zero();
         for (int d = 0; d < chunk.head_dim; d += kWidth) {
             const Vector x = Simd::round(Simd::multiply(Simd::load(query + d), inverse));
-            Int8::store(rounded.queries.data() + c * kMaxAttentionHeadDim + d, x);
+            Int8::store(rounded.queries[c] + d, x);
             sum = Simd::add(sum, x);
         }
         rounded.query_scales[c] = scale.scale;
@@ -126,12 +125,13 @@ class Int8AttentionBody {
                                         int position,
                                         const Rounded<Columns>& rounded,
                                         ReadAhead<2> ahead,
-                                        float* scores) {
+                                        float (&scores)[Columns][kAttentionChunk]) {
         const std::uint8_t* keys[Vectors];
         for (int v = 0; v < Vectors; ++v) {
             const int at = position + v * kWidth;
             const int in_tile = at % kKeyTile;
-            keys[v] = rows.keys + std::ptrdiff_t{at - in_tile} * chunk.head_dim + in_tile * kQuad;
+            keys[v] = rows.keys + std::ptrdiff_t{at - in_tile} * chunk.head_dim +
+                      std::ptrdiff_t{in_tile} * kQuad;
         }
         Sums sums[Columns][Vectors];
         for (auto& column : sums) {
@@ -145,8 +145,7 @@ class Int8AttentionBody {
                 key[v] = Int8::load_keys(keys[v] + std::ptrdiff_t{d} * kKeyTile);
             }
             for (int c = 0; c < Columns; ++c) {
-                const auto query =
-                    Int8::broadcast(rounded.queries.data() + c * kMaxAttentionHeadDim + d);
+                const auto query = Int8::broadcast(rounded.queries[c] + d);
                 for (int v = 0; v < Vectors; ++v) {
                     sums[c][v] = Int8::add_keys(sums[c][v], key[v], query);
                 }
@@ -159,35 +158,34 @@ class Int8AttentionBody {
             for (int c = 0; c < Columns; ++c) {
                 const Vector offset = Simd::broadcast(rounded.query_sums[c]);
                 const Vector sum = Simd::subtract(Int8::to_floats(sums[c][v]), offset);
-                Simd::store(scores + c * kAttentionChunk + at, Simd::multiply(sum, scale));
+                Simd::store(scores[c] + at, Simd::multiply(sum, scale));
             }
         }
     }
 
-    // Rounds the weights of a block, each times the scale of its position's value.
-    template <typename Numbers>
+    // Rounds the weights of a block, each times the scale of its position's value, and gives the
+    // scale of what is left.
     static void round_weights(const Int8Rows& rows,
                               int block,
-                              float* column,
-                              int c,
+                              float* weights,
                               ReadAhead<2>& ahead,
-                              Numbers& rounded) {
+                              Small* out,
+                              float& out_scale) {
         const int first = block * kBlock;
         Vector highest = Simd::zero();
         for (int i = first; i < first + kBlock; i += kWidth) {
             const Vector weight =
-                Simd::multiply(Simd::load(column + i), Simd::load_half(rows.value_scales + i));
-            Simd::store(column + i, weight);
+                Simd::multiply(Simd::load(weights + i), Simd::load_half(rows.value_scales + i));
+            Simd::store(weights + i, weight);
             highest = Simd::max(highest, weight);
             ahead.step();
         }
         const Scale scale(Simd::reduce_max(highest), kMostUint8);
         const Vector inverse = Simd::broadcast(scale.inverse);
-        Small* out = rounded.weights.data() + c * kAttentionChunk;
         for (int i = first; i < first + kBlock; i += kWidth) {
-            Int8::store(out + i, Simd::multiply(Simd::load(column + i), inverse));
+            Int8::store(out + i, Simd::multiply(Simd::load(weights + i), inverse));
         }
-        rounded.weight_scales[c * kMaxBlocks + block] = scale.scale;
+        out_scale = scale.scale;
     }
 
     // Weighted values of `Vectors` vectors of channels from `channel` on: lanes are channels.
@@ -198,7 +196,7 @@ class Int8AttentionBody {
                                         int channel,
                                         const Rounded<Columns>& rounded,
                                         ReadAhead<2> ahead) {
-        const std::int8_t* values = rows.values + channel * kQuad;
+        const std::int8_t* values = rows.values + std::ptrdiff_t{channel} * kQuad;
         for (int block = 0; block < chunk.n_positions / kBlock; ++block) {
             Sums sums[Columns][Vectors];
             for (auto& column : sums) {
@@ -212,19 +210,18 @@ class Int8AttentionBody {
                     value[v] = Int8::load_values(values + std::ptrdiff_t{v} * kWidth * kQuad);
                 }
                 for (int c = 0; c < Columns; ++c) {
-                    const auto weight =
-                        Int8::broadcast(rounded.weights.data() + c * kAttentionChunk + i);
+                    const auto weight = Int8::broadcast(rounded.weights[c] + i);
                     for (int v = 0; v < Vectors; ++v) {
                         sums[c][v] = Int8::add_values(sums[c][v], value[v], weight);
                     }
                 }
-                values += chunk.head_dim * kQuad;
+                values += std::ptrdiff_t{chunk.head_dim} * kQuad;
                 ahead.step();
             }
             for (int c = 0; c < Columns; ++c) {
-                const Vector scale = Simd::broadcast(rounded.weight_scales[c * kMaxBlocks + block]);
+                const Vector scale = Simd::broadcast(rounded.weight_scales[c][block]);
                 for (int v = 0; v < Vectors; ++v) {
-                    float* out = chunk.partials[first + c] + channel + v * kWidth;
+                    float* out = chunk.partials[first + c] + channel + std::ptrdiff_t{v} * kWidth;
                     const Vector before = block == 0 ? Simd::zero() : Simd::load(out);
                     Simd::store(out, Simd::fmadd(Int8::to_floats(sums[c][v]), scale, before));
                 }

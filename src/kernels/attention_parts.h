@@ -58,7 +58,7 @@ class ReadAhead {
     void step() {
         constexpr int kForReading = 0;
         constexpr int kSecondLevel = 2;
-        constexpr int kLineBytes = 64;
+        constexpr std::ptrdiff_t kLineBytes = 64;
         for (int line = 0; line < Lines; ++line) {
             __builtin_prefetch(keys_ + line * kLineBytes, kForReading, kSecondLevel);
             __builtin_prefetch(values_ + line * kLineBytes, kForReading, kSecondLevel);

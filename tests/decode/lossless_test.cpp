@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/attention.h"
+#include "kernels/matmul.h"
 #include "support/random_cases.h"
 #include "support/round_rig.h"
 #include "support/tiny_model.h"
@@ -43,6 +44,12 @@ void PrintTo(const LosslessModel& m, std::ostream* out) {
 
 class Lossless : public ::testing::TestWithParam<LosslessModel> {
   protected:
+    void SetUp() override {
+        if (GetParam().kernels == Kernels::automatic && !has_fast_matmul()) {
+            GTEST_SKIP() << "no kernels of ours on this machine";
+        }
+    }
+
     Lossless()
         : model_(tiny_model(GetParam().shape, GetParam().type),
                  GetParam().repack,
