@@ -1,0 +1,95 @@
+// Products with our kernels, in passes of whole models, beside ggml's.
+#include "graph/products.h"
+
+#include <array>
+#include <ostream>
+
+#include <gtest/gtest.h>
+
+#include "kernels/matmul.h"
+#include "model/row_invariance.h"
+#include "support/loaded_model.h"
+#include "support/logits.h"
+#include "support/tiny_model.h"
+
+namespace knap::test {
+namespace {
+
+struct Case {
+    const char* shape;
+    const char* type;
+};
+
+void PrintTo(const Case& c, std::ostream* out) {
+    *out << c.shape << '/' << c.type;
+}
+
+class PackedPasses : public ::testing::TestWithParam<Case> {
+  protected:
+    void SetUp() override {
+        if (!has_fast_matmul()) {
+            GTEST_SKIP() << "no kernels of ours on this machine";
+        }
+    }
+};
+
+// Rows are rounded to eight bits by both, with other scales: logits whose spread is about 1 differ
+// a little.
+TEST_P(PackedPasses, AgreeWithGgmls) {
+    constexpr float kBound = 0.25f;
+    const auto path = tiny_model(GetParam().shape, GetParam().type);
+    LoadedModel plain(path);
+    LoadedModel packed(path, Repack::automatic, /*n_threads=*/1, Kernels::automatic);
+    ASSERT_EQ(layout_of(packed.weights->tensors().layers.front().wq), WeightLayout::packed);
+    ASSERT_EQ(layout_of(packed.weights->tensors().output), WeightLayout::packed);
+    const auto tokens = random_tokens(40, plain.config.n_vocab, 7);
+    for (const AttentionPath attention : {AttentionPath::kernel, AttentionPath::folded}) {
+        const auto expected = ForwardRig(plain, {.path = attention}).feed(tokens);
+        const auto found = ForwardRig(packed, {.path = attention}).feed(tokens);
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+            ASSERT_LT(max_abs_difference(found[i], expected[i]), kBound)
+                << to_string(attention) << ", row " << i;
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models,
+                         PackedPasses,
+                         ::testing::Values(Case{"tiny-llama", "Q4_0"},
+                                           Case{"tiny-llama", "Q4_1"},
+                                           Case{"tiny-qwen2", "Q5_0"},
+                                           Case{"tiny-qwen3", "Q8_0"},
+                                           Case{"small-llama", "Q4_K_M"},
+                                           Case{"small-llama", "Q5_K"},
+                                           Case{"tiny-mha", "F16"},
+                                           Case{"tiny-llama", "BF16"}));
+
+// Types that we have no layout for stay ggml's, beside those that we have one for.
+TEST(Products, OfOtherTypesAreGgmls) {
+    LoadedModel model(tiny_model("tiny-llama", "Q5_1"), Repack::automatic, 1, Kernels::automatic);
+    EXPECT_EQ(layout_of(model.weights->tensors().layers.front().wq), WeightLayout::plain);
+    EXPECT_EQ(model.weights->statistics().packed_types, "off");
+}
+
+TEST(Products, AreGgmlsWhereWeightsStayInTheFile) {
+    LoadedModel model(tiny_model("tiny-llama", "Q4_1"), Repack::off, 1, Kernels::automatic);
+    EXPECT_EQ(layout_of(model.weights->tensors().layers.front().wq), WeightLayout::plain);
+}
+
+TEST(Products, AreJoinedWhereOneFormServesAll) {
+    if (!has_fast_matmul()) {
+        GTEST_SKIP() << "no kernels of ours on this machine";
+    }
+    const auto joins = [](const char* type, Kernels kernels) {
+        LoadedModel model(tiny_model("tiny-llama", type), Repack::automatic, 1, kernels);
+        const LayerWeights& layer = model.weights->tensors().layers.front();
+        const std::array weights{layer.wq, layer.wk, layer.wv};
+        return can_join_products(weights);
+    };
+    EXPECT_TRUE(joins("Q4_1", Kernels::automatic));
+    EXPECT_TRUE(joins("F16", Kernels::automatic));
+    EXPECT_FALSE(joins("Q4_1", Kernels::ggml));
+}
+
+}  // namespace
+}  // namespace knap::test
