@@ -25,7 +25,7 @@ struct RowAgreement {
 
 // The matrices of one type, shape and layout; one of them is multiplied with random rows.
 struct ProductRows {
-    std::string type;  // "Q4_1"
+    std::string type;    // "Q4_1"
     std::string layout;  // "plain", "repacked", "packed" or "other"
     std::int64_t n_in = 0;
     std::int64_t n_out = 0;

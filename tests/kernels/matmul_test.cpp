@@ -102,8 +102,7 @@ std::vector<float> multiply(const MatmulKernel& kernel,
                             int count,
                             int n_groups,
                             const std::vector<float>& added = {}) {
-    std::vector<float> out(static_cast<std::size_t>(matrix.n_out) *
-                               static_cast<std::size_t>(count),
+    std::vector<float> out(static_cast<std::size_t>(matrix.n_out) * static_cast<std::size_t>(count),
                            std::numeric_limits<float>::quiet_NaN());
     for (int group = 0; group < matrix.n_groups(); group += n_groups) {
         kernel.multiply({
@@ -192,11 +191,9 @@ TEST_P(Matmul, GivesARowTheSameBitsAloneAndAmongOthers) {
     const Weights weights(type, n_in, n_out);
     constexpr int kRows = 29;
     const Inputs inputs(kernel, weights.matrix, kRows, 3);
-    const std::vector<float> together =
-        multiply(kernel, weights.matrix, inputs, 0, kRows, 1 << 20);
+    const std::vector<float> together = multiply(kernel, weights.matrix, inputs, 0, kRows, 1 << 20);
     for (int row = 0; row < kRows; ++row) {
-        const std::vector<float> alone =
-            multiply(kernel, weights.matrix, inputs, row, 1, 1 << 20);
+        const std::vector<float> alone = multiply(kernel, weights.matrix, inputs, row, 1, 1 << 20);
         const auto at = static_cast<std::size_t>(row * n_out);
         ASSERT_TRUE(has_same_bits(alone, std::span(together).subspan(at, alone.size())))
             << "row " << row;
@@ -209,8 +206,7 @@ TEST_P(Matmul, DoesNotDependOnHowGroupsAreShared) {
     const Inputs inputs(kernel, weights.matrix, 7, 5);
     const std::vector<float> whole = multiply(kernel, weights.matrix, inputs, 0, 7, 1 << 20);
     for (const int n_groups : {1, 2, 3}) {
-        EXPECT_TRUE(
-            has_same_bits(whole, multiply(kernel, weights.matrix, inputs, 0, 7, n_groups)));
+        EXPECT_TRUE(has_same_bits(whole, multiply(kernel, weights.matrix, inputs, 0, 7, n_groups)));
     }
 }
 
@@ -235,8 +231,7 @@ TEST_P(Matmul, AddsWhatItIsGiven) {
     std::vector<float> sum = multiply(kernel, weights.matrix, inputs, 0, 8, 1 << 20);
     const std::vector<float> added = random_numbers(sum.size(), 4);
     std::ranges::transform(added, sum, sum.begin(), std::plus<>());
-    EXPECT_TRUE(
-        has_same_bits(multiply(kernel, weights.matrix, inputs, 0, 8, 1 << 20, added), sum));
+    EXPECT_TRUE(has_same_bits(multiply(kernel, weights.matrix, inputs, 0, 8, 1 << 20, added), sum));
 }
 
 std::string case_name(const ::testing::TestParamInfo<Case>& info) {

@@ -27,9 +27,11 @@ struct Loaded {
                     Kernels kernels = Kernels::ggml)
         : file(GgufFile::open(path)),
           config(read_config(file)),
-          weights(Weights::load(file, config, backend, {.repack = repack, .kernels = kernels}, [this](double fraction) {
-              progress.push_back(fraction);
-          })) {}
+          weights(Weights::load(file,
+                                config,
+                                backend,
+                                {.repack = repack, .kernels = kernels},
+                                [this](double fraction) { progress.push_back(fraction); })) {}
 
     bool is_mapped(const ggml_tensor* tensor) const {
         const auto* data = static_cast<const std::byte*>(tensor->data);
