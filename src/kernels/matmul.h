@@ -21,6 +21,12 @@ struct QuantisedBlock {
     float scale;
     float scaled_sum;      // scale times the sum of the values
     std::int32_t less[2];  // minus the sum of the first and of the second 16 values
+
+    // Minus the sum of all values; unsigned, since where values are no numbers sums may overflow.
+    std::int32_t less_of_all() const {
+        return static_cast<std::int32_t>(static_cast<std::uint32_t>(less[0]) +
+                                         static_cast<std::uint32_t>(less[1]));
+    }
 };
 static_assert(sizeof(QuantisedBlock) == 48);
 

@@ -262,7 +262,7 @@ class MatmulBody {
                 Ints first = Simd::zero_ints();
                 if constexpr (Codes::kOffsetBits > 0) {
                     const std::int32_t less =
-                        Codes::kHalves == 2 ? block.less[half] : block.less[0] + block.less[1];
+                        Codes::kHalves == 2 ? block.less[half] : block.less_of_all();
                     first =
                         Simd::template shift_left<Codes::kOffsetBits>(Simd::broadcast_int(less));
                 }

@@ -76,17 +76,19 @@ class QuantiseBody {
         constexpr float kLargest = 127.0f;
         const float max = Simd::reduce_max(highest);
         const Vector inverse = Simd::broadcast(max > 0.0f ? kLargest / max : 0.0f);
-        std::int32_t sums[2] = {0, 0};
+        // Of what is no number the sums mean nothing; as unsigned ones they may overflow.
+        std::uint32_t sums[2] = {0, 0};
 #pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v) {
             const Ints rounded = Simd::round_to_ints(Simd::multiply(values[v], inverse));
             Simd::store_bytes(block.values + v * kWidth, rounded);
-            sums[v / (kVectors / 2)] += Simd::reduce_add(rounded);
+            sums[v / (kVectors / 2)] += static_cast<std::uint32_t>(Simd::reduce_add(rounded));
         }
         block.scale = max / kLargest;
-        block.scaled_sum = block.scale * static_cast<float>(sums[0] + sums[1]);
-        block.less[0] = -sums[0];
-        block.less[1] = -sums[1];
+        block.scaled_sum =
+            block.scale * static_cast<float>(static_cast<std::int32_t>(sums[0] + sums[1]));
+        block.less[0] = static_cast<std::int32_t>(0U - sums[0]);
+        block.less[1] = static_cast<std::int32_t>(0U - sums[1]);
     }
 
     // Partial sums of every 32nd number, folded in halves.
