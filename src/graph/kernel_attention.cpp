@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "graph/attention_node.h"
 #include "graph/chunk_columns.h"
+#include "graph/custom_node.h"
 #include "kernels/attention.h"
 
 namespace knap {
@@ -28,8 +29,8 @@ void compute_partials(ggml_tensor* node, int thread, int n_threads, void* userda
     const auto size = static_cast<std::ptrdiff_t>(partial_size(in.config.head_dim));
     const int n_items = in.config.n_kv_heads * in.n_chunks();
     std::array<float*, kMaxAttentionColumns> partials;
-    for (int item = n_items * thread / n_threads; item < n_items * (thread + 1) / n_threads;
-         ++item) {
+    const ThreadShare share(n_items, thread, n_threads);
+    for (int item = static_cast<int>(share.begin); item < share.end; ++item) {
         for (int c = 0; c < in.n_columns(); ++c) {
             partials[static_cast<std::size_t>(c)] =
                 static_cast<float*>(node->data) +
@@ -48,7 +49,8 @@ void merge_partials(ggml_tensor* node, int thread, int n_threads, void* userdata
     const auto size = static_cast<std::ptrdiff_t>(partial_size(head_dim));
     const int n_all = in.n_columns() * in.config.n_kv_heads;
     std::array<float, partial_size(kMaxAttentionHeadDim)> state;
-    for (int i = n_all * thread / n_threads; i < n_all * (thread + 1) / n_threads; ++i) {
+    const ThreadShare share(n_all, thread, n_threads);
+    for (int i = static_cast<int>(share.begin); i < share.end; ++i) {
         const int kv_head = i / in.n_columns();
         const int column = i % in.n_columns();
         clear_partial(head_dim, state.data());

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/error.h"
+#include "graph/custom_node.h"
 #include "kernels/attention.h"
 #include "kernels/heads.h"
 
@@ -93,9 +94,7 @@ class Heads {
 
     bool is_int8() const { return cached_.key_scales != nullptr; }
     const float* row_of(int source, std::int64_t row) const {
-        const ggml_tensor* rows = node_->src[source];
-        return reinterpret_cast<const float*>(static_cast<const std::byte*>(rows->data) +
-                                              static_cast<std::size_t>(row) * rows->nb[1]);
+        return float_row(node_->src[source], row);
     }
     const float* input(int source, std::int64_t row, int head) const {
         return row_of(source, row) + std::ptrdiff_t{head} * config_.head_dim;
@@ -116,7 +115,8 @@ class Heads {
 void compute_heads(ggml_tensor* node, int thread, int n_threads, void* userdata) {
     const Heads heads(node, *static_cast<const ModelConfig*>(userdata));
     const std::int64_t n_all = node->ne[2] * heads.n_per_row();
-    for (std::int64_t i = n_all * thread / n_threads; i < n_all * (thread + 1) / n_threads; ++i) {
+    const ThreadShare share(n_all, thread, n_threads);
+    for (std::int64_t i = share.begin; i < share.end; ++i) {
         heads.run(i / heads.n_per_row(), static_cast<int>(i % heads.n_per_row()));
     }
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "base/error.h"
+#include "graph/custom_node.h"
 #include "kernels/matmul.h"
 #include "model/packed_weight.h"
 
@@ -17,26 +18,13 @@ const MatmulKernel& kernel() {
     return matmul_kernels().front();
 }
 
-// The share of `n` things that thread `thread` of `n_threads` has.
-struct Share {
-    Share(std::int64_t n, int thread, int n_threads)
-        : begin(n * thread / n_threads), end(n * (thread + 1) / n_threads) {}
-    std::int64_t begin;
-    std::int64_t end;
-};
-
-const float* row_of(const ggml_tensor* x, std::int64_t row) {
-    return reinterpret_cast<const float*>(static_cast<const std::byte*>(x->data) +
-                                          static_cast<std::size_t>(row) * x->nb[1]);
-}
-
 // Calls visit(row, first block, blocks) for every piece of a row that falls into a thread's share
 // of all blocks of `node`: few rows are shared out in pieces.
 template <typename Visit>
 void for_each_piece(ggml_tensor* node, int thread, int n_threads, Visit visit) {
     const auto per_row = node->ne[0] / static_cast<std::int64_t>(sizeof(QuantisedBlock));
     auto* blocks = static_cast<QuantisedBlock*>(node->data);
-    const Share share(per_row * node->ne[1], thread, n_threads);
+    const ThreadShare share(per_row * node->ne[1], thread, n_threads);
     for (std::int64_t at = share.begin; at < share.end;) {
         const std::int64_t row = at / per_row;
         const std::int64_t end = std::min(share.end, (row + 1) * per_row);
@@ -48,7 +36,8 @@ void for_each_piece(ggml_tensor* node, int thread, int n_threads, Visit visit) {
 void quantise(ggml_tensor* node, int thread, int n_threads, void* /*userdata*/) {
     for_each_piece(node, thread, n_threads,
                    [&](std::int64_t row, std::int64_t first, std::span<QuantisedBlock> blocks) {
-                       kernel().quantise(row_of(node->src[0], row) + first * kQuantBlock, blocks);
+                       kernel().quantise(float_row(node->src[0], row) + first * kQuantBlock,
+                                         blocks);
                    });
 }
 
@@ -58,7 +47,7 @@ void norm_and_quantise(ggml_tensor* node, int thread, int n_threads, void* userd
     for_each_piece(node, thread, n_threads,
                    [&](std::int64_t row, std::int64_t first, std::span<QuantisedBlock> blocks) {
                        kernel().norm_and_quantise(
-                           row_of(x, row), weight, static_cast<int>(x->ne[0]),
+                           float_row(x, row), weight, static_cast<int>(x->ne[0]),
                            *static_cast<const float*>(userdata), static_cast<int>(first), blocks);
                    });
 }
@@ -66,9 +55,9 @@ void norm_and_quantise(ggml_tensor* node, int thread, int n_threads, void* userd
 void gate_and_quantise(ggml_tensor* node, int thread, int n_threads, void* /*userdata*/) {
     for_each_piece(node, thread, n_threads,
                    [&](std::int64_t row, std::int64_t first, std::span<QuantisedBlock> blocks) {
-                       kernel().gate_and_quantise(row_of(node->src[0], row) + first * kQuantBlock,
-                                                  row_of(node->src[1], row) + first * kQuantBlock,
-                                                  blocks);
+                       kernel().gate_and_quantise(
+                           float_row(node->src[0], row) + first * kQuantBlock,
+                           float_row(node->src[1], row) + first * kQuantBlock, blocks);
                    });
 }
 
@@ -83,7 +72,7 @@ void multiply(ggml_tensor* node,
     for (const ggml_tensor* weight : weights) {
         n_groups += packed_weight(weight)->matrix.n_groups();
     }
-    const Share share(n_groups, thread, n_threads);
+    const ThreadShare share(n_groups, thread, n_threads);
     std::int64_t first_group = 0;  // of the matrix, in all
     std::int64_t first_out = 0;
     for (const ggml_tensor* weight : weights) {

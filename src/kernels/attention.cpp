@@ -5,27 +5,9 @@
 #include <vector>
 
 #include "kernels/attention_variants.h"
-#include "kernels/isa.h"
+#include "kernels/usable_kernels.h"
 
 namespace knap {
-namespace {
-
-std::vector<AttentionKernel> find_kernels() {
-    std::vector<AttentionKernel> kernels;
-#if defined(__x86_64__)
-    if (may_use(Isa::avx512)) {
-        kernels.push_back(kAvx512Attention);
-    }
-    if (may_use(Isa::avx2)) {
-        kernels.push_back(kAvx2Attention);
-    }
-#endif
-    kernels.push_back(kPlainAttention);
-    return kernels;
-}
-
-}  // namespace
-
 void clear_partial(int head_dim, float* state) {
     std::fill_n(state, head_dim, 0.0f);
     state[head_dim] = -std::numeric_limits<float>::infinity();
@@ -39,7 +21,12 @@ void finish_partial(int head_dim, const float* state, float* out) {
 }
 
 std::span<const AttentionKernel> attention_kernels() {
-    static const std::vector<AttentionKernel> kernels = find_kernels();
+    static const std::vector<AttentionKernel> kernels = usable_kernels<AttentionKernel>({
+#if defined(__x86_64__)
+        &kAvx512Attention, &kAvx2Attention,
+#endif
+            &kPlainAttention,
+    });
     return kernels;
 }
 

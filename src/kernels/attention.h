@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/isa.h"
+
 namespace knap {
 
 inline constexpr int kKeyTile = 16;     // positions whose keys lie together, channel by channel
@@ -67,7 +69,7 @@ constexpr std::size_t partial_size(int head_dim) {
 }
 
 struct AttentionKernel {
-    const char* name;  // "avx512", "avx2", "plain"
+    Isa isa;
     void (*run_chunk)(const AttentionChunk& chunk, const HalfRows& rows);
     void (*run_int8_chunk)(const AttentionChunk& chunk, const Int8Rows& rows);
     // state <- state merged with partial, both [partial_size(head_dim)]; a state begins with

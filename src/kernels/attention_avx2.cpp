@@ -8,7 +8,7 @@
 namespace knap {
 
 const AttentionKernel kAvx2Attention{
-    .name = "avx2",
+    .isa = Isa::avx2,
     .run_chunk = AttentionBody<Avx2Simd>::run_chunk,
     .run_int8_chunk = Int8AttentionBody<Avx2Simd, Avx2Int8>::run_chunk,
     .merge = AttentionParts<Avx2Simd>::merge,

@@ -8,7 +8,7 @@
 namespace knap {
 
 const AttentionKernel kAvx512Attention{
-    .name = "avx512",
+    .isa = Isa::avx512,
     .run_chunk = AttentionBody<Avx512Simd>::run_chunk,
     .run_int8_chunk = Int8AttentionBody<Avx512Simd, Avx512Int8>::run_chunk,
     .merge = AttentionParts<Avx512Simd>::merge,

@@ -8,7 +8,7 @@
 namespace knap {
 
 const AttentionKernel kPlainAttention{
-    .name = "plain",
+    .isa = Isa::plain,
     .run_chunk = AttentionBody<PlainSimd>::run_chunk,
     .run_int8_chunk = Int8AttentionBody<PlainSimd, PlainInt8>::run_chunk,
     .merge = AttentionParts<PlainSimd>::merge,

@@ -3,29 +3,16 @@
 #include <vector>
 
 #include "kernels/heads_variants.h"
-#include "kernels/isa.h"
+#include "kernels/usable_kernels.h"
 
 namespace knap {
-namespace {
-
-std::vector<HeadsKernel> find_kernels() {
-    std::vector<HeadsKernel> kernels;
-#if defined(__x86_64__)
-    if (may_use(Isa::avx512)) {
-        kernels.push_back(kAvx512Heads);
-    }
-    if (may_use(Isa::avx2)) {
-        kernels.push_back(kAvx2Heads);
-    }
-#endif
-    kernels.push_back(kPlainHeads);
-    return kernels;
-}
-
-}  // namespace
-
 std::span<const HeadsKernel> heads_kernels() {
-    static const std::vector<HeadsKernel> kernels = find_kernels();
+    static const std::vector<HeadsKernel> kernels = usable_kernels<HeadsKernel>({
+#if defined(__x86_64__)
+        &kAvx512Heads, &kAvx2Heads,
+#endif
+            &kPlainHeads,
+    });
     return kernels;
 }
 

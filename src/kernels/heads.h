@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/isa.h"
+
 namespace knap {
 
 // Half-precision numbers are given as their bits; numbers are rounded to them to nearest, ties to
@@ -15,7 +17,7 @@ struct HeadsKernel {
     // `out` f32 [head_dim] is other memory than `x`.
     using Rotate = void(int head_dim, int n_rot, const float* turns, const float* x, float* out);
 
-    const char* name;           // "avx512", "avx2", "plain"
+    Isa isa;
     Rotate* rotate_neighbours;  // channels 2 i and 2 i + 1 are a pair
     Rotate* rotate_halves;      // channels i and i + n_rot / 2 are
     // `x` f32 [head_dim] becomes position `lane` of a tile f16 [kKeyTile, head_dim] of keys.

@@ -5,6 +5,6 @@
 
 namespace knap {
 
-const HeadsKernel kAvx2Heads = heads_kernel<Avx2Simd>("avx2");
+const HeadsKernel kAvx2Heads = heads_kernel<Avx2Simd>(Isa::avx2);
 
 }  // namespace knap

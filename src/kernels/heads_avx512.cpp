@@ -5,6 +5,6 @@
 
 namespace knap {
 
-const HeadsKernel kAvx512Heads = heads_kernel<Avx512Simd>("avx512");
+const HeadsKernel kAvx512Heads = heads_kernel<Avx512Simd>(Isa::avx512);
 
 }  // namespace knap

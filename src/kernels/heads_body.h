@@ -97,8 +97,7 @@ class HeadsBody {
         constexpr float kMostHalf = 65504.0f;
         Vector highest = Simd::zero();
         for (int d = 0; d < head_dim; d += kWidth) {
-            const Vector number = Simd::load(x + d);
-            highest = Simd::max(highest, Simd::max(number, Simd::subtract(Simd::zero(), number)));
+            highest = Simd::max(highest, Simd::abs(Simd::load(x + d)));
         }
         std::uint16_t halves[kWidth];
         Simd::store_half(
@@ -121,9 +120,9 @@ class HeadsBody {
 };
 
 template <typename Simd>
-constexpr HeadsKernel heads_kernel(const char* name) {
+constexpr HeadsKernel heads_kernel(Isa isa) {
     using Body = HeadsBody<Simd>;
-    return {.name = name,
+    return {.isa = isa,
             .rotate_neighbours = Body::rotate_neighbours,
             .rotate_halves = Body::rotate_halves,
             .store_key = Body::store_key,

@@ -5,6 +5,6 @@
 
 namespace knap {
 
-const HeadsKernel kPlainHeads = heads_kernel<PlainSimd>("plain");
+const HeadsKernel kPlainHeads = heads_kernel<PlainSimd>(Isa::plain);
 
 }  // namespace knap

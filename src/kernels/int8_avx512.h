@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
 #include <immintrin.h>
 
@@ -18,16 +17,13 @@ struct Avx512Int8 {
     static constexpr int kMaxSums = 24;
 
     static void store(Small* p, __m512 x) {
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
-                         _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x)));
+        Avx512Simd::store_bytes(reinterpret_cast<std::int8_t*>(p), Avx512Simd::round_to_ints(x));
     }
-    static Sums zero() { return _mm512_setzero_si512(); }
+    static Sums zero() { return Avx512Simd::zero_ints(); }
     static Quads load_keys(const std::uint8_t* p) { return _mm512_loadu_si512(p); }
     static Quads load_values(const std::int8_t* p) { return _mm512_loadu_si512(p); }
     static Quads broadcast(const Small* p) {
-        std::int32_t quad;
-        std::memcpy(&quad, p, sizeof quad);
-        return _mm512_set1_epi32(quad);
+        return Avx512Simd::broadcast_quad(reinterpret_cast<const std::int8_t*>(p));
     }
     static Sums add_keys(Sums sums, Quads keys, Quads query) {
         return Avx512Simd::dot(sums, keys, query);
@@ -35,7 +31,7 @@ struct Avx512Int8 {
     static Sums add_values(Sums sums, Quads values, Quads weights) {
         return Avx512Simd::dot(sums, weights, values);
     }
-    static __m512 to_floats(Sums sums) { return _mm512_cvtepi32_ps(sums); }
+    static __m512 to_floats(Sums sums) { return Avx512Simd::to_floats(sums); }
 };
 
 }  // namespace

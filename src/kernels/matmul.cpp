@@ -3,25 +3,9 @@
 #include <vector>
 
 #include "kernels/matmul_variants.h"
+#include "kernels/usable_kernels.h"
 
 namespace knap {
-namespace {
-
-std::vector<MatmulKernel> find_kernels() {
-    std::vector<MatmulKernel> kernels;
-#if defined(__x86_64__)
-    for (const MatmulKernel* kernel : {&kAvx512Matmul, &kAvxVnniMatmul, &kAvx2Matmul}) {
-        if (may_use(kernel->isa)) {
-            kernels.push_back(*kernel);
-        }
-    }
-#endif
-    kernels.push_back(kPlainMatmul);
-    return kernels;
-}
-
-}  // namespace
-
 InputForm input_form(ggml_type type) {
     return type == GGML_TYPE_F16 || type == GGML_TYPE_BF16 ? InputForm::floats
                                                            : InputForm::quantised;
@@ -33,7 +17,12 @@ std::size_t input_row_bytes(InputForm form, int n_in) {
 }
 
 std::span<const MatmulKernel> matmul_kernels() {
-    static const std::vector<MatmulKernel> kernels = find_kernels();
+    static const std::vector<MatmulKernel> kernels = usable_kernels<MatmulKernel>({
+#if defined(__x86_64__)
+        &kAvx512Matmul, &kAvxVnniMatmul, &kAvx2Matmul,
+#endif
+            &kPlainMatmul,
+    });
     return kernels;
 }
 

@@ -37,7 +37,7 @@ std::string describe_attention(const Engine::Impl& engine) {
     const AttentionPath path = choose_attention(engine.model, engine.config);
     const bool is_ours = path == AttentionPath::kernel;
     return concat(to_string(path), is_ours ? " " : "",
-                  is_ours ? attention_kernels().front().name : "");
+                  is_ours ? to_string(attention_kernels().front().isa) : "");
 }
 
 }  // namespace

@@ -219,7 +219,7 @@ void PrintTo(const Solver& solver, std::ostream* out) {
 std::vector<Solver> all_solvers() {
     std::vector<Solver> solvers;
     for (const AttentionKernel& kernel : attention_kernels()) {
-        const std::string name = kernel.name;
+        const std::string name(to_string(kernel.isa));
         solvers.push_back({name + "_f16", kernel, solve<HalfCache>, HalfCache::kBound});
         solvers.push_back({name + "_int8", kernel, solve<Int8Cache>, Int8Cache::kBound});
     }

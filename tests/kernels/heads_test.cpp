@@ -181,7 +181,7 @@ TEST_P(HeadsKernels, Int8ScalesStayFinite) {
 INSTANTIATE_TEST_SUITE_P(Machine,
                          HeadsKernels,
                          ::testing::ValuesIn(heads_kernels().begin(), heads_kernels().end()),
-                         [](const auto& test) { return std::string(test.param.name); });
+                         [](const auto& test) { return std::string(to_string(test.param.isa)); });
 
 }  // namespace
 }  // namespace knap
