@@ -78,7 +78,7 @@ class DraftTimer {
         rig_.go_to(depth);
         drafter_.draft(/*pending=*/0,
                        {.plan = &plan, .stop = {.n_max = kDraftTokens}, .guess = guess},
-                       /*max_nodes=*/kDraftTokens, tree_);
+                       /*captures=*/{}, /*max_nodes=*/kDraftTokens, tree_);
     }
 
     std::vector<Contestant> time_plans(int depth, const std::vector<NamedPlan>& plans) {

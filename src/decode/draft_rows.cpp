@@ -1,17 +1,33 @@
 #include "decode/draft_rows.h"
 
+#include <algorithm>
 #include <numeric>
+
+#include "decode/strategy.h"
 
 namespace knap {
 
-void DraftRows::begin(const ModulePlan& plan, int first_row, std::span<const Token> guess) {
+void DraftRows::set_model(const ModulePlan& plan, DraftHead* head, std::span<const int> captures) {
     plan_ = &plan;
+    head_ = head;
+    n_exact_layers_ = exact_layers(plan);
+    captures_.clear();
+    if (n_exact_layers_ > 0) {
+        const int end = 2 * n_exact_layers_;
+        captures_.assign(captures.begin(), std::ranges::lower_bound(captures, end));
+        captures_.push_back(end);
+    }
+    streams_.resize(captures_.size());
+}
+
+void DraftRows::begin(int first_row, std::span<const Token> guess) {
     first_row_ = first_row;
     guess_ = guess;
-    n_exact_layers_ = exact_layers(plan);
     n_given_ = 0;
-    hidden_.clear();
     tokens_.clear();
+    for (std::vector<float>& stream : streams_) {
+        stream.clear();
+    }
 }
 
 std::span<const float> DraftRows::next(Token token) {
@@ -19,17 +35,20 @@ std::span<const float> DraftRows::next(Token token) {
         return {};
     }
     const std::size_t row = n_given_ - n_before_;
-    const std::size_t n_vocab = result_.logits.size() / tokens_.size();
-    keep_hidden(row);
+    const std::size_t n_vocab = logits_.size() / tokens_.size();
+    keep_streams(row);
     ++n_given_;
-    return result_.logits.subspan(row * n_vocab, n_vocab);
+    return logits_.subspan(row * n_vocab, n_vocab);
 }
 
 ExactRows DraftRows::exact() const {
     if (n_exact_layers_ == 0) {
         return {};
     }
-    return {.n_layers = n_exact_layers_, .n_rows = static_cast<int>(n_given_), .hidden = hidden_};
+    return {.n_layers = n_exact_layers_,
+            .n_rows = static_cast<int>(n_given_),
+            .captures = captures_,
+            .streams = streams_};
 }
 
 // A pass is replaced where the draft parts from it, so all rows before are the draft's.
@@ -44,27 +63,30 @@ bool DraftRows::run_pass(Token token) {
         tokens_.insert(tokens_.end(), guess_.begin(), guess_.end());
     }
     n_before_ = n_given_;
-    logit_rows_.resize(tokens_.size());
+    logit_rows_.resize(head_ == nullptr ? tokens_.size() : 0);
     std::iota(logit_rows_.begin(), logit_rows_.end(), 0);
-    const int capture = 2 * n_exact_layers_;
+    const int first_row = first_row_ + static_cast<int>(n_before_);
     result_ = forward_.run({
         .tokens = tokens_,
         .plan = plan_,
-        .first_row = first_row_ + static_cast<int>(n_before_),
-        .captures = std::span(&capture, n_exact_layers_ > 0 ? 1 : 0),
+        .first_row = first_row,
+        .captures = captures_,
         .logit_rows = logit_rows_,
     });
-    return result_.is_complete;
+    if (!result_.is_complete) {
+        return false;
+    }
+    logits_ = head_ == nullptr ? result_.logits : head_->logits(result_.captures.back(), first_row);
+    return !logits_.empty();
 }
 
-void DraftRows::keep_hidden(std::size_t row) {
-    if (n_exact_layers_ == 0) {
-        return;
+void DraftRows::keep_streams(std::size_t row) {
+    for (std::size_t i = 0; i < streams_.size(); ++i) {
+        const std::span<const float> rows = result_.captures[i];
+        const std::size_t n_embd = rows.size() / tokens_.size();
+        const auto stream = rows.subspan(row * n_embd, n_embd);
+        streams_[i].insert(streams_[i].end(), stream.begin(), stream.end());
     }
-    const std::span<const float> rows = result_.captures.front();
-    const std::size_t n_embd = rows.size() / tokens_.size();
-    const auto hidden = rows.subspan(row * n_embd, n_embd);
-    hidden_.insert(hidden_.end(), hidden.begin(), hidden.end());
 }
 
 }  // namespace knap

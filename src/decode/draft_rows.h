@@ -13,21 +13,29 @@
 
 namespace knap {
 
+class DraftHead;
+
 // Rows that drafting has already computed as the whole model would: the layers before the first one
 // that the plan cheapens are exact (methods 3.15, O13). Verification takes them up from there.
 struct ExactRows {
-    int n_layers = 0;               // leading layers; 0: nothing is exact
-    int n_rows = 0;                 // the pending token, then drafts
-    std::span<const float> hidden;  // the stream after those layers: [n_embd, n_rows]
+    int n_layers = 0;  // leading layers; 0: nothing is exact
+    int n_rows = 0;    // the pending token, then drafts
+    // Which streams of those rows there are (after how many modules): those that the round wants
+    // from inside these layers, and last the one that verification goes on with.
+    std::span<const int> captures{};
+    std::span<const std::vector<float>> streams{};  // [n_embd, n_rows] each
 };
 
 class DraftRows {
   public:
     explicit DraftRows(Forward& forward) : forward_(forward) {}
 
-    // A draft begins: its first token goes to cache row `first_row`, and `guess` may follow it.
-    // Plan and guess must outlive the draft, and the guess's rows fit the cache.
-    void begin(const ModulePlan& plan, int first_row, std::span<const Token> guess);
+    // What drafts (DraftWithPlan), and the streams that the round wants (Proposal::captures).
+    // Plan and head must outlive the draft.
+    void set_model(const ModulePlan& plan, DraftHead* head, std::span<const int> captures);
+    // A draft begins: its first token goes to cache row `first_row`, and `guess` may follow it. The
+    // guess must outlive the draft, and its rows fit the cache.
+    void begin(int first_row, std::span<const Token> guess);
     // Logits after `token`, the next one of the draft. Valid until the next call; empty: cancelled.
     std::span<const float> next(Token token);
 
@@ -37,20 +45,23 @@ class DraftRows {
   private:
     bool is_computed(Token token) const;
     bool run_pass(Token token);
-    void keep_hidden(std::size_t row);
+    void keep_streams(std::size_t row);
 
     Forward& forward_;
     const ModulePlan* plan_ = nullptr;
+    DraftHead* head_ = nullptr;
+    int n_exact_layers_ = 0;
+    std::vector<int> captures_;  // of every pass: those of ExactRows
     int first_row_ = 0;
     std::span<const Token> guess_;
-    int n_exact_layers_ = 0;
-    std::size_t n_given_ = 0;    // rows that next() gave
-    std::vector<float> hidden_;  // of those, after the exact layers: [n_embd, n_given_]
+    std::size_t n_given_ = 0;                  // rows that next() gave
+    std::vector<std::vector<float>> streams_;  // of those, by capture: [n_embd, n_given_]
     // The latest pass. Its rows are the draft's up to the first whose token is another one.
     std::vector<Token> tokens_;    // [n_rows]; empty before the first pass
     std::vector<int> logit_rows_;  // 0, 1, 2, ... [n_rows]
     std::size_t n_before_ = 0;     // rows of the draft before the pass
     ForwardResult result_;
+    std::span<const float> logits_;  // [n_vocab, n_rows]
 };
 
 }  // namespace knap

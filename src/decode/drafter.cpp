@@ -11,6 +11,12 @@ int count_common(std::span<const Token> a, std::span<const Token> b) {
     return static_cast<int>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
+std::size_t width_for(const DraftWithPlan& how, float confidence) {
+    const auto step = std::ranges::find_if(
+        how.width_steps, [&](const WidthStep& one) { return confidence > one.above; });
+    return static_cast<std::size_t>(step != how.width_steps.end() ? step->width : how.width);
+}
+
 }  // namespace
 
 Drafter::Drafter(Forward& forward,
@@ -24,7 +30,12 @@ Drafter::Drafter(Forward& forward,
       is_end_of_text_(is_end_of_text),
       rows_(forward) {}
 
-bool Drafter::draft(Token pending, const DraftWithPlan& how, int max_nodes, DraftTree& tree) {
+bool Drafter::draft(Token pending,
+                    const DraftWithPlan& how,
+                    std::span<const int> captures,
+                    int max_nodes,
+                    DraftTree& tree) {
+    rows_.set_model(*how.plan, how.head, captures);
     tree.clear();
     leaves_.clear();
     confidences_.clear();
@@ -44,7 +55,7 @@ bool Drafter::draft_chain(Token pending, const DraftWithPlan& how, int max_nodes
     StopRule rule = how.stop;
     rule.n_max = std::min(rule.n_max, max_nodes);
     StopState stop(rule);
-    rows_.begin(*how.plan, cache_.committed(), useful_part(how.guess, rule.n_max));
+    rows_.begin(cache_.committed(), useful_part(how.guess, rule.n_max));
     Token token = pending;
     int parent = kPendingNode;
     for (bool goes_on = stop.starts(); goes_on;) {
@@ -58,17 +69,21 @@ bool Drafter::draft_chain(Token pending, const DraftWithPlan& how, int max_nodes
         // The pending token's position is its row in the cache; the first draft follows it.
         const int position = cache_.committed() + tree.n_nodes() + 1;
         const DraftChoice& choice = choices_.choose(logits, position, n_children);
+        const float confidence = confidence_for(how, logits, choice);
         token = choice.tokens.front();
         const int node = tree.add(token, parent);
         if (choice.is_drawn) {
             tree.set_drawn_from(parent, choice.q);
         }
-        for (std::size_t i = 1; i < choice.tokens.size(); ++i) {
+        // How many siblings are tried may depend on the first candidate: they only come to be
+        // judged where it was rejected, and what is left of the target then is the same for all.
+        const auto n_kept = std::min(choice.tokens.size(), width_for(how, confidence));
+        for (std::size_t i = 1; i < n_kept; ++i) {
             leaves_.push_back({choice.tokens[i], parent});
         }
         parent = node;
         ancestors.accept(token);
-        goes_on = stop.goes_on(confidence_for(rule, logits, choice), is_end_of_text_(token));
+        goes_on = stop.goes_on(confidence, is_end_of_text_(token));
     }
     return true;
 }
@@ -82,13 +97,13 @@ std::span<const Token> Drafter::useful_part(std::span<const Token> guess, int n_
     return {room.begin(), end};
 }
 
-float Drafter::confidence_for(const StopRule& rule,
+float Drafter::confidence_for(const DraftWithPlan& how,
                               std::span<const float> logits,
                               const DraftChoice& choice) {
-    if (!rule.needs_confidence()) {
+    if (!how.stop.needs_confidence() && how.width_steps.empty()) {
         return 1.0f;
     }
-    return confidences_.emplace_back(confidence(logits, choice, rule.confidence_of));
+    return confidences_.emplace_back(confidence(logits, choice, how.stop.confidence_of));
 }
 
 }  // namespace knap

@@ -28,12 +28,17 @@ class Drafter {
 
     // Drafts after `pending` into `tree`: a chain of first choices, then their siblings as leaves,
     // at most `max_nodes` in all. The sampler's history ends with the pending token, before and
-    // after. False: cancelled.
-    bool draft(Token pending, const DraftWithPlan& how, int max_nodes, DraftTree& tree);
+    // after. `captures` are the streams that the round wants of its rows (Proposal::captures), as
+    // far as drafting computes them. False: cancelled.
+    bool draft(Token pending,
+               const DraftWithPlan& how,
+               std::span<const int> captures,
+               int max_nodes,
+               DraftTree& tree);
 
     // Of the latest draft(); valid until the next.
     ExactRows exact_rows() const { return rows_.exact(); }
-    // Of the chain's tokens, where the stop rule looks at them; empty otherwise.
+    // Of the chain's tokens, where the stop rule or a width looks at them; empty otherwise.
     std::span<const float> confidences() const { return confidences_; }
     // How many tokens of the guess the chain begins with.
     int n_guessed() const { return n_guessed_; }
@@ -46,7 +51,7 @@ class Drafter {
 
     std::span<const Token> useful_part(std::span<const Token> guess, int n_max) const;
     bool draft_chain(Token pending, const DraftWithPlan& how, int max_nodes, DraftTree& tree);
-    float confidence_for(const StopRule& rule,
+    float confidence_for(const DraftWithPlan& how,
                          std::span<const float> logits,
                          const DraftChoice& choice);
 

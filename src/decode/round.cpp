@@ -64,7 +64,8 @@ bool Round::draft(Token pending, const Proposal& proposal) {
         return true;
     }
     if (const auto* how = std::get_if<DraftWithPlan>(&proposal.draft)) {
-        const bool is_complete = drafter_.draft(pending, *how, max_nodes(), tree_);
+        const bool is_complete =
+            drafter_.draft(pending, *how, proposal.captures, max_nodes(), tree_);
         exact_ = drafter_.exact_rows();
         confidences_ = drafter_.confidences();
         n_guessed_ = drafter_.n_guessed();

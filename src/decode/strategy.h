@@ -54,11 +54,31 @@ struct DraftTokens {
     const DraftTree* tree = nullptr;  // valid until the next propose()
 };
 
+// Logits after rows that have come through a draft's layers, in place of the model's own head.
+class DraftHead {
+  public:
+    virtual ~DraftHead() = default;
+    // [n_vocab, n_rows] after `hidden`, the streams [n_embd, n_rows] at the end of the plan's last
+    // layer, of cache rows first_row, first_row + 1, ... Valid until the next call; empty:
+    // cancelled.
+    virtual std::span<const float> logits(std::span<const float> hidden, int first_row) = 0;
+};
+
+// How many candidates a position has when the first of them is more probable than `above`.
+struct WidthStep {
+    float above = 0;
+    int width = 1;
+};
+
 // Drafting with a cheaper version of the model.
 struct DraftWithPlan {
     const ModulePlan* plan = nullptr;  // valid until the next propose()
     StopRule stop{};
     int width = 1;  // candidates per position: the first goes on, the others are leaves beside it
+    // Widths by the first candidate's confidence, the most confident first, none above `width`:
+    // the first step that it exceeds counts, and `width` where it exceeds none.
+    std::span<const WidthStep> width_steps{};
+    DraftHead* head = nullptr;  // null: the model's own; else the plan is an early exit
     // What the draft might be: the plan checks these tokens in one pass and goes on where they end
     // or part from its own choices (methods 3.20). The draft is the same with or without them.
     std::span<const Token> guess{};

@@ -11,10 +11,7 @@ ForwardResult Verifier::run(Token pending,
                             const ExactRows& exact,
                             std::span<const int> captures) {
     set_rows(pending, tree);
-    // A capture below the layer to resume at needs every row there.
-    const bool resumes =
-        exact.n_rows > 0 && (captures.empty() || captures.front() >= 2 * exact.n_layers);
-    return resumes ? run_resumed(tree, exact, captures) : run_whole(tree, captures);
+    return exact.n_rows > 0 ? run_resumed(tree, exact, captures) : run_whole(tree, captures);
 }
 
 void Verifier::set_rows(Token pending, const DraftTree& tree) {
@@ -48,27 +45,34 @@ ForwardResult Verifier::run_whole(const DraftTree& tree, std::span<const int> ca
 ForwardResult Verifier::run_resumed(const DraftTree& tree,
                                     const ExactRows& exact,
                                     std::span<const int> captures) {
-    const int capture = 2 * exact.n_layers;
     const ForwardResult lower = forward_.run({
         .tokens = std::span(tokens_).subspan(static_cast<std::size_t>(exact.n_rows)),
         .first_row = cache_.committed() + exact.n_rows,
         .layout = layout(tree),
         .exit_layer = exact.n_layers,
-        .captures = std::span(&capture, 1),
+        .captures = exact.captures,
     });
     if (!lower.is_complete) {
         return lower;
     }
-    hidden_.assign(exact.hidden.begin(), exact.hidden.end());
-    hidden_.insert(hidden_.end(), lower.captures.front().begin(), lower.captures.front().end());
-    return forward_.run({
-        .hidden = hidden_,
+    streams_.resize(exact.streams.size());
+    for (std::size_t i = 0; i < streams_.size(); ++i) {
+        streams_[i] = exact.streams[i];
+        streams_[i].insert(streams_[i].end(), lower.captures[i].begin(), lower.captures[i].end());
+    }
+    const std::size_t n_lower = streams_.size() - 1;  // captures that lie below the upper layers
+    ForwardResult upper = forward_.run({
+        .hidden = streams_.back(),
         .first_row = cache_.committed(),
         .layout = layout(tree),
         .entry_layer = exact.n_layers,
-        .captures = captures,
+        .captures = captures.subspan(n_lower),
         .logit_rows = rows_,
     });
+    all_views_.assign(streams_.begin(), streams_.begin() + static_cast<std::ptrdiff_t>(n_lower));
+    all_views_.insert(all_views_.end(), upper.captures.begin(), upper.captures.end());
+    upper.captures = all_views_;
+    return upper;
 }
 
 }  // namespace knap

@@ -41,7 +41,9 @@ class Verifier {
     std::vector<Token> tokens_;  // [n_rows]
     std::vector<int> parents_;   // [n_rows], as AttentionLayout wants them
     std::vector<int> rows_;      // 0, 1, 2, ... [n_rows]
-    std::vector<float> hidden_;  // [n_embd, n_rows]
+    // The streams that a resumed pass is made of: those of ExactRows, of all rows
+    std::vector<std::vector<float>> streams_;        // [n_embd, n_rows] each
+    std::vector<std::span<const float>> all_views_;  // of a resumed pass: its captures
 };
 
 }  // namespace knap

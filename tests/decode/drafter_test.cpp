@@ -25,7 +25,8 @@ struct Draft {
     std::vector<float> confidences;
     int n_exact_layers = 0;
     int n_exact_rows = 0;
-    std::vector<float> hidden;
+    std::vector<int> captures;
+    std::vector<std::vector<float>> streams;
     int n_guessed = 0;
     std::int64_t n_passes = 0;
 };
@@ -41,7 +42,8 @@ void expect_same_draft(const Draft& found, const Draft& expected) {
     EXPECT_EQ(found.confidences, expected.confidences);
     EXPECT_EQ(found.n_exact_layers, expected.n_exact_layers);
     EXPECT_EQ(found.n_exact_rows, expected.n_exact_rows);
-    EXPECT_EQ(found.hidden, expected.hidden);
+    EXPECT_EQ(found.captures, expected.captures);
+    EXPECT_EQ(found.streams, expected.streams);
 }
 
 class GuessedDrafts : public ::testing::Test {
@@ -65,7 +67,7 @@ class GuessedDrafts : public ::testing::Test {
         Drafter drafter(rig_.forward, rig_.cache, sampler, rule_, is_end_of_text_);
         DraftTree tree;
         const std::int64_t n_before = n_passes();
-        if (!drafter.draft(kPending, how, max_nodes, tree)) {
+        if (!drafter.draft(kPending, how, captures_, max_nodes, tree)) {
             return std::nullopt;
         }
         const ExactRows exact = drafter.exact_rows();
@@ -74,7 +76,8 @@ class GuessedDrafts : public ::testing::Test {
             .confidences = {drafter.confidences().begin(), drafter.confidences().end()},
             .n_exact_layers = exact.n_layers,
             .n_exact_rows = exact.n_rows,
-            .hidden = {exact.hidden.begin(), exact.hidden.end()},
+            .captures = {exact.captures.begin(), exact.captures.end()},
+            .streams = {exact.streams.begin(), exact.streams.end()},
             .n_guessed = drafter.n_guessed(),
             .n_passes = n_passes() - n_before,
         };
@@ -132,6 +135,7 @@ class GuessedDrafts : public ::testing::Test {
     LoadedModel model_;
     ForwardRig rig_;
     Tokens prompt_;
+    std::vector<int> captures_;
     SamplingOptions sampling_{};
     AcceptanceRule rule_ = AcceptanceRule::shared_noise;
     std::function<bool(Token)> is_end_of_text_ = [](Token) { return false; };
@@ -169,6 +173,86 @@ TEST_F(GuessedDrafts, LeaveTheSameExactRows) {
     const Draft plain = expect_guesses_change_nothing({.plan = &drafting, .stop = {.n_max = 5}});
     EXPECT_EQ(plain.n_exact_layers, 2);
     EXPECT_EQ(plain.n_exact_rows, 5) << "the pending token and four drafts";
+}
+
+// Only those from inside the exact layers: verification computes the others.
+TEST_F(GuessedDrafts, LeaveTheStreamsThatTheRoundWants) {
+    captures_ = {0, 1, 4, 5, 8};
+    const ModulePlan drafting = plan("m2=skip");
+    const Draft plain = expect_guesses_change_nothing({.plan = &drafting, .stop = {.n_max = 5}});
+    EXPECT_EQ(plain.captures, (std::vector<int>{0, 1, 4}));
+    ASSERT_EQ(plain.streams.size(), 3u);
+    const Tokens rows{kPending, plain.tokens[0], plain.tokens[1], plain.tokens[2], plain.tokens[3]};
+    const ForwardResult direct =
+        rig_.forward.run({.tokens = rows, .first_row = kContext, .captures = plain.captures});
+    for (std::size_t i = 0; i < plain.streams.size(); ++i) {
+        EXPECT_TRUE(std::ranges::equal(plain.streams[i], direct.captures[i])) << i;
+    }
+
+    const ModulePlan inexact = plan("a0=skip");
+    EXPECT_TRUE(draft({.plan = &inexact, .stop = {.n_max = 5}}, {})->streams.empty());
+}
+
+// A head that wants whatever the stream's first number says.
+class FakeHead final : public DraftHead {
+  public:
+    explicit FakeHead(const ModelConfig& config) : config_(config) {}
+
+    std::span<const float> logits(std::span<const float> hidden, int first_row) override {
+        first_rows.push_back(first_row);
+        const auto n_embd = static_cast<std::size_t>(config_.n_embd);
+        const auto n_vocab = static_cast<std::size_t>(config_.n_vocab);
+        logits_.assign(hidden.size() / n_embd * n_vocab, 0.0f);
+        for (std::size_t row = 0; row < hidden.size() / n_embd; ++row) {
+            logits_[row * n_vocab + static_cast<std::size_t>(choice(hidden[row * n_embd]))] = 9;
+        }
+        return logits_;
+    }
+
+    static Token choice(float number) { return static_cast<Token>(std::abs(number) * 1e4f) % 200; }
+
+    std::vector<int> first_rows;
+
+  private:
+    const ModelConfig& config_;
+    std::vector<float> logits_;
+};
+
+TEST_F(GuessedDrafts, TakeTheirTokensFromAHeadOfTheirOwn) {
+    FakeHead head(model_.config);
+    const ModulePlan drafting = plan("exit=2");
+    const Draft plain =
+        expect_guesses_change_nothing({.plan = &drafting, .stop = {.n_max = 4}, .head = &head});
+    head.first_rows.clear();
+    draft({.plan = &drafting, .stop = {.n_max = 4}, .head = &head}, {});
+    EXPECT_EQ(head.first_rows, (std::vector<int>{70, 71, 72, 73}));
+    ASSERT_EQ(plain.streams.size(), 1u);
+    for (std::size_t i = 0; i < plain.tokens.size(); ++i) {
+        const std::size_t n_embd = plain.streams[0].size() / 4;
+        EXPECT_EQ(plain.tokens[i], FakeHead::choice(plain.streams[0][i * n_embd]));
+    }
+}
+
+TEST_F(GuessedDrafts, AreAsWideAsTheirConfidenceSays) {
+    const ModulePlan drafting = plan("m1=skip");
+    DraftWithPlan how{.plan = &drafting, .stop = {.n_max = 6, .exit_confidence = 1e-9f}};
+    const std::vector<float> confidences = draft(how, {})->confidences;
+    std::vector<float> sorted = confidences;
+    std::ranges::sort(sorted);
+    ASSERT_LT(sorted[1], sorted[4]);
+    // At a step's own confidence it is not exceeded yet.
+    const std::vector<WidthStep> steps{{.above = sorted[4], .width = 1},
+                                       {.above = sorted[1], .width = 2}};
+    how.width = 4;
+    how.width_steps = steps;
+    const Draft wide = expect_guesses_change_nothing(how);
+    for (int node = kPendingNode; node < 5; ++node) {
+        const float confidence = confidences[static_cast<std::size_t>(node + 1)];
+        const int expected = confidence > sorted[4] ? 1 : confidence > sorted[1] ? 2 : 4;
+        EXPECT_EQ(std::ranges::count(wide.parents, node), expected) << node;
+    }
+    how.stop.exit_confidence = 0;
+    EXPECT_EQ(draft(how, {})->parents, wide.parents) << "no stop rule needs the confidence";
 }
 
 TEST_F(GuessedDrafts, KeepToTheRoomThereIs) {

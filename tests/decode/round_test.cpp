@@ -168,22 +168,33 @@ TEST(Verifier, TakesUpExactRowsWhereDraftingLeftThem) {
     tree.add(12, 0);
     tree.add(13, 0);
 
-    const ForwardResult whole = verifier.run(10, tree, {}, {});
+    const std::vector<int> wanted{0, 3, 4, 7, 8};
+    const ForwardResult whole = verifier.run(10, tree, {}, wanted);
     const std::vector<float> expected(whole.logits.begin(), whole.logits.end());
+    std::vector<std::vector<float>> expected_streams;
+    for (const std::span<const float> stream : whole.captures) {
+        expected_streams.emplace_back(stream.begin(), stream.end());
+    }
 
     const std::vector<Token> drafted{10, 11};
-    const std::vector<int> captures{4};
+    const std::vector<int> captures{0, 3, 4};
     const ForwardResult lower = rig.forward.run(
         {.tokens = drafted, .first_row = 50, .exit_layer = 2, .captures = captures});
-    std::vector<float> hidden(lower.captures[0].begin(), lower.captures[0].end());
-    const ExactRows exact{.n_layers = 2, .n_rows = 2, .hidden = hidden};
-    const ForwardResult resumed = verifier.run(10, tree, exact, {});
-    EXPECT_TRUE(
-        std::equal(expected.begin(), expected.end(), resumed.logits.begin(), resumed.logits.end()));
+    std::vector<std::vector<float>> streams;
+    for (const std::span<const float> stream : lower.captures) {
+        streams.emplace_back(stream.begin(), stream.end());
+    }
+    const ExactRows exact{.n_layers = 2, .n_rows = 2, .captures = captures, .streams = streams};
+    const ForwardResult resumed = verifier.run(10, tree, exact, wanted);
+    EXPECT_TRUE(std::ranges::equal(expected, resumed.logits));
+    ASSERT_EQ(resumed.captures.size(), wanted.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        EXPECT_TRUE(std::ranges::equal(expected_streams[i], resumed.captures[i])) << wanted[i];
+    }
 
-    hidden.front() += 1.0f;
-    const ForwardResult changed = verifier.run(10, tree, exact, {});
-    EXPECT_FALSE(std::equal(expected.begin(), expected.end(), changed.logits.begin()));
+    streams.back().front() += 1.0f;
+    const ForwardResult changed = verifier.run(10, tree, exact, wanted);
+    EXPECT_FALSE(std::ranges::equal(expected, changed.logits));
 }
 
 }  // namespace
