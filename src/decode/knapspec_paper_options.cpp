@@ -150,12 +150,7 @@ PaperOptions read_paper_options(const SpeculationOptions& options) {
         fail("--exit-confidence: expected either this or exit in --strategy-options, found both");
     }
     PaperOptions& paper = parsed.paper;
-    if (options.draft_max > 0) {
-        paper.draft_max = options.draft_max;
-    }
-    if (options.exit_confidence > 0) {
-        paper.exit_confidence = options.exit_confidence;
-    }
+    apply_draft_flags(options, paper.draft_max, paper.exit_confidence);
     paper.exit_confidence = parsed.exit.value_or(paper.exit_confidence);
     return paper;
 }

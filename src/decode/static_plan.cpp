@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "decode/strategy_options.h"
 #include "graph/forward.h"
 #include "graph/plan_text.h"
 #include "model/config.h"
@@ -57,10 +58,8 @@ StaticPlanStrategy make_static_plan(const SpeculationOptions& options, const Str
     }
     ModulePlan plan = parse_plan(options.draft_plan, parts.config.n_layers);
     check_runnable(plan, parts.config.n_layers, "--draft-plan", parts.forward.cheapest_head());
-    StaticPlanOptions own{.exit_confidence = options.exit_confidence, .width = options.draft_width};
-    if (options.draft_max > 0) {
-        own.length = options.draft_max;
-    }
+    StaticPlanOptions own{.width = options.draft_width};
+    apply_draft_flags(options, own.length, own.exit_confidence);
     return {std::move(plan), own};
 }
 

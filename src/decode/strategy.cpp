@@ -7,6 +7,8 @@
 #include "base/quoted.h"
 #include "decode/autoregressive.h"
 #include "decode/cascade.h"
+#include "decode/clasp.h"
+#include "decode/del.h"
 #include "decode/knapspec.h"
 #include "decode/knapspec_paper.h"
 #include "decode/lookup.h"
@@ -63,6 +65,21 @@ constexpr std::array kStrategies = {
         .build = build_knapspec_paper,
         .finds_plan = true,
         .options = paper_option_infos,
+    },
+    StrategyEntry{
+        .info = {.name = "clasp",
+                 .summary = "CLaSp: search which layers to skip, on the last token"},
+        .drafts_with_model = true,
+        .build = build_clasp,
+        .finds_plan = true,
+        .options = clasp_option_infos,
+    },
+    StrategyEntry{
+        .info = {.name = "del",
+                 .summary = "DEL: leave early, after the layer that has agreed best for its price"},
+        .drafts_with_model = false,
+        .build = build_del,
+        .options = del_option_infos,
     },
 };
 

@@ -87,6 +87,15 @@ void refuse_value(const StrategyOptionInfo& info, std::string_view value) {
     fail(kFlag, "expected ", info.key, "=", info.values, "; found ", in_quotes(value));
 }
 
+void apply_draft_flags(const SpeculationOptions& options, int& draft_max, float& exit_confidence) {
+    if (options.draft_max > 0) {
+        draft_max = options.draft_max;
+    }
+    if (options.exit_confidence > 0) {
+        exit_confidence = options.exit_confidence;
+    }
+}
+
 bool read_integer(std::string_view text, int min, int max, int& value) {
     return read_whole(text, min, max, value);
 }

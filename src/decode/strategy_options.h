@@ -27,6 +27,10 @@ std::vector<std::optional<std::string_view>> read_settings(
     std::string_view text, std::span<const StrategyOptionInfo> infos);
 [[noreturn]] void refuse_value(const StrategyOptionInfo& info, std::string_view value);
 
+// What --draft-max and --exit-confidence say, where they say anything, in place of the strategy's
+// own.
+void apply_draft_flags(const SpeculationOptions& options, int& draft_max, float& exit_confidence);
+
 // Values. False: the text is something else.
 bool read_integer(std::string_view text, int min, int max, int& value);
 bool read_number(std::string_view text, float min, float max, float& value);

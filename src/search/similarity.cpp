@@ -11,6 +11,7 @@
 #include "model/config.h"
 #include "search/choices.h"
 #include "search/cosine.h"
+#include "search/head_rows.h"
 
 namespace knap {
 
@@ -19,8 +20,6 @@ namespace {
 using Kind = AttentionLayout::Kind;
 
 constexpr double kNoScore = std::numeric_limits<double>::quiet_NaN();
-// Rows that go through the head at once: a vocabulary of logits each.
-constexpr int kHeadRows = 32;
 
 std::vector<int> first_numbers(int n) {
     std::vector<int> numbers(static_cast<std::size_t>(n));
@@ -222,26 +221,11 @@ std::span<const float> SimilarityEvaluator::result(const KeptState& kept) const 
 }
 
 std::vector<Token> choices_of(Forward& forward, std::span<const float> state) {
-    const auto n_embd = static_cast<std::size_t>(forward.config().n_embd);
-    const int n_rows = static_cast<int>(state.size() / n_embd);
-    const int step = std::min(kHeadRows, forward.max_rows(0));
-    const std::vector<int> rows = first_numbers(std::min(step, n_rows));
     std::vector<Token> choices;
-    for (int first = 0; first < n_rows; first += step) {
-        const auto count = static_cast<std::size_t>(std::min(step, n_rows - first));
-        // No layer runs, so that nothing is written to the cache row that the pass names.
-        const ForwardResult result = forward.run({
-            .hidden = state.subspan(static_cast<std::size_t>(first) * n_embd, count * n_embd),
-            .first_row = 0,
-            .entry_layer = forward.config().n_layers,
-            .logit_rows = std::span(rows).first(count),
-        });
-        if (!result.is_complete) {
-            return {};
-        }
-        append_choices(result.logits, static_cast<int>(count), choices);
-    }
-    return choices;
+    const bool is_complete = visit_head_rows(forward, state, [&](std::span<const float> logits) {
+        choices.push_back(choice_of(logits));
+    });
+    return is_complete ? choices : std::vector<Token>{};
 }
 
 }  // namespace knap
