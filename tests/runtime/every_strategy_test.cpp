@@ -1,0 +1,227 @@
+// Whatever a strategy drafts, and however often it searches, the text is plain decoding's: the same
+// tokens where the rule promises them, the same distribution where it promises that. One body for
+// all strategies; a strategy that is not in the list fails the last test.
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <map>
+#include <ostream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "knap/knap.h"
+
+#include "support/loaded_model.h"
+#include "support/tiny_model.h"
+
+namespace knap::test {
+namespace {
+
+struct StrategyCase {
+    const char* name;
+    SpeculationOptions speculation;
+    bool always_drafts = true;  // also where that does not pay
+};
+
+void PrintTo(const StrategyCase& c, std::ostream* out) {
+    *out << c.name;
+}
+
+// Random weights hardly agree with themselves when modules are missing, so little is pruned, drafts
+// go on when they are unsure, and searches follow each other closely.
+const std::vector<StrategyCase> kCases{
+    {"Static", {.strategy = "static", .draft_plan = "m1=skip"}},
+    {"Tree", {.strategy = "static", .draft_plan = "m1=skip", .draft_width = 3}},
+    {"Lookup", {.strategy = "lookup"}},
+    {"Cascade", {.strategy = "cascade", .draft_plan = "a2=w4+20,m3=skip"}},
+    {"Knapspec", {.strategy = "knapspec", .strategy_options = "budget=1,margin=0"}, false},
+    {"KnapspecPaper",
+     {.strategy = "knapspec-paper", .strategy_options = "tau=-1,interval=7,start=prompt,exit=0"}},
+    {"Clasp",
+     {.strategy = "clasp",
+      .draft_max = 2,
+      .exit_confidence = 1e-6f,
+      .strategy_options = "interval=1"}},
+    {"ClaspHalf",
+     {.strategy = "clasp",
+      .draft_max = 2,
+      .exit_confidence = 1e-6f,
+      .strategy_options = "layers=paper,interval=2"}},
+    {"Del", {.strategy = "del"}},
+    {"DelByLength", {.strategy = "del", .strategy_options = "stop=length,prompt-rows=4"}},
+};
+
+class EveryStrategy : public ::testing::TestWithParam<StrategyCase> {
+  protected:
+    EveryStrategy()
+        : engine_({.model_path = tiny_model("tiny-llama", "Q8_0"), .n_ctx = 256, .n_threads = 1}),
+          session_(engine_) {}
+
+    static std::vector<Token> prompt(int n, unsigned seed = 1) {
+        return random_tokens(n, 256, seed);
+    }
+
+    Result generate(const std::vector<Token>& tokens,
+                    const SpeculationOptions& speculation,
+                    const GenerateOptions& request,
+                    const Observer& observer = {}) {
+        GenerateOptions options = request;
+        options.speculation = speculation;
+        return session_.generate(tokens, options, observer);
+    }
+
+    // Both in one session, the strategy's answers one after the other.
+    void expect_plain_text(const std::vector<std::vector<Token>>& prompts,
+                           const GenerateOptions& request,
+                           const SpeculationOptions& speculation) {
+        std::vector<Result> plain;
+        for (const std::vector<Token>& tokens : prompts) {
+            plain.push_back(generate(tokens, plain_decoding(), request));
+        }
+        for (std::size_t i = 0; i < prompts.size(); ++i) {
+            SCOPED_TRACE(i);
+            const Result result = generate(prompts[i], speculation, request);
+            EXPECT_EQ(result.tokens, plain[i].tokens);
+            EXPECT_EQ(result.stop, plain[i].stop);
+            EXPECT_TRUE(result.speculation.row_invariant);
+            n_drafted_ += result.speculation.n_drafted;
+            n_accepted_ += result.speculation.n_accepted;
+        }
+    }
+
+    // A test of exactness in which nothing is accepted, or nothing rejected, shows little.
+    void expect_both_outcomes() const {
+        if (GetParam().always_drafts) {
+            EXPECT_GT(n_accepted_, 0);
+            EXPECT_LT(n_accepted_, n_drafted_);
+        }
+    }
+
+    // Prompts that continue one another, return to their beginning, and have nothing in common.
+    static std::vector<std::vector<Token>> conversation() {
+        std::vector<Token> longer = prompt(60);
+        longer.resize(40);
+        std::vector<Token> other_end = prompt(60);
+        other_end.back() = (other_end.back() + 1) % 256;
+        return {prompt(60), longer, other_end, prompt(1, 5), prompt(130, 7), prompt(60)};
+    }
+
+    Engine engine_;
+    Session session_;
+    int n_drafted_ = 0;
+    int n_accepted_ = 0;
+};
+
+TEST_P(EveryStrategy, WritesWhatPlainDecodingWrites) {
+    expect_plain_text(conversation(), {.n_predict = 70, .ignore_eos = true},
+                      GetParam().speculation);
+    expect_both_outcomes();
+}
+
+TEST_P(EveryStrategy, WritesWhatPlainSamplingWrites) {
+    for (const AcceptanceRule rule : {AcceptanceRule::shared_noise, AcceptanceRule::equality}) {
+        SpeculationOptions speculation = GetParam().speculation;
+        speculation.acceptance = rule;
+        GenerateOptions request{.n_predict = 50, .ignore_eos = true};
+        request.sampling = {.temperature = 0.8f, .repeat_penalty = 1.1f, .seed = 11};
+        expect_plain_text(conversation(), request, speculation);
+    }
+}
+
+TEST_P(EveryStrategy, FillsTheContextToItsLastToken) {
+    expect_plain_text({prompt(200), prompt(255), prompt(256)}, {.ignore_eos = true},
+                      GetParam().speculation);
+}
+
+// What was written when it ended is plain decoding's, and so is what the session writes next.
+TEST_P(EveryStrategy, MayBeCancelledAnywhere) {
+    const GenerateOptions request{.n_predict = 60, .ignore_eos = true};
+    const Result plain = generate(prompt(40), plain_decoding(), request);
+    int n_cancelled = 0;
+    for (int n_polls = 1; n_polls < 3000; n_polls = n_polls * 4 / 3 + 1) {
+        session_.reset();
+        std::atomic<int> n_left = n_polls;
+        const Observer observer{.is_cancelled = [&] { return n_left.fetch_sub(1) <= 0; }};
+        const Result cut = generate(prompt(40), GetParam().speculation, request, observer);
+        ASSERT_LE(cut.tokens.size(), plain.tokens.size());
+        EXPECT_TRUE(std::equal(cut.tokens.begin(), cut.tokens.end(), plain.tokens.begin()));
+        n_cancelled += cut.stop == StopReason::cancelled ? 1 : 0;
+        if (n_polls % 3 == 0) {  // without a reset in between
+            EXPECT_EQ(generate(prompt(40), GetParam().speculation, request).tokens, plain.tokens);
+        }
+    }
+    EXPECT_GT(n_cancelled, 3);
+}
+
+// Three tokens can be drawn, so that the last two of an answer have nine outcomes.
+GenerateOptions three_tokens(std::uint64_t seed) {
+    GenerateOptions request{.n_predict = 8, .ignore_eos = true};
+    request.sampling = {
+        .temperature = 1.0f, .top_k = 0, .top_p = 1.0f, .min_p = 0.0f, .seed = seed};
+    for (Token token = 3; token < 288; ++token) {
+        request.sampling.logit_bias.emplace_back(token, -std::numeric_limits<float>::infinity());
+    }
+    return request;
+}
+
+using Counts = std::map<std::vector<Token>, int>;
+
+// Of two samples of the same size: large when they come from different distributions.
+double chi_square(const Counts& a, const Counts& b) {
+    std::set<std::vector<Token>> outcomes;
+    for (const Counts* counts : {&a, &b}) {
+        for (const auto& [outcome, n] : *counts) {
+            outcomes.insert(outcome);
+        }
+    }
+    double sum = 0;
+    for (const std::vector<Token>& outcome : outcomes) {
+        const double n_a = a.contains(outcome) ? a.at(outcome) : 0;
+        const double n_b = b.contains(outcome) ? b.at(outcome) : 0;
+        sum += (n_a - n_b) * (n_a - n_b) / (n_a + n_b);
+    }
+    return sum;
+}
+
+TEST_P(EveryStrategy, DrawsFromThePlainDistributionByTheRatioRule) {
+    constexpr std::uint64_t kAnswers = 700;
+    SpeculationOptions speculation = GetParam().speculation;
+    speculation.acceptance = AcceptanceRule::ratio;
+    Counts plain;
+    Counts drafted;
+    for (std::uint64_t seed = 1; seed <= kAnswers; ++seed) {
+        const auto end = [](const Result& result) {
+            return std::vector<Token>(result.tokens.end() - 2, result.tokens.end());
+        };
+        ++plain[end(generate(prompt(20), plain_decoding(), three_tokens(seed)))];
+        const Result result = generate(prompt(20), speculation, three_tokens(kAnswers + seed));
+        ++drafted[end(result)];
+        n_drafted_ += result.speculation.n_drafted;
+        n_accepted_ += result.speculation.n_accepted;
+    }
+    // Eight degrees of freedom: 28 is exceeded once in 2,000 times.
+    EXPECT_LT(chi_square(plain, drafted), 28);
+    EXPECT_EQ(plain.size(), 9u);
+    expect_both_outcomes();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, ::testing::ValuesIn(kCases), [](const auto& test) {
+    return test.param.name;
+});
+
+TEST(EveryStrategyList, IsComplete) {
+    std::set<std::string> covered{"autoregressive"};
+    for (const StrategyCase& c : kCases) {
+        covered.insert(c.speculation.strategy);
+    }
+    for (const StrategyInfo& strategy : strategies()) {
+        EXPECT_TRUE(covered.contains(std::string(strategy.name))) << strategy.name;
+    }
+}
+
+}  // namespace
+}  // namespace knap::test
