@@ -73,6 +73,8 @@ bench: build model $(BENCH_MODELS) $(BENCH_1B_MODELS) ## measure knap on the def
 	@KNAP_ISA=avx2 $(BUILD)/decode_bench "$$(deps/setup model-path)" --prefill 512 --depths 16,8000
 	@echo "knap: the same on models of a billion weights (many minutes)"
 	@for model in $(BENCH_1B_MODELS); do $(BUILD)/decode_bench $$model --prefill 512 --depths 16,8000; done
+	@echo "knap: bandwidth that a step of plain decoding takes"
+	@$(BUILD)/bandwidth_bench "$$(deps/setup model-path)" $(BENCH_1B_MODELS)
 	@echo "knap: memory and host time of a request"
 	@$(BUILD)/footprint_bench "$$(deps/setup model-path)"
 	@echo "knap: cost of rows by weight type, in ggml's kernels and ours"
@@ -88,6 +90,8 @@ bench: build model $(BENCH_MODELS) $(BENCH_1B_MODELS) ## measure knap on the def
 	@echo "knap: overhead of a round"
 	@$(BUILD)/round_bench "$$(deps/setup model-path)"
 ifdef DATA
+	@echo "knap: likelihood of texts by the type of the cache"
+	@$(BUILD)/cache_types_bench "$$(deps/setup model-path)" $(addprefix $(DATA)/,govreport.jsonl pg19.jsonl booksum.jsonl)
 	@echo "knap: strategies on prompts (some minutes)"
 	@$(BUILD)/strategy_bench "$$(deps/setup model-path)" $(addprefix $(DATA)/,$(BENCH_TASKS) $(BENCH_DOCUMENTS)) \
 	    --strategies knapspec,knapspec-paper

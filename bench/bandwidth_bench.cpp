@@ -1,0 +1,130 @@
+// How much of what the machine's memory gives does a step of plain decoding take? A step of one row
+// reads every weight once; beside it, in turn, as many threads read memory that no cache holds and
+// do nothing else.
+//
+//     bandwidth_bench MODEL... [--threads N]
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "bench_main.h"
+#include "graph/plan_cost.h"
+#include "measure.h"
+#include "model_rig.h"
+
+namespace knap::bench {
+namespace {
+
+constexpr int kRounds = 21;
+constexpr int kDepth = 16;
+constexpr int kSteps = 8;                             // in a row, as they are in decoding
+constexpr std::size_t kBytes = std::size_t{1} << 30;  // many times the largest cache
+
+// Reads all of a span from `kStreams` places at once, as fast as one thread can.
+std::uint64_t read_all(std::span<const std::uint64_t> words) {
+    constexpr std::size_t kStreams = 4;
+    constexpr std::size_t kLanes = 16;  // independent sums: additions wait for nobody
+    const std::size_t part = words.size() / kStreams / kLanes * kLanes;
+    std::uint64_t sums[kLanes] = {};
+    for (std::size_t i = 0; i < part; i += kLanes) {
+        for (std::size_t stream = 0; stream < kStreams; ++stream) {
+            const std::uint64_t* at = words.data() + stream * part + i;
+            for (std::size_t lane = 0; lane < kLanes; ++lane) {
+                sums[lane] += at[lane];
+            }
+        }
+    }
+    std::uint64_t sum = 0;
+    for (const std::uint64_t one : sums) {
+        sum += one;
+    }
+    return sum;
+}
+
+// Memory that several threads read, each a piece of its own.
+class Reader {
+  public:
+    explicit Reader(int n_threads)
+        : n_threads_(static_cast<std::size_t>(n_threads)), words_(kBytes / sizeof(words_[0]), 1) {}
+
+    void read() {
+        const std::size_t share = words_.size() / n_threads_;
+        std::vector<std::thread> threads;
+        for (std::size_t i = 0; i < n_threads_; ++i) {
+            threads.emplace_back([this, i, share] {
+                sums_[i] = read_all(std::span(words_).subspan(i * share, share));
+            });
+        }
+        for (std::thread& thread : threads) {
+            thread.join();
+        }
+    }
+
+  private:
+    std::size_t n_threads_;
+    std::vector<std::uint64_t> words_;
+    // Kept, so that nobody leaves out the reading.
+    std::vector<std::uint64_t> sums_ = std::vector<std::uint64_t>(n_threads_);
+};
+
+void run(const std::filesystem::path& path, int n_threads) {
+    Backend backend(n_threads);
+    ModelRig rig(path, backend, Kernels::automatic);
+    rig.fill(kDepth);
+    Reader reader(backend.n_threads());
+    const Token token = 0;
+    const int row = 0;
+    std::vector<Contestant> contestants{
+        {"steps",
+         [&] {
+             for (int step = 0; step < kSteps; ++step) {
+                 rig.forward.run({.tokens = std::span(&token, 1),
+                                  .first_row = kDepth,
+                                  .logit_rows = std::span(&row, 1)});
+             }
+         }},
+        {"memory", [&] { reader.read(); }},
+    };
+    alternate(contestants, kRounds);
+    const ModulePlan whole(rig.config.n_layers);
+    const PlanCost cost = plan_cost(model_cost(rig.config, *rig.weights, rig.cache.options()),
+                                    whole, kDepth, /*n_rows=*/1);
+    const auto gb_per_second = [](double bytes, const Contestant& contestant) {
+        return bytes / median(contestant.times_ms) * 1e-6;
+    };
+    const double step = gb_per_second(
+        static_cast<double>(kSteps * (cost.weight_bytes + cost.cache_bytes)), contestants[0]);
+    const double memory = gb_per_second(static_cast<double>(kBytes), contestants[1]);
+    std::printf(
+        "%s, %d threads, medians of %d: a step reads %.1f GB/s (+-%.0f%%), memory gives %.1f GB/s "
+        "(+-%.0f%%): %.2f of it\n",
+        path.filename().c_str(), backend.n_threads(), kRounds, step,
+        100 * spread(contestants[0].times_ms), memory, 100 * spread(contestants[1].times_ms),
+        step / memory);
+    std::fflush(stdout);
+}
+
+}  // namespace
+}  // namespace knap::bench
+
+int main(int argc, char** argv) {
+    CLI::App app("How much of the memory's bandwidth a step of plain decoding takes",
+                 "bandwidth_bench");
+    std::vector<std::string> models;
+    int n_threads = 0;
+    app.add_option("MODEL", models, "models in GGUF format")->required();
+    app.add_option("--threads", n_threads, "0: the physical cores")->check(CLI::Range(0, 1024));
+    CLI11_PARSE(app, argc, argv);
+    return knap::bench::bench_main("bandwidth_bench", [&] {
+        for (const std::string& model : models) {
+            knap::bench::run(model, n_threads);
+        }
+    });
+}

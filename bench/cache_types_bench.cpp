@@ -1,0 +1,152 @@
+// What does a smaller cache do to how well a model predicts real text? The likelihood of the same
+// documents with each type of cache: the mean of -log p(token) over them, and how far the two are
+// apart where that can be told.
+//
+//     cache_types_bench MODEL FILE.jsonl... [--tokens N] [--limit N]
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "knap/knap.h"
+
+#include "bench_main.h"
+#include "graph/forward.h"
+#include "prompts.h"
+#include "runtime/session_impl.h"
+#include "statistics.h"
+
+namespace knap::bench {
+namespace {
+
+struct CacheChoice {
+    const char* name;
+    CacheType type;
+};
+
+constexpr std::array kChoices{CacheChoice{"f16", CacheType::f16},
+                              CacheChoice{"q8_0", CacheType::q8_0}};
+// Rows of a pass: each has a vocabulary of logits.
+constexpr std::size_t kRows = 64;
+
+double negative_log_likelihood(std::span<const float> logits, Token token) {
+    const double largest = static_cast<double>(*std::ranges::max_element(logits));
+    double sum = 0;
+    for (const float logit : logits) {
+        sum += std::exp(static_cast<double>(logit) - largest);
+    }
+    return largest + std::log(sum) - static_cast<double>(logits[static_cast<std::size_t>(token)]);
+}
+
+// Of every token of the text but the first, summed.
+double score(Session::Impl& session, std::span<const Token> text) {
+    std::vector<int> rows(kRows);
+    std::iota(rows.begin(), rows.end(), 0);
+    double sum = 0;
+    session.cache.truncate(0);
+    for (std::size_t first = 0; first + 1 < text.size(); first += kRows) {
+        const std::size_t count = std::min(kRows, text.size() - 1 - first);
+        const ForwardResult result = session.forward.run({
+            .tokens = text.subspan(first, count),
+            .first_row = static_cast<int>(first),
+            .logit_rows = std::span(rows).first(count),
+        });
+        session.cache.commit(static_cast<int>(first + count));
+        const std::size_t n_vocab = result.logits.size() / count;
+        for (std::size_t i = 0; i < count; ++i) {
+            sum += negative_log_likelihood(result.logits.subspan(i * n_vocab, n_vocab),
+                                           text[first + i + 1]);
+        }
+    }
+    return sum;
+}
+
+struct Text {
+    std::vector<Token> tokens;
+    std::array<double, kChoices.size()> loss{};  // summed
+};
+
+std::vector<Text> read_texts(const Engine& engine,
+                             const std::vector<std::string>& files,
+                             std::size_t limit,
+                             std::size_t n_tokens) {
+    std::vector<Text> texts;
+    for (const std::string& file : files) {
+        for (const DataPrompt& prompt : read_prompts(file, limit)) {
+            std::vector<Token> tokens = engine.tokenize(prompt.text);
+            tokens.resize(std::min(tokens.size(), n_tokens));
+            texts.push_back({.tokens = std::move(tokens)});
+        }
+    }
+    return texts;
+}
+
+RuntimeConfig config_for(const std::string& model, CacheType type, std::size_t n_tokens) {
+    return {.model_path = model,
+            .n_ctx = static_cast<int>(n_tokens),
+            .cache_type_k = type,
+            .cache_type_v = type,
+            .profile = "none"};
+}
+
+void print(const std::vector<Text>& texts) {
+    double n_tokens = 0;
+    std::array<double, kChoices.size()> sums{};
+    std::vector<double> ratios;  // of perplexities, text by text
+    for (const Text& text : texts) {
+        const auto n = static_cast<double>(text.tokens.size() - 1);
+        n_tokens += n;
+        for (std::size_t i = 0; i < sums.size(); ++i) {
+            sums[i] += text.loss[i];
+        }
+        ratios.push_back(std::exp((text.loss[1] - text.loss[0]) / n));
+    }
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+        std::printf("%-5s %.4f nats a token over %.0f tokens of %zu texts\n", kChoices[i].name,
+                    sums[i] / n_tokens, n_tokens, texts.size());
+    }
+    const Interval ratio = geometric_mean(ratios);
+    std::printf("perplexity with q8_0 / with f16: %.5f (95 %% interval %.5f to %.5f)\n", ratio.mean,
+                ratio.low, ratio.high);
+}
+
+void run(const std::string& model,
+         const std::vector<std::string>& files,
+         std::size_t limit,
+         std::size_t n_tokens) {
+    std::vector<Text> texts;
+    for (std::size_t i = 0; i < kChoices.size(); ++i) {
+        Engine engine(config_for(model, kChoices[i].type, n_tokens));
+        if (texts.empty()) {
+            texts = read_texts(engine, files, limit, n_tokens);
+        }
+        Session::Impl session(engine.impl());
+        for (Text& text : texts) {
+            text.loss[i] = score(session, text.tokens);
+        }
+    }
+    print(texts);
+}
+
+}  // namespace
+}  // namespace knap::bench
+
+int main(int argc, char** argv) {
+    CLI::App app("What an eight-bit cache does to the likelihood of texts", "cache_types_bench");
+    std::string model;
+    std::vector<std::string> files;
+    std::size_t limit = 4;
+    std::size_t n_tokens = 2048;
+    app.add_option("MODEL", model, "a model in GGUF format")->required();
+    app.add_option("FILE", files, "texts, one JSON object a line")->required();
+    app.add_option("--limit", limit, "texts of each file, at most")->check(CLI::Range(1, 1000));
+    app.add_option("--tokens", n_tokens, "tokens of a text, at most")->check(CLI::Range(2, 131072));
+    CLI11_PARSE(app, argc, argv);
+    return knap::bench::bench_main("cache_types_bench",
+                                   [&] { knap::bench::run(model, files, limit, n_tokens); });
+}
