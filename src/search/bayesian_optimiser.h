@@ -1,0 +1,45 @@
+// Maximising a function that is costly to evaluate, by what a Gaussian process expects of it: the
+// next point to try is the one whose upper confidence bound, mean + kappa * deviation, is largest.
+// Points lie in the unit cube. What is suggested follows from the seed and what was added.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace knap {
+
+struct BayesianOptions {
+    int n_variables = 0;
+    double kappa = 2.5;    // how much not knowing is worth
+    double noise = 1e-2;   // variance of a score's error, in units of the scores' variance
+    int n_samples = 2048;  // points that the bound is maximised over
+    std::uint64_t seed = 0;
+};
+
+class BayesianOptimiser {
+  public:
+    explicit BayesianOptimiser(const BayesianOptions& options);
+
+    // `point` has a coordinate of 0 to 1 for each variable; the score is finite. Points may repeat.
+    void add(std::span<const double> point, double score);
+
+    // The point to try next; a random one while nothing was added.
+    std::vector<double> suggest();
+    // Uniform in the cube.
+    std::vector<double> random_point();
+
+    int n_points() const { return static_cast<int>(scores_.size()); }
+
+  private:
+    double uniform();
+    std::span<const double> best_point() const;
+    std::vector<double> samples();
+
+    BayesianOptions options_;
+    std::uint64_t n_drawn_ = 0;
+    std::vector<double> points_;  // [n_variables, n_points]
+    std::vector<double> scores_;
+};
+
+}  // namespace knap

@@ -1,0 +1,48 @@
+// Regression by a Gaussian process: from values at some points, what is to be expected at others
+// and how sure that is. The prior is a Matern kernel of smoothness 5/2 over values that were
+// shifted and scaled to mean 0 and deviation 1.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace knap {
+
+struct GaussianProcessOptions {
+    int n_variables = 0;
+    // Variance of a value's error, in units of the variance of all values.
+    double noise = 1e-2;
+    // Distance over which values stay alike. None: the likeliest of a few, by the values
+    // themselves.
+    std::optional<double> length_scale{};
+};
+
+struct ProcessEstimate {
+    double mean = 0;
+    double deviation = 0;
+};
+
+class GaussianProcess {
+  public:
+    // Learns `values`, one or more of them, at `points` [n_variables, n_values].
+    GaussianProcess(const GaussianProcessOptions& options,
+                    std::span<const double> points,
+                    std::span<const double> values);
+
+    // At `points` [n_variables, n].
+    std::vector<ProcessEstimate> estimate(std::span<const double> points) const;
+
+    double length_scale() const { return length_scale_; }
+
+  private:
+    int n_variables_;
+    std::vector<double> points_;  // [n_variables, n_values]
+    double mean_ = 0;
+    double deviation_ = 1;
+    double length_scale_ = 1;
+    std::vector<double> factor_;   // [n_values, n_values] Cholesky factor of the covariance
+    std::vector<double> weights_;  // [n_values] of each value in a mean
+};
+
+}  // namespace knap
