@@ -23,7 +23,7 @@ _knap() {
         -fa | --flash-attn | --repack) words="auto on off" ;;
         --kernels) words="auto ggml" ;;
         -ctk | --cache-type-k | -ctv | --cache-type-v) words="f16 f32 q8_0" ;;
-        --strategy) words="autoregressive static lookup cascade knapspec knapspec-paper clasp del" ;;
+        --strategy) words="autoregressive static lookup cascade knapspec knapspec-paper clasp swift del" ;;
         --acceptance) words="shared-noise ratio equality" ;;
         --chat-template) words="chatml llama2 llama3 mistral-v1 mistral-v3 mistral-v7 gemma phi3 phi4 zephyr" ;;
         --shape)

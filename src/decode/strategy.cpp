@@ -13,6 +13,7 @@
 #include "decode/knapspec_paper.h"
 #include "decode/lookup.h"
 #include "decode/static_plan.h"
+#include "decode/swift.h"
 #include "model/name_list.h"
 
 namespace knap {
@@ -80,6 +81,14 @@ constexpr std::array kStrategies = {
         .drafts_with_model = false,
         .build = build_del,
         .options = del_option_infos,
+    },
+    StrategyEntry{
+        .info = {.name = "swift",
+                 .summary = "SWIFT: try sets of modules to skip on the answer's first tokens"},
+        .drafts_with_model = true,
+        .build = build_swift,
+        .finds_plan = true,
+        .options = swift_option_infos,
     },
 };
 

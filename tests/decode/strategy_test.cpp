@@ -46,7 +46,7 @@ TEST(StrategyList, StartsWithPlainDecodingAndNamesEachOnce) {
         EXPECT_FALSE(info.summary.empty()) << info.name;
     }
     EXPECT_THAT(names, ::testing::ElementsAre("autoregressive", "static", "lookup", "cascade",
-                                              "knapspec", "knapspec-paper", "clasp", "del"));
+                                              "knapspec", "knapspec-paper", "clasp", "swift", "del"));
     EXPECT_EQ(plain_decoding().strategy, names.front());
     EXPECT_EQ(SpeculationOptions{}.strategy, "knapspec");
 }
@@ -60,7 +60,7 @@ TEST(StrategyList, EveryOneCanBeMade) {
 TEST(StrategyList, AnUnknownNameIsAnsweredWithTheKnownOnes) {
     EXPECT_EQ(complaint({.strategy = "magic\n"}),
               "--strategy: expected one of autoregressive, static, lookup, cascade, knapspec, "
-              "knapspec-paper, clasp, del; "
+              "knapspec-paper, clasp, swift, del; "
               "found 'magic?'");
     EXPECT_THAT(complaint({.strategy = ""}), StartsWith("--strategy: "));
 }
@@ -125,10 +125,12 @@ TEST(StrategyList, OptionsThatAStrategyHasNoUseForAreRefused) {
 }
 
 TEST(StrategyList, AStrategyThatFindsItsPlanTakesNone) {
-    const char* name = "knapspec-paper";
-    EXPECT_THAT(complaint({.strategy = name, .draft_plan = "full"}), StartsWith("--draft-plan: "));
-    EXPECT_THAT(complaint({.strategy = name, .draft_width = 2}), StartsWith("--draft-width: "));
-    EXPECT_EQ(complaint({.strategy = name, .draft_max = 4, .exit_confidence = 0.5f}), "");
+    for (const char* name : {"knapspec-paper", "swift"}) {
+        EXPECT_THAT(complaint({.strategy = name, .draft_plan = "full"}),
+                    StartsWith("--draft-plan: "));
+        EXPECT_THAT(complaint({.strategy = name, .draft_width = 2}), StartsWith("--draft-width: "));
+        EXPECT_EQ(complaint({.strategy = name, .draft_max = 4, .exit_confidence = 0.5f}), "");
+    }
 }
 
 TEST(StrategyList, StrategiesWithoutOptionsOfTheirOwnRefuseAny) {

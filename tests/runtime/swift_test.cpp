@@ -1,0 +1,128 @@
+// SWIFT on a model: the text is plain decoding's while plans are tried in every round.
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "knap/knap.h"
+
+#include "support/loaded_model.h"
+#include "support/tiny_model.h"
+
+namespace knap::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+// Candidates from the first rounds on, every second one the optimiser's; exits at low confidences,
+// which are all that random weights have.
+SpeculationOptions swift(const std::string& more = "") {
+    return {.strategy = "swift",
+            .draft_max = 9,
+            .exit_confidence = 0.05f,
+            .strategy_options = "window=4,bayes-interval=2,ratio=0.3" + more};
+}
+
+class SwiftSession : public ::testing::Test {
+  protected:
+    explicit SwiftSession(const char* shape = "tiny-llama", const char* type = "Q8_0")
+        : engine_({.model_path = tiny_model(shape, type), .n_ctx = 512, .n_threads = 1}),
+          session_(engine_) {}
+
+    Result generate(const SpeculationOptions& speculation,
+                    const SamplingOptions& sampling = {},
+                    const Observer& observer = {}) {
+        const std::vector<Token> prompt = random_tokens(30, 256, /*seed=*/1);
+        return session_.generate(prompt,
+                                 {.n_predict = 120,
+                                  .sampling = sampling,
+                                  .speculation = speculation,
+                                  .ignore_eos = true},
+                                 observer);
+    }
+
+    Engine engine_;
+    Session session_;
+};
+
+TEST_F(SwiftSession, WritesWhatPlainDecodingWrites) {
+    const Result plain = generate(plain_decoding());
+    for (const char* more : {"", ",tree=paper", ",tree=off", ",opt-interval=3"}) {
+        const Result result = generate(swift(more));
+        EXPECT_EQ(result.tokens, plain.tokens) << more;
+        EXPECT_TRUE(result.speculation.row_invariant);
+        EXPECT_GE(result.decisions.size(), 2u) << more;
+        const bool is_chain = result.speculation.n_tree_nodes == result.speculation.n_drafted;
+        EXPECT_EQ(is_chain, std::string(more) == ",tree=off") << more;
+    }
+}
+
+TEST_F(SwiftSession, WritesWhatPlainSamplingWrites) {
+    const SamplingOptions sampling{.temperature = 0.3f, .repeat_penalty = 1.2f, .seed = 3};
+    const Result plain = generate(plain_decoding(), sampling);
+    for (const AcceptanceRule rule : {AcceptanceRule::shared_noise, AcceptanceRule::equality}) {
+        SpeculationOptions options = swift();
+        options.acceptance = rule;
+        const Result result = generate(options, sampling);
+        EXPECT_EQ(result.tokens, plain.tokens);
+        EXPECT_GE(result.decisions.size(), 2u);
+    }
+    SpeculationOptions options = swift();
+    options.acceptance = AcceptanceRule::ratio;
+    EXPECT_THAT(generate(options, sampling).tokens, SizeIs(120));
+}
+
+TEST_F(SwiftSession, GoesOnWithItsPlanInTheNextRequest) {
+    const Result first = generate(swift());
+    session_.reset();
+    const Result second = generate(swift());
+    EXPECT_EQ(second.tokens, first.tokens);
+    EXPECT_THAT(first.decisions.front().reason, StartsWith("no search yet"));
+    EXPECT_THAT(second.decisions.front().reason, HasSubstr("plans so far"));
+    EXPECT_EQ(second.decisions.front().plan, first.decisions.back().plan);
+}
+
+TEST_F(SwiftSession, ThePlanIsFrozenAfterTheSearch) {
+    generate(swift(",iterations=3"));
+    const Result later = generate(swift(",iterations=3"));
+    EXPECT_THAT(later.decisions, SizeIs(1));
+    EXPECT_THAT(later.decisions.front().reason, StartsWith("the best of 4 plans so far"));
+}
+
+// Wherever it is interrupted: what was written so far is plain decoding's, and the session goes on.
+TEST_F(SwiftSession, MayBeCancelledInTheMiddleOfASearch) {
+    const Result plain = generate(plain_decoding());
+    int n_cancelled = 0;
+    for (int n_polls = 1; n_polls < 6000; n_polls = n_polls * 5 / 4 + 1) {
+        std::atomic<int> n_left = n_polls;
+        const Observer observer{.is_cancelled = [&] { return n_left.fetch_sub(1) <= 0; }};
+        const Result result = generate(swift(), {}, observer);
+        ASSERT_LE(result.tokens.size(), plain.tokens.size());
+        EXPECT_TRUE(std::equal(result.tokens.begin(), result.tokens.end(), plain.tokens.begin()));
+        n_cancelled += result.stop == StopReason::cancelled ? 1 : 0;
+    }
+    EXPECT_GT(n_cancelled, 5);
+    EXPECT_EQ(generate(swift()).tokens, plain.tokens);
+}
+
+// K-quants are verified a few rows at a time: depth goes before siblings.
+class SwiftSessionOfKQuants : public SwiftSession {
+  protected:
+    SwiftSessionOfKQuants() : SwiftSession("small-llama", "Q4_K") {}
+};
+
+TEST_F(SwiftSessionOfKQuants, WritesWhatPlainDecodingWrites) {
+    const Result plain = generate(plain_decoding());
+    session_.reset();  // rows of a prompt depend on how many are computed at once
+    const Result result = generate(swift());
+    EXPECT_EQ(result.tokens, plain.tokens);
+    EXPECT_TRUE(result.speculation.row_invariant);
+    EXPECT_GE(result.decisions.size(), 2u);
+}
+
+}  // namespace
+}  // namespace knap::test
