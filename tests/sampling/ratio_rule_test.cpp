@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -50,6 +51,8 @@ struct Models {
     std::function<Distribution(const Text&)> target;
     std::function<Distribution(const Text&)> draft;
     bool is_drawn;  // otherwise siblings are tokens chosen without chance
+    // Of a node's children, so many are tried, by the probability of the first; empty: all.
+    std::function<std::size_t(double first)> width{};
 };
 
 Models random_models(std::uint64_t seed, int n_vocab, bool is_drawn) {
@@ -77,19 +80,19 @@ class Round {
         const Distribution q = models_.draft(text);
         RatioTrial trial;
         trial.start(models_.target(text), models_.is_drawn ? &q : nullptr, models_.n_vocab);
-        try_sibling(text, branch, 0, dense(q, models_.n_vocab), trial, probability);
+        try_sibling(text, branch.children, 0, dense(q, models_.n_vocab), trial, probability);
     }
 
   private:
     // `q`: what the next sibling is drawn from, worked out here on its own.
     void try_sibling(const Text& text,
-                     const Branch& branch,
+                     std::span<const Branch> siblings,
                      std::size_t sibling,
                      const std::vector<double>& q,
                      const RatioTrial& trial,
                      double probability) {
         const std::vector<Draft> drafts = possible_drafts(q);
-        if (sibling == branch.children.size() || drafts.empty()) {
+        if (sibling == siblings.size() || drafts.empty()) {
             for (std::size_t i = 0; i < trial.tokens().size(); ++i) {
                 law_[with(text, trial.tokens()[i])] += probability * trial.remaining()[i];
             }
@@ -98,15 +101,20 @@ class Round {
         for (const auto& [draft, drawn] : drafts) {
             const double kept = trial.keep_probability(draft);
             if (kept > 0.0) {
-                run(with(text, draft), branch.children[sibling], probability * drawn * kept);
+                run(with(text, draft), siblings[sibling], probability * drawn * kept);
             }
             RatioTrial rejected = trial;
             rejected.reject(draft);
             std::vector<double> rest = q;
             rest[draft] = 0.0;
-            try_sibling(text, branch, sibling + 1, rest, rejected,
+            const std::size_t n_tried = sibling == 0 ? width(siblings, q[draft]) : siblings.size();
+            try_sibling(text, siblings.first(n_tried), sibling + 1, rest, rejected,
                         probability * drawn * (1.0 - kept));
         }
+    }
+
+    std::size_t width(std::span<const Branch> siblings, double first) const {
+        return models_.width ? std::min(siblings.size(), models_.width(first)) : siblings.size();
     }
 
     struct Draft {
@@ -209,6 +217,22 @@ TEST_P(RatioRuleLaw, OfChainsIsPlainDecoding) {
             expect_exact(
                 models, [&](const Text&) { return chain(n_drafted); }, n_vocab <= 3 ? 4 : 3);
         }
+    }
+}
+
+// What a first candidate leaves of the target does not depend on which one it was, so that it may
+// decide how many others are tried.
+TEST_P(RatioRuleLaw, OfTreesAsWideAsTheFirstCandidateSaysIsPlainDecoding) {
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+        SCOPED_TRACE(seed);
+        const int n_vocab = 2 + static_cast<int>(seed % 3);
+        Models models = random_models(seed, n_vocab, GetParam());
+        models.width = [](double first) -> std::size_t {
+            return first > 0.6 ? 1 : first > 0.3 ? 2 : 4;
+        };
+        const Branch fan{{chain(1), {}, {}, {}}};
+        expect_exact(
+            models, [&](const Text&) { return fan; }, 2);
     }
 }
 
