@@ -1,11 +1,11 @@
 #include "decode/swift_search.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "base/error.h"
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include <Eigen/Cholesky>
 #include <Eigen/Dense>
 
 #include "base/error.h"
