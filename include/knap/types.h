@@ -180,8 +180,9 @@ struct Decision {
     std::string way{};     // how tokens are drafted from then on, in words
     std::string plan{};    // the modules to draft with, as in "a=w16+256"; empty: with none
     std::string reason{};  // in words
-    double predicted = 0;  // speed over plain decoding that was expected of it
-    double measured = 0;   // what it came to until the next decision; 0: not measured
+    // Speed over plain decoding that was expected of it; 0: nothing was.
+    double predicted = 0;
+    double measured = 0;  // what it came to until the next decision; 0: not measured
 };
 
 struct GraphStatistics {

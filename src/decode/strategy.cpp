@@ -76,19 +76,19 @@ constexpr std::array kStrategies = {
         .options = clasp_option_infos,
     },
     StrategyEntry{
-        .info = {.name = "del",
-                 .summary = "DEL: leave early, after the layer that has agreed best for its price"},
-        .drafts_with_model = false,
-        .build = build_del,
-        .options = del_option_infos,
-    },
-    StrategyEntry{
         .info = {.name = "swift",
                  .summary = "SWIFT: try sets of modules to skip on the answer's first tokens"},
         .drafts_with_model = true,
         .build = build_swift,
         .finds_plan = true,
         .options = swift_option_infos,
+    },
+    StrategyEntry{
+        .info = {.name = "del",
+                 .summary = "DEL: leave early, after the layer that has agreed best for its price"},
+        .drafts_with_model = false,
+        .build = build_del,
+        .options = del_option_infos,
     },
 };
 

@@ -96,12 +96,7 @@ SwiftWidths swift_widths(SwiftTree tree, bool is_greedy) {
 SwiftOptions read_swift_options(const SpeculationOptions& options) {
     SwiftOptions swift;
     apply_settings(options.strategy_options, kOptions, swift);
-    if (options.draft_max > 0) {
-        swift.draft_max = options.draft_max;
-    }
-    if (options.exit_confidence > 0) {
-        swift.exit_confidence = options.exit_confidence;
-    }
+    apply_draft_flags(options, swift.draft_max, swift.exit_confidence);
     return swift;
 }
 
