@@ -44,7 +44,7 @@ struct ModelRig {
           cache(config,
                 backend,
                 cache_options(config, {.kernels = kernels}, kContext + kScratchRows)),
-          forward(config, *weights, backend, cache, kUbatch) {
+          forward(config, weights->tensors(), backend, cache, kUbatch) {
         if (HeadSubset::is_possible(*weights)) {
             draft_head.emplace(*weights, backend, std::span<const Token>());
             forward.set_draft_head(*draft_head);

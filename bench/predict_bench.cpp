@@ -93,7 +93,8 @@ class Prediction {
           cache_(impl_.model,
                  impl_.backend,
                  cache_options(impl_.model, impl_.config, kContext + kScratchRows)),
-          forward_(impl_.model, *impl_.weights, impl_.backend, cache_, impl_.config.n_ubatch),
+          forward_(
+              impl_.model, impl_.weights->tensors(), impl_.backend, cache_, impl_.config.n_ubatch),
           costs_(profile()) {}
 
     void run(const Cell& cell) {

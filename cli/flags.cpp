@@ -126,6 +126,8 @@ void add_model_flags(CLI::App& app, Settings& settings) {
     RuntimeConfig& runtime = settings.runtime;
     group.custom({"-m,--model", "FILE", "model in GGUF format", "that of `make model`"},
                  [&](const std::string& text) { runtime.model_path = text; });
+    group.custom({"--adapter", "FILE", "strategy kangaroo: its adapter, in GGUF format", "none"},
+                 [&](const std::string& text) { runtime.adapter_path = text; });
     group.choice("--flash-attn", runtime.flash_attention, as_choices(kFlashModes),
                  "flash attention");
     group.choice("--cache-type-k", runtime.cache_type_k, as_choices(kCacheTypes),

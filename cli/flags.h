@@ -30,7 +30,7 @@ struct Settings {
     bool is_verbose = false;
 };
 
-void add_model_flags(CLI::App& app, Settings& settings);    // -m -fa -ctk -ctv
+void add_model_flags(CLI::App& app, Settings& settings);    // -m --adapter -fa -ctk -ctv
 void add_runtime_flags(CLI::App& app, Settings& settings);  // -c -t -ub --repack
 void add_prompt_flags(CLI::App& app, Settings& settings);   // -p -f --raw
 void add_prompt_cache_flag(CLI::App& app, Settings& settings);

@@ -69,6 +69,16 @@ std::string list_types(const ModelInfo& info) {
     return text;
 }
 
+nlohmann::ordered_json to_json(const std::optional<AdapterInfo>& adapter) {
+    if (!adapter) {
+        return nullptr;
+    }
+    return {{"path", adapter->path},
+            {"exit_layer", adapter->exit_layer},
+            {"n_heads", adapter->n_heads},
+            {"n_parameters", adapter->n_parameters}};
+}
+
 nlohmann::ordered_json to_json(const ModelInfo& info, const std::vector<LengthCost>& costs) {
     auto types = nlohmann::ordered_json::object();
     for (const auto& [type, n_tensors] : info.types) {
@@ -100,8 +110,13 @@ nlohmann::ordered_json to_json(const ModelInfo& info, const std::vector<LengthCo
         {"types", types},
         {"weight_bytes_per_token", info.weight_bytes_per_token},
         {"cache_bytes_per_token", info.cache_bytes_per_token},
+        {"adapter", to_json(info.adapter)},
         {"lengths", lengths},
     };
+}
+
+std::string in_millions(std::int64_t count) {
+    return concat(format_fixed(static_cast<double>(count) / 1e6, 1), " million");
 }
 
 std::string to_table(const ModelInfo& info, const std::vector<LengthCost>& costs) {
@@ -113,7 +128,7 @@ std::string to_table(const ModelInfo& info, const std::vector<LengthCost>& costs
     row("model", info.path);
     row("name", info.name);
     row("architecture", info.architecture);
-    row("parameters", format_fixed(static_cast<double>(info.n_parameters) / 1e6, 1), " million");
+    row("parameters", in_millions(info.n_parameters));
     row("file size", format_bytes(info.file_bytes));
     row("tensor types", list_types(info));
     row("layers", info.n_layers);
@@ -124,6 +139,10 @@ std::string to_table(const ModelInfo& info, const std::vector<LengthCost>& costs
     row("rope", info.rope);
     row("context", info.n_ctx_train);
     row("chat template", info.chat_template.empty() ? "none that is known" : info.chat_template);
+    if (info.adapter) {
+        row("adapter", info.adapter->path, ", after layer ", info.adapter->exit_layer, ", ",
+            in_millions(info.adapter->n_parameters), " parameters");
+    }
     out << "\n   context        cache    read per token\n" << std::right;
     for (const LengthCost& cost : costs) {
         out << std::setw(10) << cost.n_tokens << std::setw(13) << format_bytes(cost.cache_bytes)

@@ -3,7 +3,7 @@
 _knap() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]-}
     local common="-v --verbose -h --help"
-    local model="-m --model -fa --flash-attn -ctk --cache-type-k -ctv --cache-type-v"
+    local model="-m --model --adapter -fa --flash-attn -ctk --cache-type-k -ctv --cache-type-v"
     local runtime="-c --ctx-size -t --threads -ub --ubatch-size --repack --kernels"
     local prompt="-p --prompt -f --file --raw"
     local chat="-sys --system --system-prompt --chat-template"
@@ -15,7 +15,7 @@ _knap() {
     local words=""
 
     case $previous in
-        -m | --model | -f | --file | --prompt-cache | --profile | --data | -o | --output)
+        -m | --model | --adapter | -f | --file | --prompt-cache | --profile | --data | -o | --output)
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return
@@ -23,7 +23,7 @@ _knap() {
         -fa | --flash-attn | --repack) words="auto on off" ;;
         --kernels) words="auto ggml" ;;
         -ctk | --cache-type-k | -ctv | --cache-type-v) words="f16 f32 q8_0" ;;
-        --strategy) words="autoregressive static lookup cascade knapspec knapspec-paper clasp swift del" ;;
+        --strategy) words="autoregressive static lookup cascade knapspec knapspec-paper clasp swift del kangaroo" ;;
         --acceptance) words="shared-noise ratio equality" ;;
         --chat-template) words="chatml llama2 llama3 mistral-v1 mistral-v3 mistral-v7 gemma phi3 phi4 zephyr" ;;
         --shape)

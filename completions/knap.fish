@@ -7,7 +7,7 @@ set -l loads '__fish_seen_subcommand_from run chat info check profile explain'
 set -l answers '__fish_seen_subcommand_from run chat explain'
 set -l prompts '__fish_seen_subcommand_from run explain'
 set -l templates 'chatml llama2 llama3 mistral-v1 mistral-v3 mistral-v7 gemma phi3 phi4 zephyr'
-set -l strategies 'autoregressive static lookup cascade knapspec knapspec-paper clasp swift del'
+set -l strategies 'autoregressive static lookup cascade knapspec knapspec-paper clasp swift del kangaroo'
 set -l shapes 'tiny-llama tiny-qwen2 tiny-qwen3 tiny-mha small-llama small-qwen3 smollm2-135m llama-3.2-1b llama-3.2-3b llama-3.1-8b llama-3.1-70b qwen3-4b qwen3-8b qwen3-14b qwen3-32b'
 set -l types 'F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q4_K_M Q5_K Q6_K IQ4_NL MXFP4'
 
@@ -23,6 +23,7 @@ complete -c knap -n "not __fish_seen_subcommand_from $commands" -l version -d 'p
 complete -c knap -s h -l help -d 'print the help'
 
 complete -c knap -n $loads -s m -l model -r -F -d 'model in GGUF format'
+complete -c knap -n $loads -l adapter -r -F -d 'adapter of the strategy kangaroo'
 complete -c knap -n $loads -o fa -l flash-attn -x -a 'off on auto' -d 'flash attention'
 complete -c knap -n $loads -o ctk -l cache-type-k -x -a 'f16 f32 q8_0' -d 'type of cached keys'
 complete -c knap -n $loads -o ctv -l cache-type-v -x -a 'f16 f32 q8_0' -d 'type of cached values'

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -34,6 +35,7 @@ enum class Kernels { automatic, ggml };
 // How an engine runs: fixed for its lifetime.
 struct RuntimeConfig {
     std::filesystem::path model_path{};
+    std::filesystem::path adapter_path{};  // for the strategy kangaroo; empty: none
     int n_ctx = 0;       // context in tokens; 0: the model's own, at most kDefaultMaxContext
     int n_threads = 0;   // 0: the physical cores that this process may use
     int n_ubatch = 512;  // most rows of one forward pass, up to kMaxUbatch
@@ -219,6 +221,14 @@ struct Result {
     std::uint64_t seed = 0;
 };
 
+// What an adapter is; RuntimeConfig::adapter_path.
+struct AdapterInfo {
+    std::string path;
+    int exit_layer = 0;  // layers of the model that come before it
+    int n_heads = 0;
+    std::int64_t n_parameters = 0;
+};
+
 // What a model is, as `knap info` shows it.
 struct ModelInfo {
     std::string path;
@@ -240,6 +250,7 @@ struct ModelInfo {
     std::vector<std::pair<std::string, int>> types;  // tensor type -> number of tensors, most first
     std::string chat_template;                       // name that libllama gives it, or empty
     std::string rope;                                // "norm" or "neox", with scaling
+    std::optional<AdapterInfo> adapter{};
 };
 
 // A setting of a strategy (SpeculationOptions::strategy_options), as help texts list it.
@@ -254,6 +265,7 @@ struct StrategyInfo {
     std::string_view name;
     std::string_view summary;
     std::span<const StrategyOptionInfo> options{};
+    bool needs_adapter = false;  // RuntimeConfig::adapter_path
 };
 
 struct ChatMessage {

@@ -135,10 +135,11 @@ bool check_prompt(Answering& answering,
 }  // namespace
 
 std::vector<DraftingWay> drafting_ways(Engine& engine) {
-    return drafting_ways(engine.info().n_layers, HeadSubset::is_possible(*engine.impl().weights));
+    return drafting_ways(engine.info().n_layers, HeadSubset::is_possible(*engine.impl().weights),
+                         engine.impl().adapter != nullptr);
 }
 
-std::vector<DraftingWay> drafting_ways(int n_layers, bool has_reduced_head) {
+std::vector<DraftingWay> drafting_ways(int n_layers, bool has_reduced_head, bool has_adapter) {
     std::vector<DraftingWay> ways;
     for (const StrategyInfo& strategy : strategies().subspan(1)) {
         if (strategy.name == "static") {
@@ -147,7 +148,7 @@ std::vector<DraftingWay> drafting_ways(int n_layers, bool has_reduced_head) {
         } else if (strategy.name == "cascade") {
             ways.push_back(
                 {"cascade, windows of 16+64", {.strategy = "cascade", .draft_plan = "a=w16+64"}});
-        } else {
+        } else if (!strategy.needs_adapter || has_adapter) {
             const std::string name(strategy.name);
             ways.push_back({name, {.strategy = name}});
         }

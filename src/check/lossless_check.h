@@ -19,9 +19,10 @@ struct DraftingWay {
     SpeculationOptions options;
 };
 
-// Every strategy of strategies() but plain decoding; `static` with a few plans that fit the model.
+// Every strategy of strategies() but plain decoding and those that need what the engine has not;
+// `static` with a few plans that fit the model.
 std::vector<DraftingWay> drafting_ways(Engine& engine);
-std::vector<DraftingWay> drafting_ways(int n_layers, bool has_reduced_head);
+std::vector<DraftingWay> drafting_ways(int n_layers, bool has_reduced_head, bool has_adapter);
 
 struct LosslessOptions {
     std::vector<DraftingWay> ways;

@@ -9,6 +9,7 @@
 #include "decode/cascade.h"
 #include "decode/clasp.h"
 #include "decode/del.h"
+#include "decode/kangaroo.h"
 #include "decode/knapspec.h"
 #include "decode/knapspec_paper.h"
 #include "decode/lookup.h"
@@ -89,6 +90,14 @@ constexpr std::array kStrategies = {
         .drafts_with_model = false,
         .build = build_del,
         .options = del_option_infos,
+    },
+    StrategyEntry{
+        .info = {.name = "kangaroo",
+                 .summary = "draft with the first layers and the adapter of --adapter",
+                 .needs_adapter = true},
+        .drafts_with_model = true,
+        .build = build_kangaroo,
+        .finds_plan = true,
     },
 };
 

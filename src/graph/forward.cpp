@@ -69,7 +69,7 @@ std::span<const float> host_view(const ggml_tensor* tensor) {
 
 struct Forward::Impl {
     Impl(const ModelConfig& model_config,
-         const Weights& model_weights,
+         const ModelTensors& model_tensors,
          Backend& device,
          KvCache& kv,
          int max_rows_per_pass);
@@ -89,7 +89,7 @@ struct Forward::Impl {
     std::span<const float> logits_of(const BuiltGraph& built);
 
     const ModelConfig& config;
-    const Weights& weights;
+    const ModelTensors& tensors;
     Backend& backend;
     KvCache& cache;
     const int n_ubatch;
@@ -110,12 +110,12 @@ struct Forward::Impl {
 };
 
 Forward::Impl::Impl(const ModelConfig& model_config,
-                    const Weights& model_weights,
+                    const ModelTensors& model_tensors,
                     Backend& device,
                     KvCache& kv,
                     int max_rows_per_pass)
     : config(model_config),
-      weights(model_weights),
+      tensors(model_tensors),
       backend(device),
       cache(kv),
       n_ubatch(max_rows_per_pass),
@@ -194,9 +194,10 @@ void Forward::Impl::set_layers(const ModulePlan& plan, int exit_layer) {
     groups.assign(plan, key.entry_layer, exit_layer);
     key.layers.clear();
     for (int layer = key.entry_layer; layer < exit_layer; ++layer) {
+        const bool has_mlp = tensors.layers[static_cast<std::size_t>(layer)].ffn_down != nullptr;
         key.layers.push_back(
             {.attention_group = groups.group_of(plan.level(layer, Module::attention)),
-             .has_mlp = plan.runs(layer, Module::mlp)});
+             .has_mlp = has_mlp && plan.runs(layer, Module::mlp)});
     }
 }
 
@@ -274,14 +275,14 @@ void Forward::Impl::lay_out(BuiltGraph& built) {
     const std::span<std::byte> arena = graphs.arena(built);
     built.context.reset(ggml_init({arena.size(), arena.data(), true}));
     built.graph = ggml_new_graph_custom(built.context.get(), n_tensors, false);
-    build_pass({config, weights.tensors(), cache, inputs, head()}, key, built);
+    build_pass({config, tensors, cache, inputs, head()}, key, built);
 }
 
 HeadTensors Forward::Impl::head() {
     if (key.head == HeadLevel::reduced) {
         return draft_head->tensors();
     }
-    return {weights.tensors().output, weights.tensors().output_b};
+    return {tensors.output, tensors.output_b};
 }
 
 std::span<const float> Forward::Impl::logits_of(const BuiltGraph& built) {
@@ -294,11 +295,11 @@ std::span<const float> Forward::Impl::logits_of(const BuiltGraph& built) {
 }
 
 Forward::Forward(const ModelConfig& config,
-                 const Weights& weights,
+                 const ModelTensors& tensors,
                  Backend& backend,
                  KvCache& cache,
                  int n_ubatch)
-    : impl_(std::make_unique<Impl>(config, weights, backend, cache, n_ubatch)) {}
+    : impl_(std::make_unique<Impl>(config, tensors, backend, cache, n_ubatch)) {}
 
 Forward::~Forward() = default;
 

@@ -17,8 +17,8 @@ namespace knap {
 class Backend;
 class HeadSubset;
 class KvCache;
-class Weights;
 struct ModelConfig;
+struct ModelTensors;
 
 // One pass over n_rows rows. Exactly one of `tokens` and `hidden` is given.
 struct ForwardRequest {
@@ -54,9 +54,10 @@ struct ForwardStatistics {
 class Forward {
   public:
     // Reserves the memory of the largest pass. Everything given must outlive the object; graphs
-    // hold the cache's tensors, so one Forward serves one cache.
+    // hold the cache's tensors, so one Forward serves one cache. Layers whose tensors have no MLP
+    // are attention alone, whatever a plan says.
     Forward(const ModelConfig& config,
-            const Weights& weights,
+            const ModelTensors& tensors,
             Backend& backend,
             KvCache& cache,
             int n_ubatch);

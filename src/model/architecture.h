@@ -19,7 +19,9 @@ struct Architecture {
 Architecture arch_llama();
 Architecture arch_qwen2();
 Architecture arch_qwen3();
+Architecture arch_kangaroo();  // of adapters (adapter.h)
 
+// Those of models.
 const std::vector<Architecture>& architectures();
 
 // Null when there is none of that name.

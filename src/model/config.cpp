@@ -130,10 +130,27 @@ int read_vocabulary_size(const ConfigReader& reader) {
     return static_cast<int>(*n_tokens);
 }
 
+int read_feed_forward_length(const ConfigReader& reader, int n_layers) {
+    constexpr char kField[] = "feed_forward_length";
+    const auto length = reader.uniform_count(kField, n_layers, kMaxFeedForward);
+    if (!length) {
+        reader.fail_field(kField, concat("1 to ", kMaxFeedForward), "no such key");
+    }
+    return *length;
+}
+
 }  // namespace
 
 ModelConfig read_config(const GgufFile& file) {
     const Architecture& architecture = read_architecture(file);
+    const ConfigReader reader(file, architecture.name);
+    ModelConfig config = read_attention_config(file, architecture);
+    config.n_ff = read_feed_forward_length(reader, config.n_layers);
+    config.n_vocab = read_vocabulary_size(reader);
+    return config;
+}
+
+ModelConfig read_attention_config(const GgufFile& file, const Architecture& architecture) {
     const ConfigReader reader(file, architecture.name);
     reject_unsupported(reader);
 
@@ -143,12 +160,6 @@ ModelConfig read_config(const GgufFile& file) {
     config.n_layers = reader.count("block_count", kMaxLayers);
     config.n_embd = reader.count("embedding_length", kMaxEmbedding);
     config.n_ctx_train = reader.count("context_length", kMaxContext);
-    const auto n_ff = reader.uniform_count("feed_forward_length", config.n_layers, kMaxFeedForward);
-    if (!n_ff) {
-        reader.fail_field("feed_forward_length", concat("1 to ", kMaxFeedForward), "no such key");
-    }
-    config.n_ff = *n_ff;
-    config.n_vocab = read_vocabulary_size(reader);
     config.rms_eps = read_rms_eps(reader);
     read_heads(reader, config);
     read_head_dim(reader, config);

@@ -8,6 +8,7 @@
 namespace knap {
 
 class GgufFile;
+struct Architecture;
 
 // Which channels of a head rotate together: neighbours (GGUF's llama) or halves (qwen).
 enum class RopePairing { neighbours, halves };
@@ -47,5 +48,7 @@ struct ModelConfig {
 
 // Reads and checks the configuration; throws knap::Error naming the file and the field.
 ModelConfig read_config(const GgufFile& file);
+// The part of it that layers of attention need; feed-forward length and vocabulary are left 0.
+ModelConfig read_attention_config(const GgufFile& file, const Architecture& architecture);
 
 }  // namespace knap

@@ -115,26 +115,37 @@ class Binder {
 
 }  // namespace
 
+std::vector<TensorSpec<LayerWeights>> attention_tensors() {
+    using enum Presence;
+    using enum Size;
+    return {{"attn_norm.weight", &LayerWeights::attn_norm, {n_embd}, required},
+            {"attn_q.weight", &LayerWeights::wq, {n_embd, n_embd_q}, required},
+            {"attn_k.weight", &LayerWeights::wk, {n_embd, n_embd_kv}, required},
+            {"attn_v.weight", &LayerWeights::wv, {n_embd, n_embd_kv}, required},
+            {"attn_output.weight", &LayerWeights::wo, {n_embd_q, n_embd}, required}};
+}
+
 TensorTable dense_decoder_tensors() {
     using enum Presence;
     using enum Size;
-    return {
+    TensorTable table{
         .of_model = {{"token_embd.weight", &ModelTensors::token_embd, {n_embd, n_vocab}, required},
                      {"output_norm.weight", &ModelTensors::output_norm, {n_embd}, required},
                      {"output.weight", &ModelTensors::output, {n_embd, n_vocab}, optional}},
-        .of_layer = {{"attn_norm.weight", &LayerWeights::attn_norm, {n_embd}, required},
-                     {"attn_q.weight", &LayerWeights::wq, {n_embd, n_embd_q}, required},
-                     {"attn_k.weight", &LayerWeights::wk, {n_embd, n_embd_kv}, required},
-                     {"attn_v.weight", &LayerWeights::wv, {n_embd, n_embd_kv}, required},
-                     {"attn_q.bias", &LayerWeights::bq, {n_embd_q}, optional},
-                     {"attn_k.bias", &LayerWeights::bk, {n_embd_kv}, optional},
-                     {"attn_v.bias", &LayerWeights::bv, {n_embd_kv}, optional},
-                     {"attn_output.weight", &LayerWeights::wo, {n_embd_q, n_embd}, required},
-                     {"ffn_norm.weight", &LayerWeights::ffn_norm, {n_embd}, required},
-                     {"ffn_gate.weight", &LayerWeights::ffn_gate, {n_embd, n_ff}, required},
-                     {"ffn_up.weight", &LayerWeights::ffn_up, {n_embd, n_ff}, required},
-                     {"ffn_down.weight", &LayerWeights::ffn_down, {n_ff, n_embd}, required}},
+        .of_layer = attention_tensors(),
     };
+    table.of_layer.insert(
+        table.of_layer.end(),
+        {
+            {"attn_q.bias", &LayerWeights::bq, {n_embd_q}, optional},
+            {"attn_k.bias", &LayerWeights::bk, {n_embd_kv}, optional},
+            {"attn_v.bias", &LayerWeights::bv, {n_embd_kv}, optional},
+            {"ffn_norm.weight", &LayerWeights::ffn_norm, {n_embd}, required},
+            {"ffn_gate.weight", &LayerWeights::ffn_gate, {n_embd, n_ff}, required},
+            {"ffn_up.weight", &LayerWeights::ffn_up, {n_embd, n_ff}, required},
+            {"ffn_down.weight", &LayerWeights::ffn_down, {n_ff, n_embd}, required},
+        });
+    return table;
 }
 
 std::vector<TensorBinding> bind_tensors(const GgufFile& file,

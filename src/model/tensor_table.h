@@ -38,6 +38,9 @@ struct TensorTable {
     std::vector<TensorSpec<LayerWeights>> of_layer;
 };
 
+// Of one layer: normalised attention without biases.
+std::vector<TensorSpec<LayerWeights>> attention_tensors();
+
 // What every dense decoder here has: embedding, normalised attention with optional biases on q, k
 // and v, a gated MLP, a final norm, and a head unless it is tied to the embedding.
 TensorTable dense_decoder_tensors();

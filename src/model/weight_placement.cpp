@@ -13,6 +13,7 @@
 #include "model/gguf_file.h"
 #include "model/parallel_jobs.h"
 #include "model/repack.h"
+#include "model/weight_type.h"
 
 namespace knap {
 namespace {
@@ -76,6 +77,22 @@ void pack_matrix(const PackedWeight& weight) {
 
 }  // namespace
 
+void check_device_takes(const GgufFile& file,
+                        const Backend& backend,
+                        const std::vector<TensorBinding>& bindings,
+                        const ModelTensors& tensors) {
+    for (const TensorBinding& binding : bindings) {
+        const TensorInfo& info = *binding.info;
+        const bool is_embedding = binding.place == &tensors.token_embd;
+        if (binding.is_matrix &&
+            (!can_multiply(backend, info) || (is_embedding && !can_look_up_rows(backend, info)))) {
+            fail(file.path().string(), ": tensor ", info.name, ": expected a type that the device ",
+                 ggml_backend_dev_name(backend.device()), " computes with, found ",
+                 type_label(info.type));
+        }
+    }
+}
+
 std::vector<Placement> plan_placements(const std::vector<TensorBinding>& bindings,
                                        ModelTensors& tensors,
                                        const Backend& backend,
@@ -100,8 +117,7 @@ std::vector<Placement> plan_placements(const std::vector<TensorBinding>& binding
         }
         placements.push_back(*placement);
     }
-    KNAP_ASSERT(embedding != nullptr, "every architecture has an embedding");
-    if (!has_own_head) {
+    if (embedding != nullptr && !has_own_head) {
         if (const auto head = layouts.choose(embedding, &tensors.output)) {
             placements.push_back(*head);
         }

@@ -34,8 +34,15 @@ struct Placement {
     ggml_backend_buffer_type_t copy_to = nullptr;
 };
 
-// `bindings` point into `tensors` and include token_embd. A tied head that another layout takes
-// gets a placement beside that of the embedding.
+// Throws knap::Error when the device has no products with a matrix of such a type, or cannot look
+// rows up in the embedding. `bindings` point into `tensors`.
+void check_device_takes(const GgufFile& file,
+                        const Backend& backend,
+                        const std::vector<TensorBinding>& bindings,
+                        const ModelTensors& tensors);
+
+// `bindings` point into `tensors`. An embedding without a head beside it is the head as well: where
+// another layout takes that, it gets a placement beside that of the embedding.
 std::vector<Placement> plan_placements(const std::vector<TensorBinding>& bindings,
                                        ModelTensors& tensors,
                                        const Backend& backend,

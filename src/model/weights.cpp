@@ -18,19 +18,6 @@
 namespace knap {
 namespace {
 
-void check_device_takes(const GgufFile& file,
-                        const Backend& backend,
-                        const TensorBinding& binding,
-                        bool is_embedding) {
-    const TensorInfo& info = *binding.info;
-    if (!binding.is_matrix ||
-        (can_multiply(backend, info) && (!is_embedding || can_look_up_rows(backend, info)))) {
-        return;
-    }
-    fail(file.path().string(), ": tensor ", info.name, ": expected a type that the device ",
-         ggml_backend_dev_name(backend.device()), " computes with, found ", type_label(info.type));
-}
-
 std::vector<std::pair<std::string, int>> count_types(const std::vector<TensorBinding>& bindings) {
     std::map<std::string, int> counts;
     for (const TensorBinding& binding : bindings) {
@@ -109,9 +96,7 @@ std::unique_ptr<Weights> Weights::load(const GgufFile& file,
 
     const std::vector<TensorBinding> bindings =
         bind_tensors(file, config, architecture->tensors, tensors);
-    for (const TensorBinding& binding : bindings) {
-        check_device_takes(file, backend, binding, binding.place == &tensors.token_embd);
-    }
+    check_device_takes(file, backend, bindings, tensors);
     const std::vector<Placement> placements = plan_placements(bindings, tensors, backend, options);
     placed.place(file, backend, placements, on_progress);
     statistics.has_tied_head = file.find("output.weight") == nullptr;

@@ -37,12 +37,34 @@ GgufFile open_checked(const std::filesystem::path& path) {
     return file;
 }
 
+WeightOptions weight_options(const RuntimeConfig& config) {
+    return {.repack = config.repack, .kernels = config.kernels};
+}
+
 int choose_context(const RuntimeConfig& config, const ModelConfig& model) {
     if (config.n_ctx > model.n_ctx_train) {
         fail("-c: expected at most the model's context of ", model.n_ctx_train, " tokens, found ",
              config.n_ctx);
     }
     return config.n_ctx > 0 ? config.n_ctx : std::min(model.n_ctx_train, kDefaultMaxContext);
+}
+
+std::unique_ptr<Adapter> load_adapter(const Engine::Impl& engine) {
+    const RuntimeConfig& config = engine.config;
+    return config.adapter_path.empty()
+               ? nullptr
+               : std::make_unique<Adapter>(config.adapter_path, engine.model, *engine.weights,
+                                           engine.backend, weight_options(config));
+}
+
+std::optional<AdapterInfo> describe(const RuntimeConfig& config, const Adapter* adapter) {
+    if (adapter == nullptr) {
+        return std::nullopt;
+    }
+    return AdapterInfo{.path = config.adapter_path.string(),
+                       .exit_layer = adapter->exit_layer(),
+                       .n_heads = adapter->config().n_heads,
+                       .n_parameters = adapter->n_parameters()};
 }
 
 std::string describe(const RopeConfig& rope) {
@@ -88,11 +110,8 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
       file(open_checked(config.model_path)),
       model(read_config(file)),
       backend(config.n_threads),
-      weights(Weights::load(file,
-                            model,
-                            backend,
-                            {.repack = config.repack, .kernels = config.kernels},
-                            config.on_load_progress)),
+      weights(Weights::load(file, model, backend, weight_options(config), config.on_load_progress)),
+      adapter(load_adapter(*this)),
       tokenizer(Tokenizer::load(config.model_path)),
       cost(model_cost(model, *weights, cache_options(model, config, 0))),
       fingerprint(knap::fingerprint(file)) {
@@ -143,6 +162,7 @@ ModelInfo Engine::info() const {
         .chat_template =
             ChatTemplate::recognises(chat) ? ChatTemplate::choose({}, chat).name() : "",
         .rope = describe(model.rope),
+        .adapter = describe(impl_->config, impl_->adapter.get()),
     };
 }
 

@@ -9,6 +9,7 @@
 
 #include "device/backend.h"
 #include "graph/plan_cost.h"
+#include "model/adapter.h"
 #include "model/config.h"
 #include "model/gguf_file.h"
 #include "model/weights.h"
@@ -24,6 +25,7 @@ struct Engine::Impl {
     ModelConfig model;
     Backend backend;
     std::unique_ptr<Weights> weights;  // points into `file`
+    std::unique_ptr<Adapter> adapter;  // null: none
     std::unique_ptr<Tokenizer> tokenizer;
     // What follows from the above, for every session.
     ModelCost cost;                 // with the configured cache types

@@ -262,7 +262,8 @@ void Generation::report_engine() {
     result_.graphs = statistics.graphs;
     result_.allocations_after_warmup = statistics.reservations - reservations_when_warm_;
     result_.memory = {
-        .weights_bytes = engine.weights->statistics().total_bytes,
+        .weights_bytes = engine.weights->statistics().total_bytes +
+                         (engine.adapter != nullptr ? engine.adapter->n_bytes() : 0),
         .cache_bytes = static_cast<std::int64_t>(session_.cache.bytes()),
         .scratch_bytes = static_cast<std::int64_t>(statistics.scratch_bytes),
         .peak_rss_bytes = peak_rss_bytes(),

@@ -36,7 +36,11 @@ struct Workbench {
         : cache(engine.model,
                 engine.backend,
                 cache_options(engine.model, engine.config, engine.config.n_ctx + n_scratch)),
-          forward(engine.model, *engine.weights, engine.backend, cache, engine.config.n_ubatch) {}
+          forward(engine.model,
+                  engine.weights->tensors(),
+                  engine.backend,
+                  cache,
+                  engine.config.n_ubatch) {}
 
     KvCache cache;
     Forward forward;

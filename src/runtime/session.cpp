@@ -19,14 +19,28 @@ int count_invariant_rows(const Engine::Impl& engine, const KvCache& cache) {
     return is_flash ? 1 : row_invariant_rows(*engine.weights);
 }
 
+KvCacheOptions options_for_cache(const Engine::Impl& engine, const ModelConfig& config) {
+    return cache_options(config, engine.config, engine.config.n_ctx + kScratchRows);
+}
+
+std::optional<AdapterParts> adapter_parts(Engine::Impl& engine) {
+    if (engine.adapter == nullptr) {
+        return std::nullopt;
+    }
+    return AdapterParts{.adapter = *engine.adapter,
+                        .backend = engine.backend,
+                        .cache = options_for_cache(engine, engine.adapter->config()),
+                        .n_ubatch = engine.config.n_ubatch};
+}
+
 }  // namespace
 
 Session::Impl::Impl(Engine::Impl& owner)
     : engine(owner),
-      cache(engine.model,
-            engine.backend,
-            cache_options(engine.model, engine.config, engine.config.n_ctx + kScratchRows)),
-      forward(engine.model, *engine.weights, engine.backend, cache, engine.config.n_ubatch),
+      cache(engine.model, engine.backend, options_for_cache(engine, engine.model)),
+      forward(
+          engine.model, engine.weights->tensors(), engine.backend, cache, engine.config.n_ubatch),
+      adapter(adapter_parts(engine)),
       whole_model(engine.model.n_layers),
       profile(known_profile(engine)),
       plans(known_plans(engine)),
@@ -50,7 +64,8 @@ Strategy& Session::Impl::strategy_for(const SpeculationOptions& options) {
                                            .cache = cache,
                                            .profile = profile,
                                            .plans = plans,
-                                           .max_rows = max_verify_rows()});
+                                           .max_rows = max_verify_rows(),
+                                           .adapter = adapter ? &*adapter : nullptr});
         strategy_options = options;
     }
     return *strategy;

@@ -9,6 +9,7 @@
 
 #include "knap/knap.h"
 
+#include "decode/adapter_head.h"
 #include "decode/strategy.h"
 #include "graph/forward.h"
 #include "kv/kv_cache.h"
@@ -37,6 +38,7 @@ struct Session::Impl {
     // None: the rows of the model's head cannot be read one by one.
     std::optional<HeadSubset> draft_head;
     Forward forward;
+    std::optional<AdapterParts> adapter;  // none: the engine has none
     ModulePlan whole_model;
     CostProfile profile;           // with samples where earlier runs measured
     std::vector<SavedPlan> plans;  // found in earlier runs

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "support/loaded_model.h"
+#include "support/tiny_adapter.h"
 #include "support/tiny_model.h"
 
 namespace knap::test {
@@ -52,21 +53,27 @@ TEST(Divergence, IsANearTieOnlyWhereTheAnswerHasOne) {
 }
 
 TEST(DraftingWays, CoverEveryStrategyButPlainDecoding) {
-    std::set<std::string> found;
-    for (const DraftingWay& way : drafting_ways(30, true)) {
-        found.insert(way.options.strategy);
-    }
+    const auto names = [](bool has_adapter) {
+        std::set<std::string> found;
+        for (const DraftingWay& way : drafting_ways(30, true, has_adapter)) {
+            found.insert(way.options.strategy);
+        }
+        return found;
+    };
     std::set<std::string> expected;
     for (const StrategyInfo& strategy : strategies()) {
         expected.emplace(strategy.name);
     }
     expected.erase("autoregressive");
-    EXPECT_EQ(found, expected);
+    EXPECT_EQ(names(/*has_adapter=*/true), expected);
+    expected.erase("kangaroo");
+    EXPECT_EQ(names(/*has_adapter=*/false), expected);
 }
 
 std::set<std::string> plans(int n_layers, bool has_reduced_head = false) {
     std::set<std::string> found;
-    for (const DraftingWay& way : drafting_ways(n_layers, has_reduced_head)) {
+    for (const DraftingWay& way :
+         drafting_ways(n_layers, has_reduced_head, /*has_adapter=*/false)) {
         found.insert(way.options.draft_plan);
     }
     found.erase("");
@@ -81,7 +88,7 @@ TEST(DraftingWays, HavePlansThatFitTheModel) {
 }
 
 TEST(DraftingWays, HaveATree) {
-    const auto ways = drafting_ways(8, false);
+    const auto ways = drafting_ways(8, false, false);
     EXPECT_TRUE(std::ranges::any_of(
         ways, [](const DraftingWay& way) { return way.options.draft_width > 1; }));
 }
@@ -89,7 +96,9 @@ TEST(DraftingWays, HaveATree) {
 class LosslessCheck : public ::testing::Test {
   protected:
     LosslessCheck()
-        : engine_({.model_path = tiny_model("tiny-llama", "Q8_0"), .n_threads = 1}),
+        : engine_({.model_path = tiny_model("tiny-llama", "Q8_0"),
+                   .adapter_path = write_tiny(tiny_adapter(), "check-adapter.gguf"),
+                   .n_threads = 1}),
           prompts_{{"a", random_tokens(12, 256, 1)}, {"b", random_tokens(90, 256, 2)}},
           options_{.ways = drafting_ways(engine_), .n_predict = 20} {}
 

@@ -46,7 +46,7 @@ TEST(StrategyList, StartsWithPlainDecodingAndNamesEachOnce) {
         EXPECT_FALSE(info.summary.empty()) << info.name;
     }
     EXPECT_THAT(names, ::testing::ElementsAre("autoregressive", "static", "lookup", "cascade",
-                                              "knapspec", "knapspec-paper", "clasp", "swift", "del"));
+                                              "knapspec", "knapspec-paper", "clasp", "swift", "del", "kangaroo"));
     EXPECT_EQ(plain_decoding().strategy, names.front());
     EXPECT_EQ(SpeculationOptions{}.strategy, "knapspec");
 }
@@ -60,7 +60,7 @@ TEST(StrategyList, EveryOneCanBeMade) {
 TEST(StrategyList, AnUnknownNameIsAnsweredWithTheKnownOnes) {
     EXPECT_EQ(complaint({.strategy = "magic\n"}),
               "--strategy: expected one of autoregressive, static, lookup, cascade, knapspec, "
-              "knapspec-paper, clasp, swift, del; "
+              "knapspec-paper, clasp, swift, del, kangaroo; "
               "found 'magic?'");
     EXPECT_THAT(complaint({.strategy = ""}), StartsWith("--strategy: "));
 }

@@ -15,12 +15,6 @@ ModelCost cost_of(const LoadedModel& model) {
     return model_cost(model.config, *model.weights, KvCacheOptions{});
 }
 
-std::filesystem::path write_tiny(const TinyGguf& tiny, std::string_view name) {
-    const std::filesystem::path path = temporary_folder() / name;
-    tiny.write(path);
-    return path;
-}
-
 PlanCost minus(const PlanCost& a, const PlanCost& b) {
     return {a.weight_bytes - b.weight_bytes, a.cache_bytes - b.cache_bytes,
             a.operations - b.operations};

@@ -24,12 +24,6 @@ std::string error_of(const std::function<void()>& action) {
     return "no error";
 }
 
-std::filesystem::path write_tiny(const TinyGguf& tiny, std::string_view name) {
-    const std::filesystem::path path = temporary_folder() / name;
-    tiny.write(path);
-    return path;
-}
-
 TEST(GgufFile, ReadsEveryKindOfValue) {
     TinyGguf tiny;
     const std::int16_t numbers[] = {3, 1, 2};

@@ -47,12 +47,6 @@ struct Loaded {
     std::unique_ptr<Weights> weights;
 };
 
-std::filesystem::path write_tiny(const TinyGguf& tiny, std::string_view name) {
-    const std::filesystem::path path = temporary_folder() / name;
-    tiny.write(path);
-    return path;
-}
-
 std::string refusal_of(const TinyGguf& tiny) {
     try {
         Loaded loaded(write_tiny(tiny, "weights-refused.gguf"));

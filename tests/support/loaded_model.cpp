@@ -31,7 +31,7 @@ LoadedModel::LoadedModel(const std::filesystem::path& path,
 ForwardRig::ForwardRig(LoadedModel& loaded, const ForwardOptions& options)
     : model(loaded),
       cache(loaded.config, loaded.backend, cache_options(loaded.config, options)),
-      forward(loaded.config, *loaded.weights, loaded.backend, cache, options.n_ubatch) {
+      forward(loaded.config, loaded.weights->tensors(), loaded.backend, cache, options.n_ubatch) {
     if (HeadSubset::is_possible(*loaded.weights)) {
         draft_head.emplace(*loaded.weights, loaded.backend, std::span<const Token>());
         forward.set_draft_head(*draft_head);

@@ -1,6 +1,8 @@
 #include "support/strategy_rig.h"
 
+#include "base/text.h"
 #include "model/layer_classes.h"
+#include "support/tiny_adapter.h"
 
 namespace knap::test {
 
@@ -8,17 +10,36 @@ namespace {
 
 constexpr int kMaxRows = 256;
 
+std::filesystem::path write_adapter(const ModelConfig& config) {
+    return write_tiny(tiny_adapter({.exit_layer = config.n_layers / 2, .n_embd = config.n_embd}),
+                      concat("adapter-", config.n_embd, ".gguf"));
+}
+
 }  // namespace
 
-StrategyRig::StrategyRig(const std::filesystem::path& path, const ForwardOptions& options)
-    : model(path), rig(model, options), profile{.layer_classes = classify_layers(*model.weights)} {}
+StrategyRig::StrategyRig(const std::filesystem::path& path,
+                         const ForwardOptions& options,
+                         const std::filesystem::path& adapter_path)
+    : model(path),
+      rig(model, options),
+      adapter(adapter_path.empty() ? write_adapter(model.config) : adapter_path,
+              model.config,
+              *model.weights,
+              model.backend,
+              {.repack = Repack::off, .kernels = Kernels::ggml}),
+      adapter_parts{.adapter = adapter,
+                    .backend = model.backend,
+                    .cache = cache_options(adapter.config(), {}, options.capacity),
+                    .n_ubatch = options.n_ubatch},
+      profile{.layer_classes = classify_layers(*model.weights)} {}
 
 StrategyParts StrategyRig::parts() {
     return {.config = model.config,
             .forward = rig.forward,
             .cache = rig.cache,
             .profile = profile,
-            .max_rows = kMaxRows};
+            .max_rows = kMaxRows,
+            .adapter = &adapter_parts};
 }
 
 }  // namespace knap::test

@@ -3,20 +3,26 @@
 
 #include <filesystem>
 
+#include "decode/adapter_head.h"
 #include "decode/strategy.h"
+#include "model/adapter.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
 namespace knap::test {
 
 struct StrategyRig {
+    // Without a path of its own the adapter is a random one that fits the model.
     explicit StrategyRig(const std::filesystem::path& path = tiny_model(),
-                         const ForwardOptions& options = {});
+                         const ForwardOptions& options = {},
+                         const std::filesystem::path& adapter_path = {});
 
     StrategyParts parts();
 
     LoadedModel model;
     ForwardRig rig;
+    Adapter adapter;
+    AdapterParts adapter_parts;
     CostProfile profile;  // layer classes alone, until a test fills in samples
 };
 

@@ -9,8 +9,18 @@
 
 namespace knap::test {
 
+TinyGguf::TinyGguf(std::string architecture, Empty /*tag*/)
+    : architecture_(std::move(architecture)), metadata_(gguf_init_empty()) {
+    gguf_set_val_str(metadata(), "general.architecture", architecture_.c_str());
+}
+
+TinyGguf TinyGguf::empty(std::string architecture) {
+    return {std::move(architecture), Empty{}};
+}
+
 TinyGguf::TinyGguf(std::string architecture, TinySizes sizes, ggml_type matrix_type)
-    : architecture_(std::move(architecture)), sizes_(sizes), metadata_(gguf_init_empty()) {
+    : TinyGguf(std::move(architecture), Empty{}) {
+    sizes_ = sizes;
     add_metadata();
     add_tensors(matrix_type);
 }
@@ -24,7 +34,6 @@ void TinyGguf::add_metadata() {
     const auto set_count = [&](std::string_view field, int value) {
         gguf_set_val_u32(meta, key(field).c_str(), static_cast<std::uint32_t>(value));
     };
-    gguf_set_val_str(meta, "general.architecture", architecture_.c_str());
     gguf_set_val_str(meta, "general.name", "tiny");
     set_count("block_count", sizes_.n_layers);
     set_count("context_length", 128);
@@ -102,12 +111,17 @@ void TinyGguf::remove_tensor(std::string_view name) {
 
 namespace {
 
-// Sixteenths from -1 to 1, in the type of the tensor.
-void fill(ggml_tensor* tensor) {
-    std::vector<float> values(static_cast<std::size_t>(ggml_nelements(tensor)));
-    for (std::size_t i = 0; i < values.size(); ++i) {
+// Sixteenths from -1 to 1.
+std::vector<float> pattern(std::size_t n) {
+    std::vector<float> values(n);
+    for (std::size_t i = 0; i < n; ++i) {
         values[i] = static_cast<float>(static_cast<int>(i * 7 % 33) - 16) / 16.0f;
     }
+    return values;
+}
+
+// In the type of the tensor.
+void fill(ggml_tensor* tensor, const std::vector<float>& values) {
     ggml_quantize_chunk(tensor->type, values.data(), tensor->data, 0, ggml_nrows(tensor),
                         tensor->ne[0], nullptr);
 }
@@ -124,7 +138,9 @@ void TinyGguf::write(const std::filesystem::path& path) const {
         ggml_set_name(tensor, spec.name.c_str());
         if (ggml_is_quantized(spec.type) || spec.type == GGML_TYPE_F32 ||
             spec.type == GGML_TYPE_F16 || spec.type == GGML_TYPE_BF16) {
-            fill(tensor);
+            fill(tensor, spec.values.empty()
+                             ? pattern(static_cast<std::size_t>(ggml_nelements(tensor)))
+                             : spec.values);
         }
         gguf_add_tensor(output.get(), tensor);
     }
@@ -137,6 +153,12 @@ std::vector<std::byte> TinyGguf::bytes() const {
     const std::filesystem::path path = temporary_folder() / "tiny_gguf_bytes.gguf";
     write(path);
     return read_bytes(path);
+}
+
+std::filesystem::path write_tiny(const TinyGguf& tiny, std::string_view name) {
+    const std::filesystem::path path = temporary_folder() / name;
+    tiny.write(path);
+    return path;
 }
 
 std::filesystem::path write_bytes(std::string_view name, const std::vector<std::byte>& bytes) {

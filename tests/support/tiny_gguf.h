@@ -17,6 +17,7 @@ struct TinyTensor {
     std::string name;
     ggml_type type;
     std::vector<std::int64_t> ne;
+    std::vector<float> values{};  // empty: a fixed pattern of small numbers
 };
 
 struct TinySizes {
@@ -29,9 +30,11 @@ struct TinySizes {
     int head_dim() const { return n_embd / n_heads; }
 };
 
-// The values of tensors are a fixed pattern of small numbers.
 class TinyGguf {
   public:
+    // Of nothing but its architecture.
+    static TinyGguf empty(std::string architecture);
+    // A whole model.
     explicit TinyGguf(std::string architecture = "llama",
                       TinySizes sizes = {},
                       ggml_type matrix_type = GGML_TYPE_F32);
@@ -50,6 +53,9 @@ class TinyGguf {
     std::vector<std::byte> bytes() const;
 
   private:
+    struct Empty {};
+    TinyGguf(std::string architecture, Empty /*tag*/);
+
     void add_metadata();
     void add_tensors(ggml_type matrix_type);
 
@@ -60,6 +66,7 @@ class TinyGguf {
 };
 
 // Writes a file into the folder of this test process and gives its path.
+std::filesystem::path write_tiny(const TinyGguf& tiny, std::string_view name);
 std::filesystem::path write_bytes(std::string_view name, const std::vector<std::byte>& bytes);
 std::vector<std::byte> read_bytes(const std::filesystem::path& path);
 

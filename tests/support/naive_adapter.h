@@ -1,0 +1,19 @@
+// An adapter computed with plain loops in f64, from the numbers of its file.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "model/config.h"
+#include "support/tiny_gguf.h"
+
+namespace knap::test {
+
+// Logits [n_vocab] after every row of `streams`, the model's at the exit layer [n_embd, n_rows] of
+// the text's first tokens. `head` is the model's output matrix {n_embd, n_vocab} in F32.
+std::vector<std::vector<float>> naive_adapter_logits(TinyGguf& adapter,
+                                                     const ModelConfig& config,
+                                                     const ggml_tensor* head,
+                                                     std::span<const float> streams);
+
+}  // namespace knap::test
