@@ -20,6 +20,9 @@ Engine load_engine(RuntimeConfig config, const Environment& environment) {
     const RuntimeConfig& effective = engine.config();
     log_info("loaded ", effective.model_path.string(), ": context of ", effective.n_ctx,
              " tokens, ", effective.n_threads, " threads");
+    if (const std::optional<AdapterInfo> adapter = engine.info().adapter) {
+        log_info("loaded ", adapter->path, ": adapter after layer ", adapter->exit_layer);
+    }
     return engine;
 }
 

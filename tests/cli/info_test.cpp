@@ -1,5 +1,6 @@
 // `knap info`.
 #include "cli/command.h"
+#include "support/tiny_adapter.h"
 
 namespace knap {
 namespace {
@@ -49,6 +50,19 @@ TEST(Info, KnowsEveryArchitecture) {
         const auto result = run_knap({"info", "--json", "-m", tiny_model("tiny-" + name).string()});
         EXPECT_EQ(json::parse(result.output)["architecture"], name);
     }
+}
+
+TEST(Info, DescribesAnAdapter) {
+    const auto path = test::write_tiny(test::tiny_adapter(), "info-adapter.gguf").string();
+    EXPECT_THAT(info({"--adapter", path}).output,
+                testing::HasSubstr("adapter           " + path +
+                                   ", after layer 2, 0.0 million parameters"));
+    const json object = json::parse(info({"--json", "--adapter", path}).output)["adapter"];
+    EXPECT_EQ(object["path"], path);
+    EXPECT_EQ(object["exit_layer"], 2);
+    EXPECT_EQ(object["n_heads"], 4);
+    EXPECT_EQ(object["n_parameters"], 16512);
+    EXPECT_TRUE(json::parse(info({"--json"}).output)["adapter"].is_null());
 }
 
 TEST(Info, LengthsMayBeLargerThanAnyContext) {

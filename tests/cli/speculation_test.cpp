@@ -1,5 +1,6 @@
 // The flags of speculation: what a user sees of a draft. The text stays that of plain decoding.
 #include "cli/command.h"
+#include "support/tiny_adapter.h"
 
 namespace knap {
 namespace {
@@ -35,6 +36,22 @@ TEST(SpeculationFlags, EveryStrategyWritesTheTextOfPlainDecoding) {
             << testing::PrintToString(flags);
         EXPECT_EQ(run_exact(flags)["strategy"], flags[1]);
     }
+}
+
+TEST(SpeculationFlags, KangarooDraftsWithItsAdapter) {
+    const auto adapter = test::write_tiny(test::tiny_adapter(), "cli-adapter.gguf").string();
+    const Words kangaroo{"--strategy", "kangaroo"};
+    const json found = run_exact(kangaroo + Words{"--adapter", adapter});
+    EXPECT_EQ(found["tokens"], run_exact({"--strategy", "autoregressive"})["tokens"]);
+    EXPECT_EQ(found["strategy"], "kangaroo");
+    EXPECT_GT(found["n_drafted"], 0);
+    // An adapter belongs to the model: other strategies leave it alone.
+    EXPECT_EQ(run_exact({"--strategy", "lookup", "--adapter", adapter})["tokens"], found["tokens"]);
+    expect_error(run_tiny(kOneLetter + kangaroo), 1, "--adapter: strategy kangaroo needs");
+    expect_error(run_tiny(kOneLetter + Words{"--adapter", tiny_model().string()}), 1,
+                 "expected kangaroo (an adapter), found 'llama'");
+    expect_error(run_tiny(kOneLetter + Words{"--adapter", "no/such.gguf"}), 1,
+                 "no/such.gguf: cannot be opened");
 }
 
 TEST(SpeculationFlags, JsonCountsWhatRoundsDid) {
