@@ -1,6 +1,7 @@
 // A trained adapter as the head of a draft (methods 10), with a cache of its own. Its rows mirror
 // the target's: row i is of the i-th token of the text, computed from the target's stream of that
-// token at the exit layer. Rows of a draft are scratch until the round has judged it.
+// token at the exit layer. Rows of a draft are scratch until the round has judged it. It belongs to
+// a session: what it knows of the text outlasts a change of strategy.
 #pragma once
 
 #include <span>
@@ -27,7 +28,10 @@ struct AdapterParts {
 
 class AdapterHead final : public DraftHead {
   public:
+    // Throws when there is no memory for its rows.
     explicit AdapterHead(const AdapterParts& parts);
+    AdapterHead(const AdapterHead&) = delete;
+    AdapterHead& operator=(const AdapterHead&) = delete;
 
     // A draft is about to follow `text`, whose rows are what the target's cache has committed. Rows
     // that the adapter lacks are computed: the tokens go through the target's first layers once

@@ -9,7 +9,7 @@ namespace knap {
 
 namespace {
 
-const AdapterParts& checked(const AdapterParts* adapter) {
+AdapterHead& checked(AdapterHead* adapter) {
     if (adapter == nullptr) {
         fail(
             "--adapter: strategy kangaroo needs an adapter trained for the model, a file in GGUF "

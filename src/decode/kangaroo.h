@@ -17,19 +17,17 @@ struct KangarooOptions {
 
 class KangarooStrategy final : public Strategy {
   public:
-    // Throws when there is no adapter, or no memory for its cache.
+    // Throws when there is no adapter.
     KangarooStrategy(const KangarooOptions& options, const StrategyParts& parts);
 
     Proposal propose(const RoundState& state) override;
     void observe(const RoundOutcome& outcome) override;
 
-    const AdapterHead& head() const { return head_; }
-
   private:
     KangarooOptions options_;
     Forward& forward_;
     const KvCache& cache_;
-    AdapterHead head_;
+    AdapterHead& head_;
     ModulePlan plan_;
     int capture_;              // streams at the exit layer
     std::vector<Token> kept_;  // the pending token of the round at hand, then what it keeps

@@ -18,9 +18,9 @@
 
 namespace knap {
 
+class AdapterHead;
 class Forward;
 class KvCache;
-struct AdapterParts;
 struct ModelConfig;
 
 // What a strategy may use of its session; all of it outlives the strategy.
@@ -29,9 +29,9 @@ struct StrategyParts {
     Forward& forward;  // for passes of its own, into rows above the committed ones
     const KvCache& cache;
     const CostProfile& profile;  // its layer classes; its samples where this machine was measured
-    std::span<const SavedPlan> plans{};     // found good in earlier runs
-    int max_rows = 0;                       // of a verification, with the pending token
-    const AdapterParts* adapter = nullptr;  // null: the engine has none
+    std::span<const SavedPlan> plans{};  // found good in earlier runs
+    int max_rows = 0;                    // of a verification, with the pending token
+    AdapterHead* adapter = nullptr;      // null: the engine has none
 };
 
 struct RequestStart {

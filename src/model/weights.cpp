@@ -4,13 +4,10 @@
 #include <map>
 #include <set>
 
-#include "ggml-backend.h"
-
 #include "base/error.h"
 #include "device/backend.h"
 #include "model/architecture.h"
 #include "model/gguf_file.h"
-#include "model/repack.h"
 #include "model/tensor_table.h"
 #include "model/weight_placement.h"
 #include "model/weight_type.h"

@@ -91,9 +91,9 @@ Result Generation::run(int n_reused) {
     const auto logits = prefill(n_reused);
 
     const Stopwatch watch;
-    const double compute_before = session_.forward.statistics().compute_ms;
+    const double compute_before = compute_ms();
     result_.stop = logits ? decode(*logits) : StopReason::cancelled;
-    report_timings(watch.elapsed_ms(), session_.forward.statistics().compute_ms - compute_before);
+    report_timings(watch.elapsed_ms(), compute_ms() - compute_before);
 
     answer_.finish();
     result_.text = answer_.text();
@@ -235,6 +235,12 @@ void Generation::count_bytes(const Proposal& proposal, const RoundOutcome& outco
     }
 }
 
+double Generation::compute_ms() const {
+    const double of_adapter =
+        session_.adapter ? session_.adapter->forward().statistics().compute_ms : 0;
+    return session_.forward.statistics().compute_ms + of_adapter;
+}
+
 void Generation::report_timings(double decode_ms, double compute_ms) {
     Timings& timings = result_.timings;
     timings.load_ms = session_.engine.load_ms;
@@ -262,12 +268,18 @@ void Generation::report_engine() {
     result_.graphs = statistics.graphs;
     result_.allocations_after_warmup = statistics.reservations - reservations_when_warm_;
     result_.memory = {
-        .weights_bytes = engine.weights->statistics().total_bytes +
-                         (engine.adapter != nullptr ? engine.adapter->n_bytes() : 0),
+        .weights_bytes = engine.weights->statistics().total_bytes,
         .cache_bytes = static_cast<std::int64_t>(session_.cache.bytes()),
         .scratch_bytes = static_cast<std::int64_t>(statistics.scratch_bytes),
         .peak_rss_bytes = peak_rss_bytes(),
     };
+    if (session_.adapter) {
+        const AdapterHead& adapter = *session_.adapter;
+        result_.memory.weights_bytes += engine.adapter->n_bytes();
+        result_.memory.cache_bytes += static_cast<std::int64_t>(adapter.cache().bytes());
+        result_.memory.scratch_bytes +=
+            static_cast<std::int64_t>(adapter.forward().statistics().scratch_bytes);
+    }
     result_.attention_path = to_string(path_for(session_.cache.options().layout));
     result_.repack = engine.weights->statistics().repacked_types;
     result_.products = describe_products(engine);

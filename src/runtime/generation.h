@@ -38,6 +38,7 @@ class Generation {
     bool is_cancelled() const { return observer_.is_cancelled && observer_.is_cancelled(); }
     int n_generated() const { return static_cast<int>(result_.tokens.size()); }
     void count_bytes(const Proposal& proposal, const RoundOutcome& outcome);
+    double compute_ms() const;  // of the session so far
     void report_timings(double decode_ms, double compute_ms);
     void report_engine();
 

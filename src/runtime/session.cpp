@@ -23,16 +23,6 @@ KvCacheOptions options_for_cache(const Engine::Impl& engine, const ModelConfig& 
     return cache_options(config, engine.config, engine.config.n_ctx + kScratchRows);
 }
 
-std::optional<AdapterParts> adapter_parts(Engine::Impl& engine) {
-    if (engine.adapter == nullptr) {
-        return std::nullopt;
-    }
-    return AdapterParts{.adapter = *engine.adapter,
-                        .backend = engine.backend,
-                        .cache = options_for_cache(engine, engine.adapter->config()),
-                        .n_ubatch = engine.config.n_ubatch};
-}
-
 }  // namespace
 
 Session::Impl::Impl(Engine::Impl& owner)
@@ -40,7 +30,6 @@ Session::Impl::Impl(Engine::Impl& owner)
       cache(engine.model, engine.backend, options_for_cache(engine, engine.model)),
       forward(
           engine.model, engine.weights->tensors(), engine.backend, cache, engine.config.n_ubatch),
-      adapter(adapter_parts(engine)),
       whole_model(engine.model.n_layers),
       profile(known_profile(engine)),
       plans(known_plans(engine)),
@@ -49,6 +38,12 @@ Session::Impl::Impl(Engine::Impl& owner)
     if (HeadSubset::is_possible(*engine.weights)) {
         draft_head.emplace(*engine.weights, engine.backend, engine.tokenizer->end_of_generation());
         forward.set_draft_head(*draft_head);
+    }
+    if (engine.adapter != nullptr) {
+        adapter.emplace(AdapterParts{.adapter = *engine.adapter,
+                                     .backend = engine.backend,
+                                     .cache = options_for_cache(engine, engine.adapter->config()),
+                                     .n_ubatch = engine.config.n_ubatch});
     }
 }
 

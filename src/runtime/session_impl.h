@@ -38,7 +38,7 @@ struct Session::Impl {
     // None: the rows of the model's head cannot be read one by one.
     std::optional<HeadSubset> draft_head;
     Forward forward;
-    std::optional<AdapterParts> adapter;  // none: the engine has none
+    std::optional<AdapterHead> adapter;  // none: the engine has none
     ModulePlan whole_model;
     CostProfile profile;           // with samples where earlier runs measured
     std::vector<SavedPlan> plans;  // found in earlier runs

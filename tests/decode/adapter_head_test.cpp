@@ -24,7 +24,7 @@ class AdapterRows : public ::testing::Test {
         : rig_(tiny_model("tiny-llama", type),
                options,
                write_tiny(random_adapter(adapter_type), "head-adapter.gguf")),
-          head_(rig_.adapter_parts) {}
+          head_(rig_.adapter_head) {}
 
     Tokens text(int n, unsigned seed = 1) const {
         return random_tokens(n, rig_.model.config.n_vocab, seed);
@@ -66,7 +66,7 @@ class AdapterRows : public ::testing::Test {
     }
 
     StrategyRig rig_;
-    AdapterHead head_;
+    AdapterHead& head_;
 };
 
 // Numbers that plain loops can be held to, in passes of a few rows.

@@ -108,7 +108,7 @@ TEST_F(Kangaroo, DraftsWithTheFirstLayersAndTheAdapter) {
     const Proposal proposal = strategy.propose({.history = history, .n_room = kMaxDraft});
     const auto& draft = std::get<DraftWithPlan>(proposal.draft);
     EXPECT_EQ(*draft.plan, early_exit_plan(4, kExit));
-    EXPECT_EQ(draft.head, &strategy.head());
+    EXPECT_EQ(draft.head, &rig_.adapter_head);
     EXPECT_EQ(draft.stop.n_max, 6);
     EXPECT_FLOAT_EQ(draft.stop.exit_confidence, 0.6f);
     EXPECT_EQ(draft.stop.confidence_of, ConfidenceOf::likeliest);
@@ -162,7 +162,7 @@ TEST_F(Kangaroo, AdapterRowsMirrorTheTextWhateverIsAccepted) {
             const bool is_full = outcome->path.size() == kSure.length;
             n_full += is_full ? 1 : 0;
             EXPECT_EQ(rig_.rig.cache.committed(), n_rows);
-            EXPECT_EQ(strategy.head().cache().committed(), is_full ? n_rows - 1 : n_rows);
+            EXPECT_EQ(rig_.adapter_head.cache().committed(), is_full ? n_rows - 1 : n_rows);
         }
         if (n_full_expected >= 0) {
             EXPECT_EQ(n_full, n_full_expected);
@@ -170,9 +170,9 @@ TEST_F(Kangaroo, AdapterRowsMirrorTheTextWhateverIsAccepted) {
             EXPECT_TRUE(n_full > 0 && n_full < 8) << n_full;
         }
         rounds.step();  // makes the row that may be missing
-        EXPECT_EQ(rows(strategy.head(), strategy.head().cache().committed()),
+        EXPECT_EQ(rows(rig_.adapter_head, rig_.adapter_head.cache().committed()),
                   rows_from_scratch(rounds.text().first(
-                      static_cast<std::size_t>(strategy.head().cache().committed()))));
+                      static_cast<std::size_t>(rig_.adapter_head.cache().committed()))));
     }
 }
 
@@ -182,9 +182,9 @@ TEST_F(Kangaroo, ARowThatIsMissingCostsNoPassOfItsOwn) {
         KangarooRounds rounds(rig_, strategy, rate);
         rounds.step();
         const std::int64_t n_target = count_passes(rig_.rig.forward);
-        const std::int64_t n_adapter = count_passes(strategy.head().forward());
+        const std::int64_t n_adapter = count_passes(rig_.adapter_head.forward());
         rounds.step();
-        EXPECT_EQ(count_passes(strategy.head().forward()) - n_adapter, kSure.length);
+        EXPECT_EQ(count_passes(rig_.adapter_head.forward()) - n_adapter, kSure.length);
         // The first layers for every draft, for the last draft's own row, and the others once.
         EXPECT_EQ(count_passes(rig_.rig.forward) - n_target, kSure.length + 2);
     }
@@ -194,12 +194,12 @@ TEST_F(Kangaroo, CatchesUpWithPlainRounds) {
     KangarooStrategy strategy(kSure, rig_.parts());
     KangarooRounds rounds(rig_, strategy, 1.0);
     rounds.step();
-    const int n_before = strategy.head().cache().committed();
+    const int n_before = rig_.adapter_head.cache().committed();
     EXPECT_TRUE(rounds.step(/*n_room=*/0)->tree.is_empty());
     EXPECT_TRUE(rounds.step(/*n_room=*/0)->tree.is_empty());
-    EXPECT_EQ(strategy.head().cache().committed(), n_before);
+    EXPECT_EQ(rig_.adapter_head.cache().committed(), n_before);
     EXPECT_EQ(rounds.step()->path.size(), kSure.length);
-    EXPECT_EQ(strategy.head().cache().committed() + 1, rig_.rig.cache.committed());
+    EXPECT_EQ(rig_.adapter_head.cache().committed() + 1, rig_.rig.cache.committed());
 }
 
 TEST_F(Kangaroo, ADoubtfulTokenIsKeptAndEndsTheDraft) {
@@ -213,7 +213,6 @@ TEST_F(Kangaroo, ADoubtfulTokenIsKeptAndEndsTheDraft) {
 TEST_F(Kangaroo, CancelledRoundsLeaveEverythingAsItWas) {
     KangarooStrategy strategy(kSure, rig_.parts());
     KangarooRounds rounds(rig_, strategy, 1.0);
-    KangarooStrategy unbroken(kSure, rig_.parts());
     for (int i = 0; i < 4; ++i) {
         rounds.step();
         int n_left = 50 * (i + 1);  // polls: in the draft, and later in its verification
@@ -225,13 +224,17 @@ TEST_F(Kangaroo, CancelledRoundsLeaveEverythingAsItWas) {
     }
     rounds.step();
     const std::vector<Token> answer(rounds.answer().begin(), rounds.answer().end());
-    const auto found = rows(strategy.head(), strategy.head().cache().committed());
+    const auto found = rows(rig_.adapter_head, rig_.adapter_head.cache().committed());
+    AdapterHead other_head(rig_.adapter_parts);
+    StrategyParts other_parts = rig_.parts();
+    other_parts.adapter = &other_head;
+    KangarooStrategy unbroken(kSure, other_parts);
     KangarooRounds other(rig_, unbroken, 1.0);
     for (int i = 0; i < 5; ++i) {
         other.step();
     }
     EXPECT_EQ(answer, std::vector<Token>(other.answer().begin(), other.answer().end()));
-    EXPECT_EQ(found, rows(unbroken.head(), unbroken.head().cache().committed()));
+    EXPECT_EQ(found, rows(other_head, other_head.cache().committed()));
 }
 
 // An adapter that adds nothing, with the model's own norm: a plain early exit.

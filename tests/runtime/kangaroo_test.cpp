@@ -167,13 +167,15 @@ TEST_F(SmallPassesKangaroo, DraftsKeepToTheRowsOfAPass) {
     EXPECT_GT(result.speculation.n_drafted, 0);
 }
 
-TEST_F(KangarooSession, CountsTheAdapterAmongTheWeights) {
+TEST_F(KangarooSession, CountsTheMemoryOfTheAdapter) {
     Engine without({.model_path = tiny_model("tiny-llama", "Q8_0"), .n_ctx = 512, .n_threads = 1});
     Session bare(without);
-    const auto weights_bytes = [](const Result& result) { return result.memory.weights_bytes; };
-    EXPECT_EQ(weights_bytes(generate(prompt(5), plain_decoding(), {}, 1)) -
-                  weights_bytes(bare.generate(prompt(5), {.n_predict = 1})),
-              4 * 64 * 64 / 32 * 34 + 2 * 64 * 4);
+    const MemoryStatistics with = generate(prompt(5), plain_decoding(), {}, 1).memory;
+    const MemoryStatistics bare_memory = bare.generate(prompt(5), {.n_predict = 1}).memory;
+    EXPECT_EQ(with.weights_bytes - bare_memory.weights_bytes, 4 * 64 * 64 / 32 * 34 + 2 * 64 * 4);
+    // Keys and values of 64 channels in f16, beside 4 layers of 32.
+    EXPECT_EQ(2 * with.cache_bytes, 3 * bare_memory.cache_bytes);
+    EXPECT_GT(with.scratch_bytes, bare_memory.scratch_bytes);
 }
 
 TEST_F(KangarooSession, AnAdapterIsDescribed) {

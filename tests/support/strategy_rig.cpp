@@ -31,6 +31,7 @@ StrategyRig::StrategyRig(const std::filesystem::path& path,
                     .backend = model.backend,
                     .cache = cache_options(adapter.config(), {}, options.capacity),
                     .n_ubatch = options.n_ubatch},
+      adapter_head(adapter_parts),
       profile{.layer_classes = classify_layers(*model.weights)} {}
 
 StrategyParts StrategyRig::parts() {
@@ -39,7 +40,7 @@ StrategyParts StrategyRig::parts() {
             .cache = rig.cache,
             .profile = profile,
             .max_rows = kMaxRows,
-            .adapter = &adapter_parts};
+            .adapter = &adapter_head};
 }
 
 }  // namespace knap::test

@@ -23,6 +23,7 @@ struct StrategyRig {
     ForwardRig rig;
     Adapter adapter;
     AdapterParts adapter_parts;
+    AdapterHead adapter_head;
     CostProfile profile;  // layer classes alone, until a test fills in samples
 };
 
