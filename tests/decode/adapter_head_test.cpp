@@ -199,6 +199,21 @@ TEST_F(AdapterRows, ThatWaitAreDroppedWithTheirText) {
     EXPECT_LT(max_abs_difference(logits(head_, stream, 21), logits(fresh, stream, 21)), 0.01f);
 }
 
+TEST_F(AdapterRows, ThatWaitAreMadeWithThoseOfPlainStepsAfterThem) {
+    const Tokens tokens = text(25);
+    const std::vector<float> streams = compute(tokens, 20);
+    rig_.rig.cache.truncate(20);
+    ASSERT_TRUE(follow(head_, std::span(tokens).first(20)));
+    head_.accept(std::span(tokens).subspan(20, 1), streams);
+    rig_.rig.cache.commit(24);
+    const auto longer = std::span(tokens).first(24);
+    AdapterHead fresh(rig_.adapter_parts);
+    ASSERT_TRUE(follow(head_, longer) && follow(fresh, longer));
+    EXPECT_EQ(head_.cache().committed(), 24);
+    const auto last = row(streams, 4);
+    EXPECT_LT(max_abs_difference(logits(head_, last, 24), logits(fresh, last, 24)), 0.01f);
+}
+
 TEST_F(AdapterRows, OfACancelledCatchUpAreMadeLater) {
     const Tokens tokens = text(60);
     compute(tokens);

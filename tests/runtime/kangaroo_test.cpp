@@ -29,7 +29,8 @@ class KangarooSession : public ::testing::Test {
 
     static RuntimeConfig with_files(RuntimeConfig config) {
         config.model_path = tiny_model("tiny-llama", "Q8_0");
-        config.adapter_path = write_tiny(tiny_adapter({.exit_layer = 3}), "session-adapter.gguf");
+        config.adapter_path =
+            write_tiny(tiny_adapter({.exit_layer = 3, .gain = 0.3f}), "session-adapter.gguf");
         return config;
     }
 

@@ -38,7 +38,7 @@ TinyGguf tiny_adapter(const TinyAdapterShape& shape) {
 
     std::mt19937 engine(1);
     const auto n_embd = static_cast<std::size_t>(shape.n_embd);
-    const float deviation = 1.0f / std::sqrt(static_cast<float>(shape.n_embd));
+    const float deviation = shape.gain / std::sqrt(static_cast<float>(shape.n_embd));
     for (const char* name : {"blk.0.attn_norm.weight", "output_norm.weight"}) {
         file.tensors().push_back(
             {name, GGML_TYPE_F32, {shape.n_embd}, random_values(n_embd, 1.0f, 0.2f, engine)});
@@ -48,7 +48,7 @@ TinyGguf tiny_adapter(const TinyAdapterShape& shape) {
         file.tensors().push_back({name,
                                   shape.type,
                                   {shape.n_embd, shape.n_embd},
-                                  random_values(n_embd * n_embd, 0.0f, 2 * deviation, engine)});
+                                  random_values(n_embd * n_embd, 0.0f, deviation, engine)});
     }
     return file;
 }

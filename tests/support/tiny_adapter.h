@@ -11,6 +11,7 @@ struct TinyAdapterShape {
     int n_embd = 64;
     int n_heads = 4;
     ggml_type type = GGML_TYPE_Q8_0;
+    float gain = 2;  // of its attention; a small one leaves most of a model's early choices alone
 };
 
 TinyGguf tiny_adapter(const TinyAdapterShape& shape = {});
