@@ -1,0 +1,173 @@
+"""Has the default model write the text that everything here trains on.
+
+Reads the model and prompts.txt, samples many texts at once, and writes one file with the tokens of every
+text (for the adapter) and the same texts as bytes (for the byte-level models). Texts that answer every
+16th subject, task or opening are held out from training.
+"""
+
+import argparse
+import random
+import re
+import time
+from pathlib import Path
+
+import torch
+
+from gguf_weights import open_gguf, read_config, read_field, read_weights
+from llama import Llama
+from training import pick_device
+from vocab import END_OF_TEXT, Vocabulary, chat_prompt
+
+HELD_OUT_EVERY = 16
+# Of a hundred texts: answers about a subject, answers to a task, continued openings.
+MIXTURE = {"requests": 65, "tasks": 15, "openings": 20}
+
+
+def read_prompts(path):
+    """Sections of a prompt file: name to lines."""
+    text = re.sub(r"^#.*\n", "", Path(path).read_text(), flags=re.MULTILINE)
+    parts = re.split(r"^\[(\w+)\]$", text, flags=re.MULTILINE)[1:]
+    sections = {name: body.split("\n") for name, body in zip(parts[::2], parts[1::2])}
+    sections = {name: [line for line in lines if line] for name, lines in sections.items()}
+    for name in ("subjects", *MIXTURE):
+        if not sections.get(name):
+            raise SystemExit(f"{path}: expected a section [{name}] with lines")
+    return sections
+
+
+def draw_prompt(sections, rng):
+    """A random prompt, and whether its text is held out."""
+    kind = rng.choices(list(MIXTURE), weights=MIXTURE.values())[0]
+    varied = sections["subjects" if kind == "requests" else kind]
+    index = rng.randrange(len(varied))
+    text = varied[index]
+    if kind == "requests":
+        text = rng.choice(sections["requests"]).format(text)
+    is_held_out = index % HELD_OUT_EVERY == HELD_OUT_EVERY - 1
+    return (text if kind == "openings" else chat_prompt(text)), is_held_out
+
+
+def choose(logits, temperature, min_p, generator):
+    """Samples a token per row; tokens less probable than min_p of the likeliest are left out."""
+    probabilities = torch.softmax(logits.float() / temperature, dim=-1)
+    floor = min_p * probabilities.amax(dim=-1, keepdim=True)
+    probabilities[probabilities < floor] = 0
+    noise = torch.empty_like(probabilities).exponential_(generator=generator)
+    return (probabilities / noise).argmax(dim=-1)
+
+
+@torch.inference_mode()
+def write_texts(model, prompts, length, pick):
+    """Continues every prompt to `length` tokens: [prompts, length].
+
+    All texts stand at the same position: where one is still in its prompt, the prompt's token is taken.
+    """
+    device = model.token_embd.weight.device
+    prompt_lengths = torch.tensor([len(prompt) for prompt in prompts], device=device)
+    tokens = torch.zeros(len(prompts), length, dtype=torch.long)
+    for row, prompt in zip(tokens, prompts):
+        row[: len(prompt)] = torch.tensor(prompt)
+    tokens = tokens.to(device)
+    caches = model.new_caches(len(prompts), length)
+    for position in range(1, length):
+        chosen = pick(model.step(tokens[:, position - 1], caches))
+        is_prompt = position < prompt_lengths
+        tokens[:, position] = torch.where(is_prompt, tokens[:, position], chosen)
+    return tokens.cpu()
+
+
+def text_lengths(tokens, prompt_lengths, end_ids):
+    """Tokens of each text up to and including the first that ends it after its prompt."""
+    positions = torch.arange(tokens.shape[1])
+    ends = torch.isin(tokens, torch.tensor(end_ids)) & (positions >= prompt_lengths[:, None])
+    first = torch.where(ends, positions, tokens.shape[1] - 1).amin(dim=1)
+    return first + 1
+
+
+def as_bytes(tokens, lengths, vocabulary):
+    """The texts one after another in byte ids, each closed by <|endoftext|>."""
+    spelled = [vocabulary.byte_ids(token) for token in range(len(vocabulary.tokens))]
+    ids = []
+    for row, length in zip(tokens.tolist(), lengths.tolist()):
+        for token in row[:length]:
+            ids += spelled[token]
+        if ids[-1] != END_OF_TEXT:
+            ids.append(END_OF_TEXT)
+    return torch.tensor(ids, dtype=torch.int16)
+
+
+def load_model(path, device):
+    reader = open_gguf(path)
+    config = read_config(reader)
+    model = Llama(config)
+    model.load_state_dict(read_weights(reader, config))
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    return model.to(device, dtype).requires_grad_(False).eval()
+
+
+def load_vocabulary(path):
+    reader = open_gguf(path)
+    return Vocabulary(
+        read_field(reader, "tokenizer.ggml.tokens"), read_field(reader, "tokenizer.ggml.merges")
+    )
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--model", required=True, help="the default model (deps/setup model-path)")
+    parser.add_argument("--out", required=True, help="file to write")
+    parser.add_argument("--prompts", default=Path(__file__).with_name("prompts.txt"), help="prompt file")
+    parser.add_argument("--batches", type=int, default=8, help="batches of texts (%(default)s)")
+    parser.add_argument("--batch", type=int, default=2048, help="texts of a batch (%(default)s)")
+    parser.add_argument("--length", type=int, default=640, help="most tokens of a text (%(default)s)")
+    parser.add_argument("--temperature", type=float, default=0.8, help="(%(default)s)")
+    parser.add_argument("--min-p", type=float, default=0.02, help="(%(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="(%(default)s)")
+    return parser.parse_args()
+
+
+def main():
+    options = parse_arguments()
+    device = pick_device()
+    model, vocabulary = load_model(options.model, device), load_vocabulary(options.model)
+    sections = read_prompts(options.prompts)
+    rng = random.Random(options.seed)
+    generator = torch.Generator(device).manual_seed(options.seed)
+    start = time.time()
+
+    tokens, prompt_lengths, held_out = [], [], []
+    for batch in range(options.batches):
+        drawn = [draw_prompt(sections, rng) for _ in range(options.batch)]
+        prompts = [vocabulary.encode(text) for text, _ in drawn]
+        tokens.append(
+            write_texts(
+                model,
+                prompts,
+                options.length,
+                lambda logits: choose(logits, options.temperature, options.min_p, generator),
+            )
+        )
+        prompt_lengths += [len(prompt) for prompt in prompts]
+        held_out += [is_held_out for _, is_held_out in drawn]
+        print(f"corpus {batch + 1}/{options.batches}  {time.time() - start:.0f} s", flush=True)
+
+    tokens, prompt_lengths = torch.cat(tokens), torch.tensor(prompt_lengths)
+    lengths = text_lengths(tokens, prompt_lengths, vocabulary.end_ids)
+    held_out = torch.tensor(held_out)
+    corpus = {
+        "tokens": tokens.to(torch.int32),
+        "prompt_lengths": prompt_lengths,
+        "lengths": lengths,
+        "held_out": held_out,
+        "train_bytes": as_bytes(tokens[~held_out], lengths[~held_out], vocabulary),
+        "held_out_bytes": as_bytes(tokens[held_out], lengths[held_out], vocabulary),
+    }
+    torch.save(corpus, options.out)
+    print(
+        f"corpus: {len(tokens)} texts, {int(lengths.sum())} tokens, "
+        f"{len(corpus['train_bytes'])} bytes to train on, {len(corpus['held_out_bytes'])} held out"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""Trains Kangaroo adapters for the default model by distillation on text that the model wrote.
+
+The adapter reads the residual stream after the first E layers and guesses what the whole model makes of it:
+x = h + attention(norm(h)), a norm, and the model's own head. Adapters for several E train side by side, since
+one pass of the model serves them all. The loss is the cross-entropy of the adapter's distribution against the
+model's on the same positions (Kangaroo, arXiv 2404.18911).
+"""
+
+import argparse
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from corpus import load_model
+from llama import AttentionBlock, initialise, rotation
+from training import (
+    Progress,
+    load_corpus,
+    make_optimizer,
+    pick_device,
+    rate_factor,
+    save_results,
+    update,
+)
+
+
+class Adapter(nn.Module):
+    """One attention block with as many key heads as query heads, and a norm that starts as the model's last."""
+
+    def __init__(self, config, output_norm):
+        super().__init__()
+        self.config = replace(config, n_kv_heads=config.n_heads)
+        self.blk = nn.ModuleList([AttentionBlock(self.config)])
+        self.output_norm = nn.RMSNorm(config.d_model, config.rms_eps)
+        initialise(self, std=config.d_model**-0.5)
+        with torch.no_grad():
+            self.output_norm.weight.copy_(output_norm)
+
+    def forward(self, stream):
+        """What goes into the head, [batch, rows, d_model]."""
+        angles = rotation(self.config, torch.arange(stream.shape[1], device=stream.device))
+        return self.output_norm(self.blk[0].attend(stream, angles))
+
+
+def masks(corpus, rows):
+    """Which positions of texts hold text, and of those which predict a token that the model chose."""
+    positions = torch.arange(corpus["tokens"].shape[1])
+    is_text = positions < corpus["lengths"][rows, None]
+    is_choice = (positions >= corpus["prompt_lengths"][rows, None] - 1) & (
+        positions < corpus["lengths"][rows, None] - 1
+    )
+    return is_text, is_choice
+
+
+@torch.no_grad()
+def run_model(model, corpus, rows, exits):
+    """Tokens through the frozen model: its streams at the exits, and the last one."""
+    tokens = corpus["tokens"][rows].to(model.token_embd.weight.device, torch.long)
+    streams = model.streams(tokens)
+    return [streams[e].float() for e in exits], streams[-1]
+
+
+def head(model, normed):
+    return F.linear(normed.to(model.token_embd.weight.dtype), model.token_embd.weight).float()
+
+
+def autocast(device):
+    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
+
+
+def train(model, adapters, corpus, options):
+    """Adapters learn one after another on each batch, so that one set of logits is in memory at a time."""
+    device = model.token_embd.weight.device
+    optimizers = {
+        e: make_optimizer(adapter.parameters(), options.rate, options.weight_decay)
+        for e, adapter in adapters.items()
+    }
+    training_rows = (~corpus["held_out"]).nonzero()[:, 0]
+    generator = torch.Generator().manual_seed(options.seed)
+    progress = Progress("kangaroo", options.steps)
+    for step in range(options.steps):
+        picks = torch.randint(len(training_rows), (options.batch,), generator=generator)
+        rows = training_rows[picks]
+        is_text = masks(corpus, rows)[0].to(device)
+        streams, last = run_model(model, corpus, rows, adapters)
+        with torch.no_grad():
+            target = head(model, model.output_norm(last[is_text])).softmax(dim=-1)
+        losses = {}
+        for (e, adapter), stream in zip(adapters.items(), streams):
+            with autocast(device):
+                guess = adapter(stream)[is_text]
+            losses[e] = F.cross_entropy(head(model, guess), target)
+            losses[e].backward()
+            update(optimizers[e], rate_factor(step, options.steps, options.warm_up), options.rate)
+        progress.show(
+            step, lambda: "  ".join(f"E={e} loss {loss.item():.3f}" for e, loss in losses.items())
+        )
+
+
+@torch.no_grad()
+def evaluate(model, guessers, corpus, batch):
+    """Loss and top-1 agreement with the model on held-out choices, by exit layer and guesser.
+
+    `guessers` maps an exit layer to functions by name, each from stream to what goes into the head.
+    """
+    device = model.token_embd.weight.device
+    sums = {e: {name: torch.zeros(2) for name in named} for e, named in guessers.items()}
+    entropy, n_choices = 0.0, 0
+    for rows in corpus["held_out"].nonzero()[:, 0].split(batch):
+        is_choice = masks(corpus, rows)[1].to(device)
+        streams, last = run_model(model, corpus, rows, guessers)
+        target = head(model, model.output_norm(last[is_choice])).softmax(dim=-1)
+        entropy += torch.special.entr(target).sum().item()
+        n_choices += len(target)
+        for (e, named), stream in zip(guessers.items(), streams):
+            for name, guess in named.items():
+                with autocast(device):
+                    guessed = guess(stream)[is_choice]
+                logits = head(model, guessed)
+                loss = F.cross_entropy(logits, target, reduction="sum").item()
+                n_agree = (logits.argmax(dim=-1) == target.argmax(dim=-1)).sum().item()
+                sums[e][name] += torch.tensor([loss, n_agree])
+    table = {
+        e: {name: dict(zip(("loss", "agreement"), (s / n_choices).tolist())) for name, s in named.items()}
+        for e, named in sums.items()
+    }
+    return {"n_choices": n_choices, "model_entropy": entropy / n_choices, "exits": table}
+
+
+def print_table(results):
+    print(f"held out: {results['n_choices']} positions, entropy of the model {results['model_entropy']:.3f}")
+    for e, named in results["exits"].items():
+        for name, row in named.items():
+            print(f"E={e:<3} {name:<18} loss {row['loss']:7.3f}  agreement {row['agreement']:.4f}")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--model", required=True, help="the default model (deps/setup model-path)")
+    parser.add_argument("--corpus", required=True, help="file that corpus.py wrote")
+    parser.add_argument("--out", required=True, type=Path, help="folder for kangaroo-E*.pt and kangaroo.json")
+    parser.add_argument("--exits", type=int, nargs="+", default=[3, 5, 8], help="exit layers (%(default)s)")
+    parser.add_argument("--steps", type=int, default=1500, help="(%(default)s)")
+    parser.add_argument("--batch", type=int, default=32, help="texts of a step (%(default)s)")
+    parser.add_argument("--rate", type=float, default=1e-3, help="peak learning rate (%(default)s)")
+    parser.add_argument("--weight-decay", type=float, default=0.01, help="(%(default)s)")
+    parser.add_argument("--warm-up", type=int, default=100, help="steps until the peak rate (%(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="(%(default)s)")
+    return parser.parse_args()
+
+
+def main():
+    options = parse_arguments()
+    device = pick_device()
+    model, corpus = load_model(options.model, device), load_corpus(options.corpus)
+    for e in options.exits:
+        if not 0 < e < model.config.n_layers:
+            raise SystemExit(f"--exits: expected layers 1 to {model.config.n_layers - 1}, found {e}")
+
+    def new_adapter():
+        torch.manual_seed(options.seed)
+        return Adapter(model.config, model.output_norm.weight.float().cpu())
+
+    adapters = {e: new_adapter().to(device) for e in options.exits}
+    untrained = new_adapter()
+    train(model, adapters, corpus, options)
+
+    initial = new_adapter().to(device)
+    guessers = {
+        e: {"trained": adapter, "untrained": initial, "plain early exit": model.output_norm}
+        for e, adapter in adapters.items()
+    }
+    results = evaluate(model, guessers, corpus, options.batch)
+    print_table(results)
+    settings = {key: str(value) for key, value in vars(options).items()}
+    save_results(options.out / "kangaroo.json", {"settings": settings, **results})
+    for e, adapter in adapters.items():
+        torch.save(
+            {
+                "exit_layer": e,
+                "config": asdict(adapter.config),
+                "trained": adapter.cpu().state_dict(),
+                "untrained": untrained.state_dict(),
+            },
+            options.out / f"kangaroo-E{e}.pt",
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""What the training scripts share: device, data, schedule, optimiser, progress."""
+
+import json
+import math
+import time
+from pathlib import Path
+
+import torch
+
+
+def pick_device():
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def load_corpus(path):
+    """What corpus.py wrote."""
+    if not Path(path).is_file():
+        raise SystemExit(f"{path}: expected the corpus that corpus.py writes, found no file")
+    return torch.load(path, map_location="cpu")
+
+
+def make_optimizer(parameters, peak_rate, weight_decay):
+    """AdamW; vectors (norms) do not decay."""
+    parameters = list(parameters)
+    groups = [
+        {"params": [p for p in parameters if p.dim() > 1], "weight_decay": weight_decay},
+        {"params": [p for p in parameters if p.dim() == 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=peak_rate, betas=(0.9, 0.95))
+
+
+def rate_factor(step, n_steps, n_warm_up):
+    """A linear rise to 1, then half a cosine down to 0."""
+    if step < n_warm_up:
+        return (step + 1) / n_warm_up
+    return 0.5 * (1 + math.cos(math.pi * (step - n_warm_up) / max(1, n_steps - n_warm_up)))
+
+
+def update(optimizer, factor, peak_rate, clip=1.0):
+    """One step at `factor` of the peak rate, the gradient's norm clipped."""
+    for group in optimizer.param_groups:
+        torch.nn.utils.clip_grad_norm_(group["params"], clip)
+        group["lr"] = factor * peak_rate
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+
+
+class Progress:
+    """Prints a line every so many steps."""
+
+    def __init__(self, name, n_steps, interval=50):
+        self.name, self.n_steps, self.interval = name, n_steps, interval
+        self.start = time.time()
+
+    def show(self, step, describe):
+        """`describe` is called only when a line is due: what it reads may wait for the device."""
+        if step % self.interval == 0 or step == self.n_steps - 1:
+            seconds = time.time() - self.start
+            print(f"{self.name} {step + 1}/{self.n_steps}  {seconds:.0f} s  {describe()}", flush=True)
+
+
+def save_results(path, results):
+    Path(path).write_text(json.dumps(results, indent=1) + "\n")
