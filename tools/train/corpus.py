@@ -87,13 +87,13 @@ def text_lengths(tokens, prompt_lengths, end_ids):
 def as_bytes(tokens, lengths, vocabulary):
     """The texts one after another in byte ids, each closed by <|endoftext|>."""
     spelled = [vocabulary.byte_ids(token) for token in range(len(vocabulary.tokens))]
-    ids = []
-    for row, length in zip(tokens.tolist(), lengths.tolist()):
-        for token in row[:length]:
-            ids += spelled[token]
+    texts = []
+    for row, length in zip(tokens, lengths):
+        ids = [byte for token in row[:length].tolist() for byte in spelled[token]]
         if ids[-1] != END_OF_TEXT:
             ids.append(END_OF_TEXT)
-    return torch.tensor(ids, dtype=torch.int16)
+        texts.append(torch.tensor(ids, dtype=torch.int16))
+    return torch.cat(texts)
 
 
 def load_model(path, device):
