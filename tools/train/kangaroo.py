@@ -64,6 +64,7 @@ def run_model(model, corpus, rows, exits):
 
 
 def head(model, normed):
+    """Logits of what a norm gave, f32."""
     return F.linear(normed.to(model.token_embd.weight.dtype), model.token_embd.weight).float()
 
 
@@ -143,9 +144,9 @@ def parse_arguments():
     parser.add_argument("--corpus", required=True, help="file that corpus.py wrote")
     parser.add_argument("--out", required=True, type=Path, help="folder for kangaroo-E*.pt and kangaroo.json")
     parser.add_argument("--exits", type=int, nargs="+", default=[3, 5, 8], help="exit layers (%(default)s)")
-    parser.add_argument("--steps", type=int, default=1500, help="(%(default)s)")
+    parser.add_argument("--steps", type=int, default=1400, help="(%(default)s)")
     parser.add_argument("--batch", type=int, default=32, help="texts of a step (%(default)s)")
-    parser.add_argument("--rate", type=float, default=1e-3, help="peak learning rate (%(default)s)")
+    parser.add_argument("--rate", type=float, default=3e-3, help="peak learning rate (%(default)s)")
     parser.add_argument("--weight-decay", type=float, default=0.01, help="(%(default)s)")
     parser.add_argument("--warm-up", type=int, default=100, help="steps until the peak rate (%(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="(%(default)s)")
@@ -164,13 +165,14 @@ def main():
         torch.manual_seed(options.seed)
         return Adapter(model.config, model.output_norm.weight.float().cpu())
 
-    adapters = {e: new_adapter().to(device) for e in options.exits}
-    untrained = new_adapter()
-    train(model, adapters, corpus, options)
+    def exit_early(stream):
+        return model.output_norm(stream.to(model.output_norm.weight.dtype))
 
-    initial = new_adapter().to(device)
+    adapters = {e: new_adapter().to(device) for e in options.exits}
+    untrained = new_adapter().to(device)
+    train(model, adapters, corpus, options)
     guessers = {
-        e: {"trained": adapter, "untrained": initial, "plain early exit": model.output_norm}
+        e: {"trained": adapter, "untrained": untrained, "plain early exit": exit_early}
         for e, adapter in adapters.items()
     }
     results = evaluate(model, guessers, corpus, options.batch)
@@ -183,7 +185,7 @@ def main():
                 "exit_layer": e,
                 "config": asdict(adapter.config),
                 "trained": adapter.cpu().state_dict(),
-                "untrained": untrained.state_dict(),
+                "untrained": untrained.cpu().state_dict(),
             },
             options.out / f"kangaroo-E{e}.pt",
         )

@@ -113,7 +113,7 @@ def parse_arguments():
     parser.add_argument("--heads", type=int, default=4, help="(%(default)s)")
     parser.add_argument("--mlp-width", type=int, default=384, help="(%(default)s)")
     parser.add_argument("--context", type=int, default=1024, help="bytes of a sequence (%(default)s)")
-    parser.add_argument("--steps", type=int, default=4000, help="(%(default)s)")
+    parser.add_argument("--steps", type=int, default=2400, help="(%(default)s)")
     parser.add_argument("--batch", type=int, default=64, help="sequences of a step (%(default)s)")
     parser.add_argument("--rate", type=float, default=2e-3, help="peak learning rate (%(default)s)")
     parser.add_argument("--weight-decay", type=float, default=0.1, help="(%(default)s)")
