@@ -64,6 +64,8 @@ def write_texts(model, prompts, length, pick):
     """
     device = model.token_embd.weight.device
     prompt_lengths = torch.tensor([len(prompt) for prompt in prompts], device=device)
+    if (longest := int(prompt_lengths.max())) >= length:
+        raise SystemExit(f"--length: expected more than the {longest} tokens of a prompt, found {length}")
     tokens = torch.zeros(len(prompts), length, dtype=torch.long)
     for row, prompt in zip(tokens, prompts):
         row[: len(prompt)] = torch.tensor(prompt)
@@ -126,34 +128,32 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def main():
-    options = parse_arguments()
-    device = pick_device()
-    model, vocabulary = load_model(options.model, device), load_vocabulary(options.model)
-    sections = read_prompts(options.prompts)
+def write_corpus(model, vocabulary, sections, options):
+    """All texts: tokens [texts, length], lengths of their prompts, whether they are held out."""
     rng = random.Random(options.seed)
-    generator = torch.Generator(device).manual_seed(options.seed)
-    start = time.time()
+    generator = torch.Generator(model.token_embd.weight.device).manual_seed(options.seed)
+
+    def pick(logits):
+        return choose(logits, options.temperature, options.min_p, generator)
 
     tokens, prompt_lengths, held_out = [], [], []
+    start = time.time()
     for batch in range(options.batches):
         drawn = [draw_prompt(sections, rng) for _ in range(options.batch)]
         prompts = [vocabulary.encode(text) for text, _ in drawn]
-        tokens.append(
-            write_texts(
-                model,
-                prompts,
-                options.length,
-                lambda logits: choose(logits, options.temperature, options.min_p, generator),
-            )
-        )
+        tokens.append(write_texts(model, prompts, options.length, pick))
         prompt_lengths += [len(prompt) for prompt in prompts]
         held_out += [is_held_out for _, is_held_out in drawn]
         print(f"corpus {batch + 1}/{options.batches}  {time.time() - start:.0f} s", flush=True)
+    return torch.cat(tokens), torch.tensor(prompt_lengths), torch.tensor(held_out)
 
-    tokens, prompt_lengths = torch.cat(tokens), torch.tensor(prompt_lengths)
+
+def main():
+    options = parse_arguments()
+    model, vocabulary = load_model(options.model, pick_device()), load_vocabulary(options.model)
+    sections = read_prompts(options.prompts)
+    tokens, prompt_lengths, held_out = write_corpus(model, vocabulary, sections, options)
     lengths = text_lengths(tokens, prompt_lengths, vocabulary.end_ids)
-    held_out = torch.tensor(held_out)
     corpus = {
         "tokens": tokens.to(torch.int32),
         "prompt_lengths": prompt_lengths,

@@ -17,7 +17,7 @@ ROTATED = re.compile(r"blk\.\d+\.attn_([qk])\.weight")
 
 
 def halves_from_neighbours(weight, n_heads):
-    """Rows [n_heads * head_dim, d_model] whose pairs are (0, 1), (2, 3), ... to pairs (i, i + head_dim / 2)."""
+    """Rows [n_heads * head_dim, d_model] paired (0, 1), (2, 3), ... to pairs (i, i + head_dim / 2)."""
     n_rows, d_model = weight.shape
     pairs = weight.reshape(n_heads, n_rows // n_heads // 2, 2, d_model)
     return pairs.swapaxes(1, 2).reshape(n_rows, d_model)

@@ -8,7 +8,6 @@ model's on the same positions (Kangaroo, arXiv 2404.18911).
 
 import argparse
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +17,7 @@ from corpus import load_model
 from llama import AttentionBlock, initialise, rotation
 from training import (
     Progress,
+    add_training_arguments,
     load_corpus,
     make_optimizer,
     pick_device,
@@ -28,7 +28,7 @@ from training import (
 
 
 class Adapter(nn.Module):
-    """One attention block with as many key heads as query heads, and a norm that starts as the model's last."""
+    """One attention block, a key head for each query head, and a norm that starts as the model's last."""
 
     def __init__(self, config, output_norm):
         super().__init__()
@@ -141,15 +141,8 @@ def print_table(results):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", required=True, help="the default model (deps/setup model-path)")
-    parser.add_argument("--corpus", required=True, help="file that corpus.py wrote")
-    parser.add_argument("--out", required=True, type=Path, help="folder for kangaroo-E*.pt and kangaroo.json")
     parser.add_argument("--exits", type=int, nargs="+", default=[3, 5, 8], help="exit layers (%(default)s)")
-    parser.add_argument("--steps", type=int, default=1400, help="(%(default)s)")
-    parser.add_argument("--batch", type=int, default=32, help="texts of a step (%(default)s)")
-    parser.add_argument("--rate", type=float, default=3e-3, help="peak learning rate (%(default)s)")
-    parser.add_argument("--weight-decay", type=float, default=0.01, help="(%(default)s)")
-    parser.add_argument("--warm-up", type=int, default=100, help="steps until the peak rate (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="(%(default)s)")
+    add_training_arguments(parser, steps=1400, batch=32, rate=3e-3, weight_decay=0.01, warm_up=100)
     return parser.parse_args()
 
 
@@ -177,8 +170,7 @@ def main():
     }
     results = evaluate(model, guessers, corpus, options.batch)
     print_table(results)
-    settings = {key: str(value) for key, value in vars(options).items()}
-    save_results(options.out / "kangaroo.json", {"settings": settings, **results})
+    save_results(options.out / "kangaroo.json", options, results)
     for e, adapter in adapters.items():
         torch.save(
             {

@@ -14,9 +14,13 @@ mkdir -p "$out" "$work"
 
 python3 "$here/corpus.py" --model "$model" --out "$work/corpus.pt" 2>&1 | tee "$out/corpus.log"
 
+train_twin() { # recipe
+    python3 "$here/twins.py" --corpus "$work/corpus.pt" --recipe "$1" --out "$out" > "$out/$1.log" 2>&1
+}
+
 # Side by side: none of them fills a GPU on its own.
-python3 "$here/twins.py" --corpus "$work/corpus.pt" --recipe layerskip --out "$out" > "$out/layerskip.log" 2>&1 & layerskip=$!
-python3 "$here/twins.py" --corpus "$work/corpus.pt" --recipe plain --out "$out" > "$out/plain.log" 2>&1 & plain=$!
+train_twin layerskip & layerskip=$!
+train_twin plain & plain=$!
 python3 "$here/kangaroo.py" --model "$model" --corpus "$work/corpus.pt" --out "$out" 2>&1 | tee "$out/kangaroo.log"
 wait "$layerskip"
 wait "$plain"

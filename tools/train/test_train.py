@@ -135,7 +135,8 @@ class CorpusTest(unittest.TestCase):
         self.assertEqual(corpus.text_lengths(tokens, torch.tensor([1, 1]), [0, 2]).tolist(), [3, 5])
 
     def test_choices_start_at_the_last_token_of_the_prompt(self):
-        data = {"tokens": torch.zeros(1, 6), "prompt_lengths": torch.tensor([2]), "lengths": torch.tensor([5])}
+        one_text = {"prompt_lengths": torch.tensor([2]), "lengths": torch.tensor([5])}
+        data = {"tokens": torch.zeros(1, 6), **one_text}
         is_text, is_choice = kangaroo.masks(data, torch.tensor([0]))
         self.assertEqual(is_text.tolist(), [[True] * 5 + [False]])
         self.assertEqual(is_choice.tolist(), [[False, True, True, True, False, False]])

@@ -1,5 +1,6 @@
 """What the training scripts share: device, data, schedule, optimiser, progress."""
 
+import argparse
 import json
 import math
 import time
@@ -17,6 +18,27 @@ def load_corpus(path):
     if not Path(path).is_file():
         raise SystemExit(f"{path}: expected the corpus that corpus.py writes, found no file")
     return torch.load(path, map_location="cpu")
+
+
+def existing_folder(name):
+    """Refuses a folder that is not there before the training, not after it."""
+    path = Path(name)
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(f"expected a folder, found none at {name}")
+    return path
+
+
+def add_training_arguments(parser, **defaults):
+    """What both trainings can be told; `defaults` has a value for each."""
+    parser.add_argument("--corpus", required=True, help="file that corpus.py wrote")
+    parser.add_argument("--out", required=True, type=existing_folder, help="folder for checkpoint and results")
+    parser.add_argument("--steps", type=int, help="(%(default)s)")
+    parser.add_argument("--batch", type=int, help="texts of a step (%(default)s)")
+    parser.add_argument("--rate", type=float, help="peak learning rate (%(default)s)")
+    parser.add_argument("--weight-decay", type=float, help="(%(default)s)")
+    parser.add_argument("--warm-up", type=int, help="steps until the peak rate (%(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="(%(default)s)")
+    parser.set_defaults(**defaults)
 
 
 def make_optimizer(parameters, peak_rate, weight_decay):
@@ -59,5 +81,7 @@ class Progress:
             print(f"{self.name} {step + 1}/{self.n_steps}  {seconds:.0f} s  {describe()}", flush=True)
 
 
-def save_results(path, results):
-    Path(path).write_text(json.dumps(results, indent=1) + "\n")
+def save_results(path, options, results):
+    """Results as JSON, with the settings that gave them."""
+    settings = {key: str(value) for key, value in vars(options).items()}
+    Path(path).write_text(json.dumps({"settings": settings, **results}, indent=1) + "\n")

@@ -8,7 +8,6 @@ dropout that grows with depth and time, and a loss at every layer's exit through
 import argparse
 import math
 from dataclasses import asdict
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -16,6 +15,7 @@ import torch.nn.functional as F
 from llama import Llama, LlamaConfig, initialise
 from training import (
     Progress,
+    add_training_arguments,
     load_corpus,
     make_optimizer,
     pick_device,
@@ -33,7 +33,7 @@ def dropout_rates(n_layers, p_max, progress):
 
 
 def exit_weights(n_layers, scale):
-    """Share of each layer's exit in the loss: as the sum of 0..i for layer i, more for the last; they add to 1."""
+    """Share of each layer's exit in the loss: the sum of 0..i for layer i, more for the last; scaled to 1."""
     weights = [scale * i * (i + 1) / 2 for i in range(n_layers - 1)]
     weights.append(n_layers - 1 + scale * (n_layers - 2) * (n_layers - 1) / 2)
     return [weight / sum(weights) for weight in weights]
@@ -47,6 +47,8 @@ def draw_kept(rates, batch, generator):
 
 def draw_batch(stream, batch, length, generator):
     """Windows of a byte stream: [batch, length + 1]."""
+    if len(stream) <= length:
+        raise SystemExit(f"corpus: expected more than {length} bytes, found {len(stream)}")
     starts = torch.randint(len(stream) - length, (batch,), generator=generator)
     return stream[starts[:, None] + torch.arange(length + 1)].long()
 
@@ -105,23 +107,16 @@ def evaluate(model, stream, n_windows, device):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--corpus", required=True, help="file that corpus.py wrote")
     parser.add_argument("--recipe", required=True, choices=("layerskip", "plain"), help="with or without")
-    parser.add_argument("--out", required=True, type=Path, help="folder for bytes-RECIPE.pt and .json")
     parser.add_argument("--layers", type=int, default=12, help="(%(default)s)")
     parser.add_argument("--width", type=int, default=128, help="of the residual stream (%(default)s)")
     parser.add_argument("--heads", type=int, default=4, help="(%(default)s)")
     parser.add_argument("--mlp-width", type=int, default=384, help="(%(default)s)")
     parser.add_argument("--context", type=int, default=1024, help="bytes of a sequence (%(default)s)")
-    parser.add_argument("--steps", type=int, default=2400, help="(%(default)s)")
-    parser.add_argument("--batch", type=int, default=64, help="sequences of a step (%(default)s)")
-    parser.add_argument("--rate", type=float, default=2e-3, help="peak learning rate (%(default)s)")
-    parser.add_argument("--weight-decay", type=float, default=0.1, help="(%(default)s)")
-    parser.add_argument("--warm-up", type=int, default=200, help="steps until the peak rate (%(default)s)")
     parser.add_argument("--p-max", type=float, default=0.1, help="dropout of the last layer (%(default)s)")
     parser.add_argument("--exit-scale", type=float, default=1.0, help="weight of early exits (%(default)s)")
     parser.add_argument("--windows", type=int, default=128, help="held-out sequences (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="(%(default)s)")
+    add_training_arguments(parser, steps=2400, batch=64, rate=2e-3, weight_decay=0.1, warm_up=200)
     return parser.parse_args()
 
 
@@ -147,8 +142,7 @@ def main():
     results = evaluate(model, corpus["held_out_bytes"], options.windows, device)
     for i, (loss, agreement) in enumerate(zip(results["losses"], results["agreements"])):
         print(f"{options.recipe} exit {i + 1:2}  loss {loss:.3f}  agreement {agreement:.4f}")
-    settings = {key: str(value) for key, value in vars(options).items()}
-    save_results(options.out / f"bytes-{options.recipe}.json", {"settings": settings, **results})
+    save_results(options.out / f"bytes-{options.recipe}.json", options, results)
     torch.save(
         {"recipe": options.recipe, "config": asdict(config), "model": model.cpu().state_dict()},
         options.out / f"bytes-{options.recipe}.pt",
