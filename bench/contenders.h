@@ -1,7 +1,9 @@
 // Ways of drafting as a benchmark's command line names them: STRATEGY[/DRAFT_MAX[/PLAN]], such as
-// "knapspec", "lookup/4" or "static/4/a=w16+256".
+// "knapspec", "lookup/4" or "static/4/a=w16+256". A list of them has commas, so the items of a plan
+// are set apart by semicolons: "draft-verify/12/a2-4=skip;m7=skip".
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <string>
 #include <string_view>
@@ -30,6 +32,7 @@ inline SpeculationOptions parse_contender(std::string_view text) {
         }
     }
     options.draft_plan = std::string(text);
+    std::ranges::replace(options.draft_plan, ';', ',');
     return options;
 }
 

@@ -3,7 +3,7 @@
 // same text.
 //
 //     strategy_bench MODEL DATA.jsonl[:TASK][@TOKENS]... [--strategies knapspec,lookup/4,...]
-//         [--limit N] [--tokens N] [--repeat N] [--context N] [--threads N]
+//         [--limit N] [--tokens N] [--repeat N] [--context N] [--threads N] [--adapter FILE]
 //
 // A source is a cell of the table: TOKENS cuts its prompts. Every line is a strategy on a cell:
 // geometric mean over the prompts with its 95 % interval. Where a profile of this model and machine
@@ -46,6 +46,7 @@ struct Settings {
     int n_repeats = 2;      // turns of every strategy on a prompt
     int n_ctx = 8192;
     int n_threads = 0;
+    std::string adapter{};
     bool prints_prompts = false;
 };
 
@@ -69,6 +70,7 @@ class Comparison {
     explicit Comparison(const Settings& settings)
         : settings_(settings),
           engine_({.model_path = settings.model,
+                   .adapter_path = settings.adapter,
                    .n_ctx = settings.n_ctx,
                    .n_threads = settings.n_threads}),
           bound_(known_bound(engine_)) {
@@ -141,7 +143,13 @@ class Comparison {
     Result generate(Session::Impl& session,
                     std::span<const Token> prompt,
                     const SpeculationOptions& how) {
-        return session.generate(prompt, {.n_predict = settings_.n_tokens, .speculation = how}, {});
+        return generate(session, prompt, how, settings_.n_tokens);
+    }
+    static Result generate(Session::Impl& session,
+                           std::span<const Token> prompt,
+                           const SpeculationOptions& how,
+                           int n_tokens) {
+        return session.generate(prompt, {.n_predict = n_tokens, .speculation = how}, {});
     }
 
     // Every turn is a request of its own whose prompt is in the cache already: a strategy starts
@@ -151,6 +159,10 @@ class Comparison {
                     std::vector<Contender>& sides) {
         Session::Impl session(engine_.impl());
         const Result reference = generate(session, tokens, plain_decoding());
+        // A round of each, after which an adapter has its rows of the prompt: that is prefill, too.
+        for (const Contender& side : sides) {
+            generate(session, tokens, side.speculation, /*n_tokens=*/2);
+        }
         std::vector<double> plain;
         std::vector<double> again;
         std::vector<std::vector<double>> times(sides.size());
@@ -267,6 +279,7 @@ int main(int argc, char** argv) {
     app.add_option("--repeat", settings.n_repeats, "turns")->check(CLI::PositiveNumber);
     app.add_option("--context", settings.n_ctx, "tokens of context")->check(CLI::PositiveNumber);
     app.add_option("--threads", settings.n_threads, "threads; 0: the physical cores");
+    app.add_option("--adapter", settings.adapter, "adapter of kangaroo");
     app.add_flag("--prompts", settings.prints_prompts, "print every prompt");
     CLI11_PARSE(app, argc, argv);
     return knap::bench::bench_main("strategy_bench", [&] { knap::bench::run(settings); });

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "decode/strategy_options.h"
 #include "model/config.h"
 
 namespace knap {
@@ -59,12 +60,7 @@ void KangarooStrategy::observe(const RoundOutcome& outcome) {
 std::unique_ptr<Strategy> build_kangaroo(const SpeculationOptions& options,
                                          const StrategyParts& parts) {
     KangarooOptions own;
-    if (options.draft_max > 0) {
-        own.length = options.draft_max;
-    }
-    if (options.exit_confidence > 0) {
-        own.exit_confidence = options.exit_confidence;
-    }
+    apply_draft_flags(options, own.length, own.exit_confidence);
     return std::make_unique<KangarooStrategy>(own, parts);
 }
 

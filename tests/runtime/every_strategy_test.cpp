@@ -16,6 +16,7 @@
 #include "knap/knap.h"
 
 #include "support/loaded_model.h"
+#include "support/tiny_adapter.h"
 #include "support/tiny_model.h"
 
 namespace knap::test {
@@ -62,13 +63,18 @@ const std::vector<StrategyCase> kCases{
       .exit_confidence = 1e-6f,
       .strategy_options = "window=8,tree=off,ratio=0.25"}},
     {"Del", {.strategy = "del"}},
+    {"Kangaroo", {.strategy = "kangaroo", .exit_confidence = 1e-6f}},
     {"DelByLength", {.strategy = "del", .strategy_options = "stop=length,prompt-rows=4"}},
 };
 
 class EveryStrategy : public ::testing::TestWithParam<StrategyCase> {
   protected:
     EveryStrategy()
-        : engine_({.model_path = tiny_model("tiny-llama", "Q8_0"), .n_ctx = 256, .n_threads = 1}),
+        : engine_({.model_path = tiny_model("tiny-llama", "Q8_0"),
+                   .adapter_path = write_tiny(tiny_adapter({.exit_layer = 3, .gain = 0.3f}),
+                                              "every-strategy-adapter.gguf"),
+                   .n_ctx = 256,
+                   .n_threads = 1}),
           session_(engine_) {}
 
     static std::vector<Token> prompt(int n, unsigned seed = 1) {
