@@ -5,13 +5,16 @@
 
 #include "base/error.h"
 #include "base/quoted.h"
+#include "decode/asd.h"
 #include "decode/autoregressive.h"
 #include "decode/cascade.h"
 #include "decode/clasp.h"
 #include "decode/del.h"
+#include "decode/draft_verify.h"
 #include "decode/kangaroo.h"
 #include "decode/knapspec.h"
 #include "decode/knapspec_paper.h"
+#include "decode/layerskip.h"
 #include "decode/lookup.h"
 #include "decode/static_plan.h"
 #include "decode/swift.h"
@@ -90,6 +93,28 @@ constexpr std::array kStrategies = {
         .drafts_with_model = false,
         .build = build_del,
         .options = del_option_infos,
+    },
+    StrategyEntry{
+        .info = {.name = "draft-verify",
+                 .summary = "a plan that `knap search` found, with an exit that adapts"},
+        .drafts_with_model = true,
+        .build = build_draft_verify,
+        .options = draft_verify_option_infos,
+    },
+    StrategyEntry{
+        .info = {.name = "asd",
+                 .summary = "leave out the attentions that matter least on the prompt"},
+        .drafts_with_model = true,
+        .build = build_asd,
+        .finds_plan = true,
+        .options = asd_option_infos,
+    },
+    StrategyEntry{
+        .info = {.name = "layerskip",
+                 .summary = "draft with the first layers: a static early exit"},
+        .drafts_with_model = true,
+        .build = build_layerskip,
+        .options = layerskip_option_infos,
     },
     StrategyEntry{
         .info = {.name = "kangaroo",

@@ -35,7 +35,7 @@ std::string complaint(const SpeculationOptions& options) {
 }
 
 SpeculationOptions options_for(std::string_view name) {
-    const bool needs_plan = name == "static" || name == "cascade";
+    const bool needs_plan = name == "static" || name == "cascade" || name == "draft-verify";
     return {.strategy = std::string(name), .draft_plan = needs_plan ? "exit=2" : ""};
 }
 
@@ -46,7 +46,8 @@ TEST(StrategyList, StartsWithPlainDecodingAndNamesEachOnce) {
         EXPECT_FALSE(info.summary.empty()) << info.name;
     }
     EXPECT_THAT(names, ::testing::ElementsAre("autoregressive", "static", "lookup", "cascade",
-                                              "knapspec", "knapspec-paper", "clasp", "swift", "del", "kangaroo"));
+                                              "knapspec", "knapspec-paper", "clasp", "swift", "del",
+                                              "draft-verify", "asd", "layerskip", "kangaroo"));
     EXPECT_EQ(plain_decoding().strategy, names.front());
     EXPECT_EQ(SpeculationOptions{}.strategy, "knapspec");
 }
@@ -60,7 +61,7 @@ TEST(StrategyList, EveryOneCanBeMade) {
 TEST(StrategyList, AnUnknownNameIsAnsweredWithTheKnownOnes) {
     EXPECT_EQ(complaint({.strategy = "magic\n"}),
               "--strategy: expected one of autoregressive, static, lookup, cascade, knapspec, "
-              "knapspec-paper, clasp, swift, del, kangaroo; "
+              "knapspec-paper, clasp, swift, del, draft-verify, asd, layerskip, kangaroo; "
               "found 'magic?'");
     EXPECT_THAT(complaint({.strategy = ""}), StartsWith("--strategy: "));
 }
@@ -125,7 +126,7 @@ TEST(StrategyList, OptionsThatAStrategyHasNoUseForAreRefused) {
 }
 
 TEST(StrategyList, AStrategyThatFindsItsPlanTakesNone) {
-    for (const char* name : {"knapspec-paper", "swift"}) {
+    for (const char* name : {"knapspec-paper", "clasp", "swift", "asd", "kangaroo"}) {
         EXPECT_THAT(complaint({.strategy = name, .draft_plan = "full"}),
                     StartsWith("--draft-plan: "));
         EXPECT_THAT(complaint({.strategy = name, .draft_width = 2}), StartsWith("--draft-width: "));

@@ -1,0 +1,46 @@
+// The settings of an adaptive exit threshold, for the strategies that have one.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "knap/types.h"
+
+#include "decode/adaptive_threshold.h"
+#include "decode/strategy_options.h"
+
+namespace knap {
+
+// A table (strategy_options.h) for options with a member `threshold`.
+template <typename Options>
+constexpr auto threshold_settings() {
+    using Option = StrategyOption<Options>;
+    return std::array{
+        Option{{"target", "0..1", "acceptance that the exit aims at; 0.9 if not given"},
+               [](Options& options, std::string_view text) {
+                   return read_number(text, 0, 1, options.threshold.target);
+               }},
+        Option{{"eps", "0..1", "how far a round moves the exit, 0: it stays; 0.01 if not given"},
+               [](Options& options, std::string_view text) {
+                   return read_number(text, 0, 1, options.threshold.step);
+               }},
+        Option{{"start", "0..1", "exit of the first round; --exit-confidence or 0.6 if not given"},
+               [](Options& options, std::string_view text) {
+                   return read_number(text, 0, 1, options.threshold.start);
+               }},
+        Option{{"beta1", "0..1", "memory of the acceptance; 0.5 if not given"},
+               [](Options& options, std::string_view text) {
+                   return read_number(text, 0, 1, options.threshold.acceptance_memory);
+               }},
+        Option{{"beta2", "0..1", "memory of the exit; 0.9 if not given"},
+               [](Options& options, std::string_view text) {
+                   return read_number(text, 0, 1, options.threshold.threshold_memory);
+               }},
+    };
+}
+
+// What the flags say: --draft-max is the cap, --exit-confidence the start. `max_rows`: of a
+// verification, with the pending token.
+ThresholdOptions threshold_from_flags(const SpeculationOptions& options, int max_rows);
+
+}  // namespace knap
