@@ -4,8 +4,6 @@
 #include <iostream>
 #include <optional>
 
-#include "base/error.h"
-#include "base/log.h"
 #include "check_prompts.h"
 #include "check_report.h"
 #include "exit_code.h"
@@ -30,27 +28,14 @@ std::vector<DataPrompt> read_texts(const CheckArgs& args) {
     return texts;
 }
 
-// Prompts as the model wants them: in its own chat template where it has one that is known. What
-// would leave no room for an answer is cut: here any text will do.
 std::vector<CheckPrompt> tokenize(const Engine& engine,
-                                  Settings settings,
+                                  const Settings& settings,
                                   const std::vector<DataPrompt>& texts,
                                   int n_predict) {
-    settings.is_raw = engine.info().chat_template.empty();
-    const int n_room = engine.config().n_ctx - n_predict;
-    if (n_room < 1) {
-        fail("-n: expected fewer tokens than the context of ", engine.config().n_ctx, ", found ",
-             n_predict);
-    }
+    auto tokens = tokenize_data(engine, settings, texts, n_predict);
     std::vector<CheckPrompt> prompts;
-    for (const DataPrompt& text : texts) {
-        auto tokens = tokenize_prompt(engine, settings, text.text);
-        if (tokens.size() > static_cast<std::size_t>(n_room)) {
-            log_warning("prompt ", text.id, ": ", tokens.size(), " tokens, the first ", n_room,
-                        " are used");
-            tokens.resize(static_cast<std::size_t>(n_room));
-        }
-        prompts.push_back({text.id, std::move(tokens)});
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        prompts.push_back({texts[i].id, std::move(tokens[i])});
     }
     return prompts;
 }

@@ -23,6 +23,7 @@
 #include "make_model.h"
 #include "profile_command.h"
 #include "run_command.h"
+#include "search_command.h"
 
 namespace knap {
 namespace {
@@ -36,6 +37,7 @@ struct CommandLine {
     CheckArgs check_args;
     ProfileArgs profile_args;
     ExplainArgs explain_args;
+    SearchArgs search_args;
     MakeModelArgs make_model_args;
     CLI::App* run = nullptr;
     CLI::App* chat = nullptr;
@@ -43,6 +45,7 @@ struct CommandLine {
     CLI::App* check = nullptr;
     CLI::App* profile = nullptr;
     CLI::App* explain = nullptr;
+    CLI::App* search = nullptr;
     CLI::App* make_model = nullptr;
 };
 
@@ -57,6 +60,7 @@ CommandLine::CommandLine() {
     check = add_check(root, settings, check_args);
     profile = add_profile(root, settings, profile_args);
     explain = add_explain(root, settings, explain_args);
+    search = add_search(root, settings, search_args);
     make_model = add_make_model(root, make_model_args);
     for (CLI::App* command : root.get_subcommands({})) {
         command->group("Commands");
@@ -84,6 +88,9 @@ int dispatch(const CommandLine& line, const Environment& environment) {
     }
     if (*line.explain) {
         return run_explain(line.settings, line.explain_args, environment);
+    }
+    if (*line.search) {
+        return run_search(line.settings, line.search_args, environment);
     }
     return *line.info ? run_info(line.settings, line.info_args, environment)
                       : run_prompt(line.settings, environment);

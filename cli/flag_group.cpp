@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <sstream>
 
 namespace knap {
 namespace {
@@ -51,6 +52,31 @@ double parse_number(const std::string& name, const std::string& text, NumberRang
     return parse_in_range<double>(name, text, range);
 }
 
+int parse_integer(const std::string& name, const std::string& text, IntegerRange range) {
+    return parse_in_range<int>(name, text, range);
+}
+
+std::vector<int> parse_integers(const std::string& name,
+                                const std::string& text,
+                                IntegerRange range) {
+    std::vector<int> values;
+    std::istringstream list(text);
+    for (std::string item; std::getline(list, item, ',');) {
+        values.push_back(parse_integer(name, item, range));
+    }
+    if (values.empty()) {
+        fail_usage(name, ": expected at least one number, found none");
+    }
+    return values;
+}
+
+std::filesystem::path parse_path(const std::string& name, const std::string& text) {
+    if (text.empty()) {
+        fail_usage(name, ": expected a file, found ''");
+    }
+    return text;
+}
+
 std::string display_name(const std::string& names) {
     const auto first_long = names.find("--");
     return names.substr(first_long, names.find(',', first_long) - first_long);
@@ -62,7 +88,7 @@ void FlagGroup::integer(const std::string& names,
                         const std::string& help) {
     custom({names, "N", help, concat(target)},
            [&target, range, name = display_name(names)](const std::string& text) {
-               target = parse_in_range<int>(name, text, range);
+               target = parse_integer(name, text, range);
            });
 }
 

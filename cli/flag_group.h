@@ -2,12 +2,14 @@
 // value that does not fit throws UsageError with what was expected and what was found.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <CLI/App.hpp>
 
@@ -64,8 +66,18 @@ class FlagGroup {
     std::string title_;
 };
 
-// Reads the whole of `text` as a number inside the range, for a flag that `number` does not fit.
+// Read the whole of `text` as a number inside the range, for a flag that `number` or `integer` does
+// not fit.
 double parse_number(const std::string& name, const std::string& text, NumberRange range);
+
+int parse_integer(const std::string& name, const std::string& text, IntegerRange range);
+// Several, separated by commas.
+std::vector<int> parse_integers(const std::string& name,
+                                const std::string& text,
+                                IntegerRange range);
+
+// Not empty.
+std::filesystem::path parse_path(const std::string& name, const std::string& text);
 
 // How messages name a flag: by its first long name, "--n-predict" of "-n,--n-predict,--predict".
 std::string display_name(const std::string& names);

@@ -229,11 +229,16 @@ void add_speculation_flags(CLI::App& app, Settings& settings) {
     group.integer(
         "--draft-max", speculation.draft_max, {.min = 0, .max = kMaxDraft},
         concat("most tokens drafted in a row, up to ", kMaxDraft, "; 0: as the strategy likes"));
-    group.custom({"--draft-plan", "PLAN",
-                  "static, cascade: modules to draft with, as in a=w16+256,m3-5=skip", "none"},
-                 [&](const std::string& text) { speculation.draft_plan = text; });
+    group.custom(
+        {"--draft-plan", "PLAN",
+         "modules to draft with where the strategy takes a plan: a=w16+256,m3-5=skip", "none"},
+        [&](const std::string& text) { speculation.draft_plan = text; });
+    group.custom(
+        {"--plan-file", "FILE", "the same from a file of `knap search`, with its --draft-max",
+         "none"},
+        [&](const std::string& text) { speculation.plan_file = parse_path("--plan-file", text); });
     group.integer("--draft-width", speculation.draft_width, {.min = 1, .max = kMaxDraftWidth},
-                  "static, cascade: candidates drafted per position");
+                  "candidates drafted per position, with a plan that is given");
     group.number("--exit-confidence", speculation.exit_confidence, {.min = 0, .max = 1},
                  "stop drafting after a token less probable; 0: never");
     group.custom({"--strategy-options", "LIST",

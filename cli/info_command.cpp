@@ -1,7 +1,6 @@
 #include "info_command.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iomanip>
 #include <sstream>
 
@@ -20,26 +19,6 @@ struct LengthCost {
     std::int64_t cache_bytes = 0;
     std::int64_t read_bytes_per_token = 0;  // by decoding one token behind that many
 };
-
-std::vector<int> parse_lengths(const std::string& text) {
-    std::vector<int> lengths;
-    std::istringstream list(text);
-    for (std::string item; std::getline(list, item, ',');) {
-        int length = 0;
-        const char* end = item.data() + item.size();
-        const auto [rest, error] = std::from_chars(item.data(), end, length);
-        if (error != std::errc() || rest != end || length < 1) {
-            fail_usage(
-                "--lengths: expected whole numbers of at least 1, separated by commas, found '",
-                text, "'");
-        }
-        lengths.push_back(length);
-    }
-    if (lengths.empty()) {
-        fail_usage("--lengths: expected at least one number, found none");
-    }
-    return lengths;
-}
 
 std::vector<int> default_lengths(int n_ctx_train) {
     std::vector<int> lengths;
@@ -159,7 +138,9 @@ CLI::App* add_info(CLI::App& root, Settings& settings, InfoArgs& args) {
     FlagGroup(*app, "Output")
         .custom(
             {"--lengths", "N,N,...", "context lengths to show costs for", "up to the model's own"},
-            [&](const std::string& text) { args.lengths = parse_lengths(text); });
+            [&](const std::string& text) {
+                args.lengths = parse_integers("--lengths", text, {.min = 1});
+            });
     add_json_flag(*app, settings);
     add_common_flags(*app, settings);
     return app;

@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds kInterval{50};
 ProgressBar::ProgressBar(std::string label)
     : label_(std::move(label)), is_terminal_(isatty(STDERR_FILENO) != 0) {}
 
-void ProgressBar::update(double fraction) {
+void ProgressBar::update(double fraction, std::string_view note) {
     const auto now = std::chrono::steady_clock::now();
     if (!is_terminal_ || (is_drawn_ && now - last_draw_ < kInterval)) {
         return;
@@ -28,7 +28,8 @@ void ProgressBar::update(double fraction) {
     const double part = std::clamp(fraction, 0.0, 1.0);
     std::string cells(kCells, ' ');
     std::fill_n(cells.begin(), static_cast<int>(part * kCells), '=');
-    std::cerr << concat('\r', label_, " [", cells, "] ", static_cast<int>(part * 100), "%")
+    std::cerr << concat('\r', label_, " [", cells, "] ", static_cast<int>(part * 100), "%",
+                        note.empty() ? "" : "  ", note)
               << std::flush;
 }
 

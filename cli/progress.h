@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 namespace knap {
 
@@ -14,8 +15,9 @@ class ProgressBar {
     ProgressBar(const ProgressBar&) = delete;
     ProgressBar& operator=(const ProgressBar&) = delete;
 
-    void update(double fraction);  // 0..1; draws at most every 50 ms
-    void finish();                 // erases the bar
+    // 0..1, and what stands behind the bar; draws at most every 50 ms.
+    void update(double fraction, std::string_view note = {});
+    void finish();  // erases the bar
 
   private:
     std::string label_;

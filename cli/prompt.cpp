@@ -1,6 +1,9 @@
 #include "prompt.h"
 
+#include <utility>
+
 #include "base/error.h"
+#include "base/log.h"
 #include "exit_code.h"
 #include "text_file.h"
 
@@ -39,6 +42,29 @@ std::vector<Token> tokenize_prompt(const Engine& engine,
     // Special tokens are read in either case: who gives a raw prompt may write out a template by
     // hand.
     return engine.tokenize(text, /*add_bos=*/true, /*parse_special=*/true);
+}
+
+std::vector<std::vector<Token>> tokenize_data(const Engine& engine,
+                                              Settings settings,
+                                              const std::vector<DataPrompt>& prompts,
+                                              int n_predict) {
+    settings.is_raw = engine.info().chat_template.empty();
+    const int n_room = engine.config().n_ctx - n_predict;
+    if (n_room < 1) {
+        fail("-n: expected fewer tokens than the context of ", engine.config().n_ctx, ", found ",
+             n_predict);
+    }
+    std::vector<std::vector<Token>> all;
+    for (const DataPrompt& prompt : prompts) {
+        auto tokens = tokenize_prompt(engine, settings, prompt.text);
+        if (tokens.size() > static_cast<std::size_t>(n_room)) {
+            log_warning("prompt ", prompt.id, ": ", tokens.size(), " tokens, the first ", n_room,
+                        " are used");
+            tokens.resize(static_cast<std::size_t>(n_room));
+        }
+        all.push_back(std::move(tokens));
+    }
+    return all;
 }
 
 }  // namespace knap

@@ -7,6 +7,7 @@
 #include "knap/knap.h"
 
 #include "flags.h"
+#include "prompt_data.h"
 
 namespace knap {
 
@@ -19,5 +20,12 @@ std::string read_prompt(const Settings& settings);
 std::vector<Token> tokenize_prompt(const Engine& engine,
                                    const Settings& settings,
                                    const std::string& prompt);
+
+// The prompts of a file, each in the model's own chat template where it has one that is known. What
+// would leave no room for an answer of `n_predict` tokens is cut: they are texts to measure with.
+std::vector<std::vector<Token>> tokenize_data(const Engine& engine,
+                                              Settings settings,
+                                              const std::vector<DataPrompt>& prompts,
+                                              int n_predict);
 
 }  // namespace knap

@@ -79,8 +79,11 @@ enum class AcceptanceRule { shared_noise, ratio, equality };
 struct SpeculationOptions {
     std::string strategy = "knapspec";  // a name of strategies()
     int draft_max = 0;  // most tokens drafted in a row, up to kMaxDraft; 0: the strategy's own
-    std::string draft_plan{};   // `static`: the modules to draft with, as in "a=w16+256,m3-5=skip"
-    int draft_width = 1;        // `static`: candidates drafted per position, up to kMaxDraftWidth
+    // `static` and others that draft with a given plan: its modules, as in "a=w16+256,m3-5=skip".
+    std::string draft_plan{};
+    // The same from a file of `knap search`, with its draft_max where none is given.
+    std::filesystem::path plan_file{};
+    int draft_width = 1;        // of such strategies: candidates per position, up to kMaxDraftWidth
     float exit_confidence = 0;  // drafting stops after a token less probable than this; 0: never
     std::string strategy_options{};  // the strategy's own settings: "KEY=VALUE,KEY=VALUE"
     AcceptanceRule acceptance = AcceptanceRule::shared_noise;

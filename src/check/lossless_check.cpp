@@ -145,11 +145,13 @@ std::vector<DraftingWay> drafting_ways(int n_layers, bool has_reduced_head, bool
         if (strategy.name == "static") {
             std::ranges::move(ways_of_static_plans(n_layers, has_reduced_head),
                               std::back_inserter(ways));
-        } else if (strategy.name == "cascade") {
+            continue;
+        }
+        const std::string name(strategy.name);
+        if (name == "cascade" || name == "draft-verify") {
             ways.push_back(
-                {"cascade, windows of 16+64", {.strategy = "cascade", .draft_plan = "a=w16+64"}});
-        } else if (!strategy.needs_adapter || has_adapter) {
-            const std::string name(strategy.name);
+                {concat(name, ", windows of 16+64"), {.strategy = name, .draft_plan = "a=w16+64"}});
+        } else if (n_layers >= strategy.min_layers && (!strategy.needs_adapter || has_adapter)) {
             ways.push_back({name, {.strategy = name}});
         }
     }

@@ -167,7 +167,8 @@ void check_fit(const SpeculationOptions& options, const StrategyEntry& entry) {
         fail(flag, ": expected a strategy that ", whose, "; found ", entry.info.name);
     };
     if (!options.draft_plan.empty() && !takes_plan) {
-        refuse("--draft-plan", "drafts with a given plan, such as static");
+        refuse(options.plan_file.empty() ? "--draft-plan" : "--plan-file",
+               "drafts with a given plan, such as static");
     }
     if (options.draft_width != 1 && !takes_plan) {
         refuse("--draft-width", "drafts with a given plan, such as static");

@@ -60,7 +60,9 @@ double checked_number(const json& value, const char* name, double least, double 
 
 void write_json_file(const fs::path& path, const nlohmann::ordered_json& object) {
     std::error_code error;
-    fs::create_directories(path.parent_path(), error);
+    if (path.has_parent_path()) {
+        fs::create_directories(path.parent_path(), error);
+    }
     if (error) {
         fail(path.parent_path().string(), ": cannot create the folder: ", error.message());
     }
@@ -82,6 +84,10 @@ std::optional<json> read_json_file(const fs::path& path) {
              object.is_discarded() ? "damaged text" : object.type_name());
     }
     return object;
+}
+
+const json& object_in(const json& object, const char* name) {
+    return member(object, name, "an object", [](const json& value) { return value.is_object(); });
 }
 
 const json& array_in(const json& object, const char* name) {

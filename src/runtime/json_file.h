@@ -22,6 +22,7 @@ void write_json_file(const std::filesystem::path& path, const nlohmann::ordered_
 std::optional<nlohmann::json> read_json_file(const std::filesystem::path& path);
 
 // Members of an object. `least` and `most` bound what can be.
+const nlohmann::json& object_in(const nlohmann::json& object, const char* name);
 const nlohmann::json& array_in(const nlohmann::json& object, const char* name);
 std::string text_in(const nlohmann::json& object, const char* name);
 bool flag_in(const nlohmann::json& object, const char* name);

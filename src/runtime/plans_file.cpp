@@ -5,7 +5,6 @@
 #include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/quoted.h"
 #include "graph/plan_text.h"
 #include "runtime/json_file.h"
 
@@ -40,15 +39,7 @@ SavedPlan plan_from(const json& object, int n_layers) {
 
 std::vector<SavedPlan> plans_from(const json& file, const PlansModel& model) {
     check_file_header(file, kKind, kFormat);
-    const std::string fingerprint = text_in(file, "model");
-    if (fingerprint != model.fingerprint) {
-        fail("its model differs: expected ", in_quotes(model.fingerprint), ", found ",
-             in_quotes(fingerprint));
-    }
-    const int n_layers = integer_in(file, "n_layers", 1, kAnyInteger);
-    if (n_layers != model.n_layers) {
-        fail("expected ", model.n_layers, " layers, found ", n_layers);
-    }
+    check_model(file, model);
     std::vector<SavedPlan> plans;
     for (const json& plan : array_in(file, "plans")) {
         plans.push_back(plan_from(plan, model.n_layers));
@@ -68,8 +59,7 @@ void save_plans(const std::filesystem::path& path,
                 const PlansModel& model,
                 std::span<const SavedPlan> plans) {
     ordered_json file = file_header(kKind, kFormat);
-    file["model"] = model.fingerprint;
-    file["n_layers"] = model.n_layers;
+    add_model(file, model);
     file["plans"] = ordered_json::array();
     for (const SavedPlan& saved : plans) {
         file["plans"].push_back(to_json(saved));

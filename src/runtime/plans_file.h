@@ -5,18 +5,12 @@
 #include <filesystem>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
+#include "runtime/plans_model.h"
 #include "search/saved_plans.h"
 
 namespace knap {
-
-// What plans are of.
-struct PlansModel {
-    std::string fingerprint;  // model_fingerprint()
-    int n_layers = 0;
-};
 
 // Nullopt when there is no cache folder.
 std::optional<std::filesystem::path> plans_path(const PlansModel& model);

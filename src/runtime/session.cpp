@@ -5,6 +5,7 @@
 #include "model/row_invariance.h"
 #include "runtime/generation.h"
 #include "runtime/known_costs.h"
+#include "runtime/offline_search_file.h"
 #include "runtime/prompt_cache.h"
 #include "runtime/session_impl.h"
 
@@ -54,13 +55,14 @@ int Session::Impl::max_verify_rows() const {
 
 Strategy& Session::Impl::strategy_for(const SpeculationOptions& options) {
     if (strategy == nullptr || strategy_options != options) {
-        strategy = make_strategy(options, {.config = engine.model,
-                                           .forward = forward,
-                                           .cache = cache,
-                                           .profile = profile,
-                                           .plans = plans,
-                                           .max_rows = max_verify_rows(),
-                                           .adapter = adapter ? &*adapter : nullptr});
+        strategy = make_strategy(with_plan_of_file(options, plans_model(engine)),
+                                 {.config = engine.model,
+                                  .forward = forward,
+                                  .cache = cache,
+                                  .profile = profile,
+                                  .plans = plans,
+                                  .max_rows = max_verify_rows(),
+                                  .adapter = adapter ? &*adapter : nullptr});
         strategy_options = options;
     }
     return *strategy;

@@ -26,7 +26,7 @@ INSTANTIATE_TEST_SUITE_P(
     Usage,
     testing::Values(Misuse{{"walk"},
                            "unknown command 'walk', expected one of: run, chat, info, check, "
-                           "profile, explain, make-model"},
+                           "profile, explain, search, make-model"},
                     Misuse{{"run", "--bogus"}, "unknown flag '--bogus'"},
                     Misuse{{"run", "-ngl", "4"}, "unknown flag '-ngl'"},
                     Misuse{{"run", "-x"}, "unknown flag '-x'"},
@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{{"profile", "-o", "plot.pdf"},
                "--output: expected a file that ends in .json, .svg or .png, found 'plot.pdf'"},
         Misuse{{"profile", "-o", ""}, "found ''"},
-        Misuse{{"info", "--lengths", "1,x"}, "--lengths: expected whole numbers"},
+        Misuse{{"info", "--lengths", "1,x"}, "--lengths: expected a whole number of at least 1, found 'x'"},
         Misuse{{"info", "--lengths", ""}, "--lengths: expected at least one number"}));
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,0 +1,121 @@
+#include "runtime/search_trials.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "decode/adaptive_threshold.h"
+#include "search/bayesian_optimiser.h"
+
+namespace knap {
+namespace {
+
+constexpr int kDefaultTrials = 100;
+constexpr int kMaxTrials = 100'000;
+constexpr int kExitLayers = 8;
+
+// Coordinates of the hand-made points: near enough to one half that points in their neighbourhood
+// differ from them in a few modules.
+constexpr double kRuns = 0.3;
+constexpr double kSkips = 0.7;
+
+// Every second inner layer without its attention; every fourth without either module.
+std::vector<std::vector<double>> hand_made_points(int n_layers) {
+    const auto n = static_cast<std::size_t>(n_layers);
+    const std::vector<double> whole_model(2 * n, kRuns);
+    std::vector points(2, whole_model);
+    for (std::size_t layer = 1; layer + 1 < n; layer += 2) {
+        points[0][layer] = kSkips;
+    }
+    for (std::size_t layer = 1; layer + 1 < n; layer += 4) {
+        points[1][layer] = kSkips;
+        points[1][n + layer] = kSkips;
+    }
+    return points;
+}
+
+// An optimiser of its own for each trial: its random numbers depend on no earlier suggestion.
+std::vector<double> suggested_point(const OfflineSearch& search) {
+    BayesianOptimiser optimiser({
+        .n_variables = 2 * search.model.n_layers,
+        .seed = mix_in(static_cast<std::uint64_t>(search.settings.seed), search.trials.size()),
+    });
+    for (const PlanTrial& trial : search.trials) {
+        optimiser.add(trial.point, trial.measured.speed);
+    }
+    return optimiser.suggest();
+}
+
+PlanTrial bayesian_trial(const OfflineSearch& search) {
+    const std::size_t number = search.trials.size();
+    const auto first_points = hand_made_points(search.model.n_layers);
+    std::vector<double> point =
+        number < first_points.size() ? first_points[number] : suggested_point(search);
+    return {
+        .plan = plan_at(point),
+        .draft_max = ThresholdOptions().cap,
+        .point = std::move(point),
+    };
+}
+
+// The lengths of an exit layer before those of the next.
+PlanTrial grid_trial(const OfflineSearch& search) {
+    const std::vector<int>& lengths = search.settings.lengths;
+    const std::size_t number = search.trials.size();
+    const int exit_layer = search.settings.exit_layers[number / lengths.size()];
+    return {
+        .plan = early_exit_plan(search.model.n_layers, exit_layer),
+        .draft_max = lengths[number % lengths.size()],
+    };
+}
+
+int grid_size(const SearchSettings& settings) {
+    return static_cast<int>(settings.exit_layers.size() * settings.lengths.size());
+}
+
+}  // namespace
+
+ModulePlan plan_at(std::span<const double> point) {
+    const std::size_t n_layers = point.size() / 2;
+    ModulePlan plan(static_cast<int>(n_layers));
+    for (std::size_t i = 0; i < point.size(); ++i) {
+        if (point[i] > 0.5) {
+            plan.set(static_cast<int>(i % n_layers), i < n_layers ? Module::attention : Module::mlp,
+                     Level::skip);
+        }
+    }
+    return plan;
+}
+
+std::vector<int> default_exit_layers(int n_layers) {
+    const int step = std::max(1, n_layers / kExitLayers);
+    std::vector<int> layers{step};
+    while (layers.back() + step < n_layers) {
+        layers.push_back(layers.back() + step);
+    }
+    return layers;
+}
+
+std::vector<int> default_draft_lengths() {
+    return {2, 4, 6, 8};
+}
+
+int default_trials(const SearchSettings& settings) {
+    return settings.method == SearchMethod::layerskip ? grid_size(settings) : kDefaultTrials;
+}
+
+int max_trials(const SearchSettings& settings) {
+    return settings.method == SearchMethod::layerskip ? grid_size(settings) : kMaxTrials;
+}
+
+PlanTrial next_trial(const OfflineSearch& search) {
+    KNAP_ASSERT(static_cast<int>(search.trials.size()) < max_trials(search.settings),
+                "something is left to try");
+    return search.settings.method == SearchMethod::layerskip ? grid_trial(search)
+                                                             : bayesian_trial(search);
+}
+
+}  // namespace knap
