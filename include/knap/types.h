@@ -269,6 +269,7 @@ struct StrategyInfo {
     std::string_view summary;
     std::span<const StrategyOptionInfo> options{};
     bool needs_adapter = false;  // RuntimeConfig::adapter_path
+    int min_layers = 1;          // of a model that it can draft with, its options as they are
 };
 
 struct ChatMessage {

@@ -67,12 +67,6 @@ int clasp_skipped_layers(int n_layers) {
 }
 
 ClaspOptions read_clasp_options(const SpeculationOptions& options, int n_layers) {
-    if (n_layers < 2) {
-        fail(
-            "--strategy clasp: expected a model of at least 2 layers, one of which is skipped; "
-            "found ",
-            n_layers);
-    }
     ParsedOptions parsed{.clasp = {.n_skipped = clasp_skipped_layers(n_layers)},
                          .n_layers = n_layers};
     apply_settings(options.strategy_options, kOptions, parsed);

@@ -145,9 +145,8 @@ void DelStrategy::observe(const RoundOutcome& outcome) {
 
 std::unique_ptr<Strategy> build_del(const SpeculationOptions& options, const StrategyParts& parts) {
     const ModelConfig& config = parts.config;
-    return std::make_unique<DelStrategy>(read_del_options(options, config.n_layers),
-                                         config.n_layers, config.n_embd, config.n_vocab,
-                                         std::make_unique<ModelShadows>(parts));
+    return std::make_unique<DelStrategy>(read_del_options(options), config.n_layers, config.n_embd,
+                                         config.n_vocab, std::make_unique<ModelShadows>(parts));
 }
 
 }  // namespace knap

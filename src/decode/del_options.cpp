@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "base/error.h"
 #include "decode/strategy_options.h"
 
 namespace knap {
@@ -34,13 +33,7 @@ constexpr std::array kOptions = {
 
 }  // namespace
 
-DelOptions read_del_options(const SpeculationOptions& options, int n_layers) {
-    if (n_layers < 2) {
-        fail(
-            "--strategy del: expected a model of at least 2 layers, to leave before the last; "
-            "found ",
-            n_layers);
-    }
+DelOptions read_del_options(const SpeculationOptions& options) {
     DelOptions del;
     apply_settings(options.strategy_options, kOptions, del);
     if (options.draft_max > 0) {

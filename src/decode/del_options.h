@@ -18,8 +18,8 @@ struct DelOptions {
     bool uses_best_length = false;
 };
 
-// Throws when an option is not valid, or the model has too few layers.
-DelOptions read_del_options(const SpeculationOptions& options, int n_layers);
+// Throws when an option is not valid.
+DelOptions read_del_options(const SpeculationOptions& options);
 
 // The keys of --strategy-options.
 std::span<const StrategyOptionInfo> del_option_infos();

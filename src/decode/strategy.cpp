@@ -73,7 +73,8 @@ constexpr std::array kStrategies = {
     },
     StrategyEntry{
         .info = {.name = "clasp",
-                 .summary = "CLaSp: search which layers to skip, on the last token"},
+                 .summary = "CLaSp: search which layers to skip, on the last token",
+                 .min_layers = 2},
         .drafts_with_model = true,
         .build = build_clasp,
         .finds_plan = true,
@@ -81,7 +82,8 @@ constexpr std::array kStrategies = {
     },
     StrategyEntry{
         .info = {.name = "swift",
-                 .summary = "SWIFT: try sets of modules to skip on the answer's first tokens"},
+                 .summary = "SWIFT: try sets of modules to skip on the answer's first tokens",
+                 .min_layers = 4},
         .drafts_with_model = true,
         .build = build_swift,
         .finds_plan = true,
@@ -89,21 +91,23 @@ constexpr std::array kStrategies = {
     },
     StrategyEntry{
         .info = {.name = "del",
-                 .summary = "DEL: leave early, after the layer that has agreed best for its price"},
+                 .summary = "DEL: leave early, after the layer that has agreed best for its price",
+                 .min_layers = 2},
         .drafts_with_model = false,
         .build = build_del,
         .options = del_option_infos,
     },
     StrategyEntry{
         .info = {.name = "draft-verify",
-                 .summary = "a plan that `knap search` found, with an exit that adapts"},
+                 .summary =
+                     "Draft&Verify: a plan that `knap search` found, and an exit that adapts"},
         .drafts_with_model = true,
         .build = build_draft_verify,
         .options = draft_verify_option_infos,
     },
     StrategyEntry{
         .info = {.name = "asd",
-                 .summary = "leave out the attentions that matter least on the prompt"},
+                 .summary = "ASD: leave out the attentions that matter least on the prompt"},
         .drafts_with_model = true,
         .build = build_asd,
         .finds_plan = true,
@@ -111,14 +115,14 @@ constexpr std::array kStrategies = {
     },
     StrategyEntry{
         .info = {.name = "layerskip",
-                 .summary = "draft with the first layers: a static early exit"},
+                 .summary = "LayerSkip: leave early, after the same layer in every round"},
         .drafts_with_model = true,
         .build = build_layerskip,
         .options = layerskip_option_infos,
     },
     StrategyEntry{
         .info = {.name = "kangaroo",
-                 .summary = "draft with the first layers and the adapter of --adapter",
+                 .summary = "Kangaroo: draft with the first layers and the adapter of --adapter",
                  .needs_adapter = true},
         .drafts_with_model = true,
         .build = build_kangaroo,
@@ -199,6 +203,10 @@ std::span<const StrategyInfo> list_strategies() {
 std::unique_ptr<Strategy> make_strategy(const SpeculationOptions& options,
                                         const StrategyParts& parts) {
     const StrategyEntry& entry = find_strategy(options.strategy);
+    if (parts.config.n_layers < entry.info.min_layers) {
+        fail("--strategy: expected a model of ", entry.info.min_layers, " layers or more for ",
+             entry.info.name, ", found ", parts.config.n_layers);
+    }
     check_ranges(options);
     check_fit(options, entry);
     return entry.build(options, parts);

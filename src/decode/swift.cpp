@@ -38,12 +38,6 @@ std::string reason_of(SwiftEnd end) {
 }
 
 void check_skips(int n_layers, double skip_ratio) {
-    if (n_layers < 3) {
-        fail(
-            "--strategy: swift expects a model of at least 3 layers, of which the first and the "
-            "last always run; found ",
-            n_layers);
-    }
     if (count_skipped_modules(n_layers, skip_ratio) == 0) {
         fail("--strategy-options: expected a ratio that skips at least 1 of the ",
              2 * (n_layers - 2), " modules between the outer layers; found ", skip_ratio);

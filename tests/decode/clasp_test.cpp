@@ -179,9 +179,6 @@ TEST(ClaspOptions, RefuseWhatTheModelCannotDo) {
               "32");
     EXPECT_EQ(complaint("layers=0", 32),
               "--strategy-options: expected layers=code|paper|1..1000; found '0'");
-    EXPECT_EQ(complaint("", 1),
-              "--strategy clasp: expected a model of at least 2 layers, one of which is skipped; "
-              "found 1");
 }
 
 }  // namespace

@@ -239,13 +239,12 @@ std::string complaint(int n_layers, const std::string& options) {
 }
 
 TEST(Swift, IsRefusedWhereThereIsNothingToSkip) {
-    EXPECT_EQ(complaint(2, ""),
-              "--strategy: swift expects a model of at least 3 layers, of which the first and the "
-              "last always run; found 2");
     EXPECT_EQ(complaint(3, ""),
-              "--strategy-options: expected a ratio that skips at least 1 of the 2 modules between "
-              "the outer layers; found 0.45");
-    EXPECT_EQ(complaint(3, "ratio=0.5"), "");
+              "--strategy: expected a model of 4 layers or more for swift, found 3");
+    EXPECT_EQ(complaint(4, "ratio=0.2"),
+              "--strategy-options: expected a ratio that skips at least 1 of the 4 modules between "
+              "the outer layers; found 0.2");
+    EXPECT_EQ(complaint(4, ""), "");
 }
 
 }  // namespace

@@ -63,6 +63,13 @@ const std::vector<StrategyCase> kCases{
       .exit_confidence = 1e-6f,
       .strategy_options = "window=8,tree=off,ratio=0.25"}},
     {"Del", {.strategy = "del"}},
+    {"DraftVerify", {.strategy = "draft-verify", .draft_plan = "a2=skip,m1=skip"}},
+    {"DraftVerifyFixed",
+     {.strategy = "draft-verify", .draft_plan = "a1=skip", .strategy_options = "start=0.01,eps=0"}},
+    {"Asd", {.strategy = "asd", .strategy_options = "theta=-1,start=0.01"}},
+    {"AsdOften",
+     {.strategy = "asd", .strategy_options = "theta=-1,max-run=1,refresh=2,rows=5,start=0"}},
+    {"Layerskip", {.strategy = "layerskip", .draft_max = 2, .strategy_options = "exit=3"}},
     {"Kangaroo", {.strategy = "kangaroo", .exit_confidence = 1e-6f}},
     {"DelByLength", {.strategy = "del", .strategy_options = "stop=length,prompt-rows=4"}},
 };

@@ -1,6 +1,5 @@
 // The published method on a model: the text is plain decoding's, and searches happen when and on
 // what they should.
-#include <atomic>
 #include <string>
 #include <vector>
 
@@ -31,15 +30,12 @@ class PaperSession : public ::testing::Test {
 
     Result generate(const SpeculationOptions& speculation,
                     const SamplingOptions& sampling = {},
-                    int n_predict = 150,
-                    const Observer& observer = {}) {
+                    int n_predict = 150) {
         const std::vector<Token> prompt = random_tokens(30, 256, /*seed=*/1);
-        return session_.generate(prompt,
-                                 {.n_predict = n_predict,
-                                  .sampling = sampling,
-                                  .speculation = speculation,
-                                  .ignore_eos = true},
-                                 observer);
+        return session_.generate(prompt, {.n_predict = n_predict,
+                                          .sampling = sampling,
+                                          .speculation = speculation,
+                                          .ignore_eos = true});
     }
 
     static SpeculationOptions paper(const std::string& options = kOften) {
@@ -116,22 +112,6 @@ TEST_F(PaperSession, APromptOfOneTokenCanBeSearchedOn) {
     const Result plain = session_.generate(prompt, options, {});
     options.speculation = paper(kOften + ",start=prompt");
     EXPECT_EQ(session_.generate(prompt, options, {}).tokens, plain.tokens);
-}
-
-// Wherever it is interrupted: what was written so far is plain decoding's, and the session goes on.
-TEST_F(PaperSession, MayBeCancelledInTheMiddleOfASearch) {
-    const Result plain = generate(plain_decoding());
-    int n_cancelled = 0;
-    for (int n_polls = 1; n_polls < 4000; n_polls = n_polls * 5 / 4 + 1) {
-        std::atomic<int> n_left = n_polls;
-        const Observer observer{.is_cancelled = [&] { return n_left.fetch_sub(1) <= 0; }};
-        const Result result = generate(paper(kOften + ",start=prompt"), {}, 150, observer);
-        ASSERT_LE(result.tokens.size(), plain.tokens.size());
-        EXPECT_TRUE(std::equal(result.tokens.begin(), result.tokens.end(), plain.tokens.begin()));
-        n_cancelled += result.stop == StopReason::cancelled ? 1 : 0;
-    }
-    EXPECT_GT(n_cancelled, 5);
-    EXPECT_EQ(generate(paper()).tokens, plain.tokens);
 }
 
 TEST_F(PaperSession, RowsOfLongDraftsFitTheSearch) {
