@@ -10,12 +10,12 @@ _knap() {
     local generation="-n --n-predict --predict --stop --ignore-eos"
     local sampling="--logit-bias --repeat-penalty --frequency-penalty --presence-penalty --repeat-last-n
         --temp --temperature --top-k --top-p --min-p -s --seed"
-    local speculation="--strategy --draft-max --draft-plan --draft-width --exit-confidence --acceptance
+    local speculation="--strategy --draft-max --draft-plan --plan-file --draft-width --exit-confidence --acceptance
         --strategy-options --assume-acceptance --profile --show-draft"
     local words=""
 
     case $previous in
-        -m | --model | --adapter | -f | --file | --prompt-cache | --profile | --data | -o | --output)
+        -m | --model | --adapter | -f | --file | --prompt-cache | --profile | --data | --plan-file | -o | --output)
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return
@@ -23,7 +23,8 @@ _knap() {
         -fa | --flash-attn | --repack) words="auto on off" ;;
         --kernels) words="auto ggml" ;;
         -ctk | --cache-type-k | -ctv | --cache-type-v) words="f16 f32 q8_0" ;;
-        --strategy) words="autoregressive static lookup cascade knapspec knapspec-paper clasp swift del kangaroo" ;;
+        --strategy) words="autoregressive static lookup cascade knapspec knapspec-paper clasp swift del draft-verify asd layerskip kangaroo" ;;
+        --method) words="draft-verify layerskip" ;;
         --acceptance) words="shared-noise ratio equality" ;;
         --chat-template) words="chatml llama2 llama3 mistral-v1 mistral-v3 mistral-v7 gemma phi3 phi4 zephyr" ;;
         --shape)
@@ -40,10 +41,14 @@ _knap() {
                 check) words="$model $runtime --data --limit -n --n-predict --predict --json $common" ;;
                 profile) words="$model $runtime --seconds --plans -f --file -o --output --json $common" ;;
                 explain) words="$model $runtime $prompt $chat -n --n-predict --predict -o --output --profile --json $common" ;;
+                search)
+                    words="$model $runtime --method --data --limit -n --n-predict --predict --trials -s --seed
+                        --exits --lengths -o --output --json $common"
+                    ;;
                 info) words="$model --lengths --json $common" ;;
                 make-model) words="--shape --type --head-type --layers -s --seed -o --output -h --help" ;;
             esac
-            [ "$COMP_CWORD" -eq 1 ] && words="run chat info check profile explain make-model --version -h --help"
+            [ "$COMP_CWORD" -eq 1 ] && words="run chat info check profile explain search make-model --version -h --help"
             ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")

@@ -52,11 +52,15 @@ ModulePlan plan_in(const json& object, int n_layers) {
     return plan;
 }
 
+std::string shown(const json& value) {
+    return in_quotes(value.dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
 std::vector<double> point_in(const json& object, std::size_t n_variables) {
     std::vector<double> point;
     for (const json& coordinate : array_in(object, "point")) {
-        if (!coordinate.is_number()) {
-            fail("expected numbers in `point`, found ", coordinate.type_name());
+        if (!coordinate.is_number() || coordinate < 0 || coordinate > 1) {
+            fail("expected numbers of 0..1 in `point`, found ", shown(coordinate));
         }
         point.push_back(coordinate.get<double>());
     }
@@ -79,10 +83,6 @@ PlanTrial trial_from(const json& object, const OfflineSearch& search) {
         trial.point = point_in(object, 2 * static_cast<std::size_t>(n_layers));
     }
     return trial;
-}
-
-std::string shown(const json& value) {
-    return in_quotes(value.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 void check_settings(const json& file, const SearchSettings& settings) {

@@ -1,6 +1,7 @@
 #include "runtime/search_trials.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -14,7 +15,8 @@ namespace knap {
 namespace {
 
 constexpr int kDefaultTrials = 100;
-constexpr int kMaxTrials = 100'000;
+// So that the file of a model with a hundred layers stays below what is read back.
+constexpr int kMaxTrials = 10'000;
 constexpr int kExitLayers = 8;
 
 // Coordinates of the hand-made points: near enough to one half that points in their neighbourhood
@@ -37,6 +39,11 @@ std::vector<std::vector<double>> hand_made_points(int n_layers) {
     return points;
 }
 
+// Three digits say enough of a coordinate, and leave the file short.
+double rounded(double coordinate) {
+    return std::round(coordinate * 1000) / 1000;
+}
+
 // An optimiser of its own for each trial: its random numbers depend on no earlier suggestion.
 std::vector<double> suggested_point(const OfflineSearch& search) {
     BayesianOptimiser optimiser({
@@ -46,7 +53,9 @@ std::vector<double> suggested_point(const OfflineSearch& search) {
     for (const PlanTrial& trial : search.trials) {
         optimiser.add(trial.point, trial.measured.speed);
     }
-    return optimiser.suggest();
+    std::vector<double> point = optimiser.suggest();
+    std::ranges::transform(point, point.begin(), rounded);
+    return point;
 }
 
 PlanTrial bayesian_trial(const OfflineSearch& search) {
