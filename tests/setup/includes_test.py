@@ -21,7 +21,8 @@ BELOW = {
 }
 MAY_SEE_GGML = {"device", "kernels", "model", "kv", "graph", "text", "peer", "check"}
 # Arithmetic on plans and numbers, tested without a model: these see each other, base and the plan.
-PURE = {"search/knapsack", "search/module_weights", "search/throughput"}
+PURE = {"search/knapsack", "search/module_weights", "search/throughput", "search/gaussian_process",
+        "search/bayesian_optimiser"}
 PURE_MAY_SEE = PURE | {"graph/module_plan"}
 
 
