@@ -6,7 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <iterator>
+#include <numeric>
 #include <span>
 #include <string>
 #include <thread>
@@ -15,6 +18,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench_main.h"
+#include "device/host_memory.h"
 #include "graph/plan_cost.h"
 #include "measure.h"
 #include "model_rig.h"
@@ -27,40 +31,35 @@ constexpr int kDepth = 16;
 constexpr int kSteps = 8;                             // in a row, as they are in decoding
 constexpr std::size_t kBytes = std::size_t{1} << 30;  // many times the largest cache
 
-// Reads all of a span from `kStreams` places at once, as fast as one thread can.
+// Reads all of a span, one cache line after the other, as fast as one thread can.
 std::uint64_t read_all(std::span<const std::uint64_t> words) {
-    constexpr std::size_t kStreams = 4;
-    constexpr std::size_t kLanes = 16;  // independent sums: additions wait for nobody
-    const std::size_t part = words.size() / kStreams / kLanes * kLanes;
+    constexpr std::size_t kLanes = 32;  // independent sums: additions wait for nobody
     std::uint64_t sums[kLanes] = {};
-    for (std::size_t i = 0; i < part; i += kLanes) {
-        for (std::size_t stream = 0; stream < kStreams; ++stream) {
-            const std::uint64_t* at = words.data() + stream * part + i;
-            for (std::size_t lane = 0; lane < kLanes; ++lane) {
-                sums[lane] += at[lane];
-            }
+    for (std::size_t i = 0; i + kLanes <= words.size(); i += kLanes) {
+        for (std::size_t lane = 0; lane < kLanes; ++lane) {
+            sums[lane] += words[i + lane];
         }
     }
-    std::uint64_t sum = 0;
-    for (const std::uint64_t one : sums) {
-        sum += one;
-    }
-    return sum;
+    return std::accumulate(std::begin(sums), std::end(sums), std::uint64_t{0});
 }
 
-// Memory that several threads read, each a piece of its own.
+// Memory in large pages, as weights lie, that several threads read, each a piece of its own.
 class Reader {
   public:
-    explicit Reader(int n_threads)
-        : n_threads_(static_cast<std::size_t>(n_threads)), words_(kBytes / sizeof(words_[0]), 1) {}
+    explicit Reader(const Backend& backend)
+        : memory_(backend, kBytes, HostMemory::Pages::huge, "what is read"),
+          sums_(static_cast<std::size_t>(backend.n_threads())) {
+        std::memset(memory_.data(), 1, memory_.size());
+    }
 
     void read() {
-        const std::size_t share = words_.size() / n_threads_;
+        const std::span words(reinterpret_cast<const std::uint64_t*>(memory_.data()),
+                              kBytes / sizeof(std::uint64_t));
+        const std::size_t share = words.size() / sums_.size();
         std::vector<std::thread> threads;
-        for (std::size_t i = 0; i < n_threads_; ++i) {
-            threads.emplace_back([this, i, share] {
-                sums_[i] = read_all(std::span(words_).subspan(i * share, share));
-            });
+        for (std::size_t i = 0; i < sums_.size(); ++i) {
+            threads.emplace_back(
+                [=, this] { sums_[i] = read_all(words.subspan(i * share, share)); });
         }
         for (std::thread& thread : threads) {
             thread.join();
@@ -68,17 +67,15 @@ class Reader {
     }
 
   private:
-    std::size_t n_threads_;
-    std::vector<std::uint64_t> words_;
-    // Kept, so that nobody leaves out the reading.
-    std::vector<std::uint64_t> sums_ = std::vector<std::uint64_t>(n_threads_);
+    HostMemory memory_;
+    std::vector<std::uint64_t> sums_;  // kept, so that nobody leaves out the reading
 };
 
 void run(const std::filesystem::path& path, int n_threads) {
     Backend backend(n_threads);
     ModelRig rig(path, backend, Kernels::automatic);
     rig.fill(kDepth);
-    Reader reader(backend.n_threads());
+    Reader reader(backend);
     const Token token = 0;
     const int row = 0;
     std::vector<Contestant> contestants{
