@@ -116,10 +116,16 @@ class Comparison {
         std::printf(" %6s %6s %6.2f\n", "", "", median(uniq));
         for (const Contender& side : sides) {
             print_line(cell, n_prompt, plain_ms, side.name, geometric_mean(side.speedups));
-            print_details(side, median(uniq), mean_of(bounds));
+            const Totals totals = totals_of(side);
+            std::printf(" %6.2f %6.2f %6.2f %6.1f%% %5s %5s\n", totals.acceptance, totals.length,
+                        median(uniq), 100 * totals.search, two_decimals(mean_of(bounds)).c_str(),
+                        two_decimals(mean_of(side.shares)).c_str());
             summary_.add({.strategy = side.name,
                           .max_tokens = cell.max_tokens,
                           .speed = geometric_mean(side.speedups).mean,
+                          .acceptance = totals.acceptance,
+                          .length = totals.length,
+                          .search = totals.search,
                           .share = mean_of(side.shares)});
         }
         std::fflush(stdout);
@@ -222,9 +228,13 @@ class Comparison {
                     speed.low, speed.high);
     }
 
-    static void print_details(const Contender& side,
-                              double uniq,
-                              const std::optional<double>& bound) {
+    // Over all prompts of a cell.
+    struct Totals {
+        double acceptance = 0;
+        double length = 0;
+        double search = 0;
+    };
+    static Totals totals_of(const Contender& side) {
         double drafted = 0;
         double accepted = 0;
         double tokens = 0;
@@ -239,9 +249,9 @@ class Comparison {
             search += result.timings.search_ms;
             time += result.timings.prefill_ms + result.timings.decode_ms;
         }
-        std::printf(" %6.2f %6.2f %6.2f %6.1f%% %5s %5s\n", drafted > 0 ? accepted / drafted : 0,
-                    rounds > 0 ? tokens / rounds : 0, uniq, 100 * search / time,
-                    two_decimals(bound).c_str(), two_decimals(mean_of(side.shares)).c_str());
+        return {.acceptance = drafted > 0 ? accepted / drafted : 0,
+                .length = rounds > 0 ? tokens / rounds : 0,
+                .search = search / time};
     }
 
     Settings settings_;

@@ -32,6 +32,9 @@ struct CellMeans {
     std::string strategy;
     std::size_t max_tokens = 0;  // of the cell
     double speed = 0;
+    double acceptance = 0;          // of drafted tokens
+    double length = 0;              // tokens emitted a round
+    double search = 0;              // share of the time
     std::optional<double> share{};  // of the bound
 };
 
@@ -58,16 +61,25 @@ class StrategySummary {
                      IsWanted is_wanted) const {
         std::vector<double> speeds;
         std::vector<double> shares;
+        double acceptance = 0;
+        double length = 0;
+        double search = 0;
         for (const CellMeans& cell : cells_) {
             if (cell.strategy == strategy && is_wanted(cell)) {
                 speeds.push_back(cell.speed);
+                acceptance += cell.acceptance;
+                length += cell.length;
+                search += cell.search;
                 if (cell.share) {
                     shares.push_back(*cell.share);
                 }
             }
         }
-        std::printf("%-18s %-12s %2zu: speed %.3f, lowest %.3f", strategy.c_str(), which.c_str(),
-                    speeds.size(), geometric_mean(speeds).mean, std::ranges::min(speeds));
+        const auto n = static_cast<double>(speeds.size());
+        std::printf(
+            "%-18s %-12s %2zu: speed %.3f, lowest %.3f; accept %.2f, length %.2f, search %.1f%%",
+            strategy.c_str(), which.c_str(), speeds.size(), geometric_mean(speeds).mean,
+            std::ranges::min(speeds), acceptance / n, length / n, 100 * search / n);
         if (!shares.empty()) {
             std::printf("; share of the bound %.2f, lowest %.2f", geometric_mean(shares).mean,
                         std::ranges::min(shares));
