@@ -11,31 +11,27 @@
 
 namespace knap {
 
+template <typename Options, float ThresholdOptions::*setting>
+bool set_threshold(Options& options, std::string_view text) {
+    return read_number(text, 0, 1, options.threshold.*setting);
+}
+
 // A table (strategy_options.h) for options with a member `threshold`.
 template <typename Options>
 constexpr auto threshold_settings() {
     using Option = StrategyOption<Options>;
+    using Threshold = ThresholdOptions;
     return std::array{
         Option{{"target", "0..1", "acceptance that the exit aims at; 0.9 if not given"},
-               [](Options& options, std::string_view text) {
-                   return read_number(text, 0, 1, options.threshold.target);
-               }},
+               set_threshold<Options, &Threshold::target>},
         Option{{"eps", "0..1", "how far a round moves the exit, 0: it stays; 0.01 if not given"},
-               [](Options& options, std::string_view text) {
-                   return read_number(text, 0, 1, options.threshold.step);
-               }},
+               set_threshold<Options, &Threshold::step>},
         Option{{"start", "0..1", "exit of the first round; --exit-confidence or 0.6 if not given"},
-               [](Options& options, std::string_view text) {
-                   return read_number(text, 0, 1, options.threshold.start);
-               }},
+               set_threshold<Options, &Threshold::start>},
         Option{{"beta1", "0..1", "memory of the acceptance; 0.5 if not given"},
-               [](Options& options, std::string_view text) {
-                   return read_number(text, 0, 1, options.threshold.acceptance_memory);
-               }},
+               set_threshold<Options, &Threshold::acceptance_memory>},
         Option{{"beta2", "0..1", "memory of the exit; 0.9 if not given"},
-               [](Options& options, std::string_view text) {
-                   return read_number(text, 0, 1, options.threshold.threshold_memory);
-               }},
+               set_threshold<Options, &Threshold::threshold_memory>},
     };
 }
 
