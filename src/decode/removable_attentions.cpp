@@ -25,7 +25,7 @@ std::vector<int> by_cosine(std::span<const double> cosines, float least) {
 int run_through(const std::vector<bool>& is_removed, int layer) {
     const auto n_from = [&](int step) {
         int n = 0;
-        while (is_removed[static_cast<std::size_t>(layer + step * (n + 1))]) {
+        for (int next = layer + step; is_removed[static_cast<std::size_t>(next)]; next += step) {
             ++n;
         }
         return n;

@@ -11,9 +11,9 @@
 
 namespace knap {
 
-template <typename Options, float ThresholdOptions::*setting>
+template <typename Options, float ThresholdOptions::*Setting>
 bool set_threshold(Options& options, std::string_view text) {
-    return read_number(text, 0, 1, options.threshold.*setting);
+    return read_number(text, 0, 1, options.threshold.*Setting);
 }
 
 // A table (strategy_options.h) for options with a member `threshold`.

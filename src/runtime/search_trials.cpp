@@ -63,8 +63,9 @@ PlanTrial bayesian_trial(const OfflineSearch& search) {
     const auto first_points = hand_made_points(search.model.n_layers);
     std::vector<double> point =
         number < first_points.size() ? first_points[number] : suggested_point(search);
+    ModulePlan plan = plan_at(point);
     return {
-        .plan = plan_at(point),
+        .plan = std::move(plan),
         .draft_max = ThresholdOptions().cap,
         .point = std::move(point),
     };

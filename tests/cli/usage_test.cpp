@@ -89,7 +89,8 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{{"profile", "-o", "plot.pdf"},
                "--output: expected a file that ends in .json, .svg or .png, found 'plot.pdf'"},
         Misuse{{"profile", "-o", ""}, "found ''"},
-        Misuse{{"info", "--lengths", "1,x"}, "--lengths: expected a whole number of at least 1, found 'x'"},
+        Misuse{{"info", "--lengths", "1,x"},
+               "--lengths: expected a whole number of at least 1, found 'x'"},
         Misuse{{"info", "--lengths", ""}, "--lengths: expected at least one number"}));
 
 INSTANTIATE_TEST_SUITE_P(
