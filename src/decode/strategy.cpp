@@ -178,7 +178,7 @@ void check_fit(const SpeculationOptions& options, const StrategyEntry& entry) {
         refuse("--draft-width", "drafts with a given plan, such as static");
     }
     if (options.exit_confidence != 0 && !entry.drafts_with_model) {
-        refuse("--exit-confidence", "drafts with the model, such as static");
+        refuse("--exit-confidence", "ends drafts at a given confidence, such as static");
     }
     if (!options.strategy_options.empty() && entry.options == nullptr) {
         refuse("--strategy-options", "has options of its own, such as knapspec-paper");
