@@ -83,6 +83,7 @@ bench: build model $(BENCH_MODELS) $(BENCH_1B_MODELS) ## measure knap on the def
 	@$(BUILD)/attention_bench
 	@echo "knap: cost of a verification by rows"
 	@$(BUILD)/verify_bench "$$(deps/setup model-path)" $(BENCH_MODELS)
+	@$(BUILD)/verify_bench "$$(deps/setup model-path)" --cache q8_0
 	@echo "knap: cost of a draft step by plan"
 	@$(BUILD)/draft_bench "$$(deps/setup model-path)"
 	@echo "knap: predicted and measured cost of passes"

@@ -37,13 +37,19 @@ inline std::vector<Token> random_tokens(int n, int n_vocab) {
 }
 
 struct ModelRig {
-    ModelRig(const std::filesystem::path& path, Backend& backend, Kernels kernels)
+    ModelRig(const std::filesystem::path& path,
+             Backend& backend,
+             Kernels kernels,
+             CacheType cache_type = CacheType::f16)
         : file(GgufFile::open(path)),
           config(read_config(file)),
           weights(Weights::load(file, config, backend, {.kernels = kernels}, {})),
           cache(config,
                 backend,
-                cache_options(config, {.kernels = kernels}, kContext + kScratchRows)),
+                cache_options(
+                    config,
+                    {.cache_type_k = cache_type, .cache_type_v = cache_type, .kernels = kernels},
+                    kContext + kScratchRows)),
           forward(config, weights->tensors(), backend, cache, kUbatch) {
         if (HeadSubset::is_possible(*weights)) {
             draft_head.emplace(*weights, backend, std::span<const Token>());

@@ -1,15 +1,15 @@
 // What does a verification of N rows cost, relative to one row? The whole model over a pending
 // token and N - 1 drafts, with the logits of every row, after contexts of several lengths.
 //
-//     verify_bench MODEL... [THREADS]
+//     verify_bench MODEL... [--threads N] [--cache f16|q8_0]
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "bench_main.h"
 #include "decode/verifier.h"
@@ -46,9 +46,10 @@ std::vector<Contestant> time_verifications(ModelRig& rig, int depth) {
     return contestants;
 }
 
-void print_head(const std::filesystem::path& path, int n_threads) {
-    std::printf("%s, %d threads; time of a verification of N rows / of one, medians of %d\n",
-                path.filename().c_str(), n_threads, kRounds);
+void print_head(const std::filesystem::path& path, int n_threads, const std::string& cache) {
+    std::printf(
+        "%s, %d threads, %s cache; time of a verification of N rows / of one, medians of %d\n",
+        path.filename().c_str(), n_threads, cache.c_str(), kRounds);
     std::printf("%8s %18s |", "context", "one row");
     for (const int n_rows : std::span(kRows).subspan(1)) {
         std::printf(" %5d", n_rows);
@@ -67,38 +68,33 @@ void print_depth(int depth, const std::vector<Contestant>& contestants) {
     std::fflush(stdout);
 }
 
-void run(const std::filesystem::path& path, int n_threads) {
+void run(const std::filesystem::path& path, int n_threads, const std::string& cache) {
     Backend backend(n_threads);
-    ModelRig rig(path, backend, Kernels::automatic);
+    ModelRig rig(path, backend, Kernels::automatic,
+                 cache == "q8_0" ? CacheType::q8_0 : CacheType::f16);
     const std::span<const int> depths = rig.within_context(kDepths);
     rig.fill(depths.back());
-    print_head(path, backend.n_threads());
+    print_head(path, backend.n_threads(), cache);
     for (const int depth : depths) {
         print_depth(depth, time_verifications(rig, depth));
     }
-}
-
-bool is_number(std::string_view text) {
-    return text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 }  // namespace
 }  // namespace knap::bench
 
 int main(int argc, char** argv) {
-    std::vector<std::string> models(argv + 1, argv + argc);
+    CLI::App app("What a verification of several rows costs", "verify_bench");
+    std::vector<std::string> models;
     int n_threads = 0;
-    if (!models.empty() && knap::bench::is_number(models.back())) {
-        n_threads = std::atoi(models.back().c_str());
-        models.pop_back();
-    }
-    if (models.empty()) {
-        std::fprintf(stderr, "usage: verify_bench MODEL... [THREADS]\n");
-        return 2;
-    }
+    std::string cache = "f16";
+    app.add_option("MODEL", models, "models in GGUF format")->required();
+    app.add_option("--threads", n_threads, "threads; 0: the physical cores");
+    app.add_option("--cache", cache, "type of the cache")->check(CLI::IsMember({"f16", "q8_0"}));
+    CLI11_PARSE(app, argc, argv);
     return knap::bench::bench_main("verify_bench", [&] {
         for (const std::string& model : models) {
-            knap::bench::run(model, n_threads);
+            knap::bench::run(model, n_threads, cache);
         }
     });
 }
