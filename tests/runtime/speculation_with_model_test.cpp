@@ -2,6 +2,7 @@
 #include <array>
 #include <memory>
 #include <ostream>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -32,6 +33,16 @@ const std::array kWays{
     Way{"ReducedHead", {.strategy = "static", .draft_plan = "a=w4+48,head=reduced"}},
     Way{"Cascade", {.strategy = "cascade", .draft_plan = "a=w4+48"}},
     Way{"Tree", {.strategy = "static", .draft_plan = "a=w4+48,m15=skip", .draft_width = 3}},
+    // Their searches follow each other closely, so that some happen within so few tokens.
+    Way{"Knapspec", {.strategy = "knapspec"}},
+    Way{"KnapspecPaper", {.strategy = "knapspec-paper", .strategy_options = "interval=8"}},
+    Way{"Clasp", {.strategy = "clasp", .strategy_options = "interval=4"}},
+    Way{"Swift", {.strategy = "swift", .strategy_options = "window=8,bayes-interval=3"}},
+    Way{"Del", {.strategy = "del"}},
+    Way{"DraftVerify", {.strategy = "draft-verify", .draft_plan = "a12=skip,m17+20=skip"}},
+    Way{"Asd", {.strategy = "asd", .strategy_options = "refresh=4"}},
+    Way{"Layerskip", {.strategy = "layerskip", .strategy_options = "exit=26"}},
+    Way{"Kangaroo", {.strategy = "kangaroo"}},
 };
 
 struct Text {
@@ -71,7 +82,10 @@ class SpeculationWithModel : public ::testing::Test {
   protected:
     static void SetUpTestSuite() {
         engine_ = std::make_unique<Engine>(
-            RuntimeConfig{.model_path = default_model(), .n_ctx = 2048, .n_threads = 1});
+            RuntimeConfig{.model_path = default_model(),
+                          .adapter_path = KNAP_MODELS "/kangaroo-smollm2-135m.gguf",
+                          .n_ctx = 2048,
+                          .n_threads = 1});
         session_ = std::make_unique<Session>(*engine_);
     }
     static void TearDownTestSuite() {
@@ -111,10 +125,21 @@ TEST_F(SpeculationWithModel, EveryWayOfDraftingWritesThePlainText) {
     }
 }
 
+TEST(SpeculationWays, CoverEveryStrategy) {
+    std::set<std::string> covered{"autoregressive"};
+    for (const Way& way : kWays) {
+        covered.insert(way.speculation.strategy);
+    }
+    for (const StrategyInfo& strategy : strategies()) {
+        EXPECT_TRUE(covered.contains(std::string(strategy.name))) << strategy.name;
+    }
+}
+
 // The drafts above are worth something: a test of exactness in which nothing is accepted shows
 // little.
 TEST_F(SpeculationWithModel, CheapDraftsOftenAgree) {
-    for (const char* name : {"Window", "SkippedModules", "Lookup", "ReducedHead", "Cascade"}) {
+    for (const char* name : {"Window", "SkippedModules", "Lookup", "ReducedHead", "Cascade",
+                             "Clasp", "DraftVerify", "Kangaroo"}) {
         for (const Way& way : kWays) {
             if (std::string(name) == way.name) {
                 const Result result = generate(kTexts[2], kSettings[0], &way);
