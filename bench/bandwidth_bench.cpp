@@ -3,27 +3,19 @@
 // cache holds and do nothing else.
 //
 //     bandwidth_bench MODEL... [--threads N]
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <iterator>
-#include <memory>
-#include <numeric>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <sys/mman.h>
 
 #include "bench_main.h"
 #include "device/cpu_topology.h"
 #include "graph/plan_cost.h"
 #include "measure.h"
+#include "measure/memory_reader.h"
 #include "model_rig.h"
 
 namespace knap::bench {
@@ -34,60 +26,6 @@ constexpr int kReads = 5;  // of a round
 constexpr int kWarmUp = 5;
 constexpr int kSteps = 40;
 constexpr int kDepth = 16;
-// Many times the largest cache. An odd number of pages: pieces that are powers of two apart would
-// meet in the same banks of memory.
-constexpr std::size_t kPage = std::size_t{1} << 21;
-constexpr std::size_t kBytes = 509 * kPage;
-
-// Reads all of a span, as fast as one thread can: from two places at once, which keeps more
-// requests under way than one does.
-std::uint64_t read_all(std::span<const std::uint64_t> words) {
-    constexpr std::size_t kLanes = 32;  // independent sums: additions wait for nobody
-    const std::span<const std::uint64_t> halves[] = {words.first(words.size() / 2),
-                                                     words.last(words.size() / 2)};
-    std::uint64_t sums[kLanes] = {};
-    for (std::size_t i = 0; i + kLanes <= words.size() / 2; i += kLanes) {
-        for (const std::span<const std::uint64_t> half : halves) {
-            for (std::size_t lane = 0; lane < kLanes; ++lane) {
-                sums[lane] += half[i + lane];
-            }
-        }
-    }
-    return std::accumulate(std::begin(sums), std::end(sums), std::uint64_t{0});
-}
-
-// Memory in large pages, as weights lie, that several threads read, each a piece of its own.
-class Reader {
-  public:
-    explicit Reader(int n_threads)
-        : memory_(static_cast<std::uint64_t*>(std::aligned_alloc(kPage, kBytes)), std::free),
-          sums_(static_cast<std::size_t>(n_threads)) {
-        if (memory_ == nullptr) {
-            fail("memory: expected ", kBytes, " bytes to read, found less");
-        }
-        madvise(memory_.get(), kBytes, MADV_HUGEPAGE);
-        std::memset(memory_.get(), 1, kBytes);
-    }
-
-    double gb_per_second() {
-        const std::span words(memory_.get(), kBytes / sizeof(std::uint64_t));
-        const std::size_t share = words.size() / sums_.size();
-        const Stopwatch watch;
-        std::vector<std::thread> threads;
-        for (std::size_t i = 0; i < sums_.size(); ++i) {
-            threads.emplace_back(
-                [=, this] { sums_[i] = read_all(words.subspan(i * share, share)); });
-        }
-        for (std::thread& thread : threads) {
-            thread.join();
-        }
-        return static_cast<double>(kBytes) / watch.elapsed_ms() * 1e-6;
-    }
-
-  private:
-    std::unique_ptr<std::uint64_t, void (*)(void*)> memory_;
-    std::vector<std::uint64_t> sums_;  // kept, so that nobody leaves out the reading
-};
 
 std::vector<double> time_steps(const std::filesystem::path& path, int n_threads) {
     Backend backend(n_threads);
@@ -113,7 +51,7 @@ std::vector<double> time_steps(const std::filesystem::path& path, int n_threads)
 
 // In turn, and not at once: the threads that compute wait for work by spinning.
 void run(const std::filesystem::path& path, int n_threads) {
-    Reader reader(n_threads);
+    MemoryReader reader(n_threads);
     std::vector<double> memory;
     std::vector<double> steps;
     for (int round = 0; round < kRounds; ++round) {

@@ -17,9 +17,9 @@
 
 #include "bench_main.h"
 #include "graph/forward.h"
-#include "prompts.h"
+#include "measure/prompt_data.h"
+#include "measure/statistics.h"
 #include "runtime/session_impl.h"
-#include "statistics.h"
 
 namespace knap::bench {
 namespace {
@@ -73,11 +73,11 @@ struct Text {
 
 std::vector<Text> read_texts(const Engine& engine,
                              const std::vector<std::string>& files,
-                             std::size_t limit,
+                             int limit,
                              std::size_t n_tokens) {
     std::vector<Text> texts;
     for (const std::string& file : files) {
-        for (const DataPrompt& prompt : read_prompts(file, limit)) {
+        for (const DataPrompt& prompt : read_prompt_source(file, limit).prompts) {
             std::vector<Token> tokens = engine.tokenize(prompt.text);
             tokens.resize(std::min(tokens.size(), n_tokens));
             texts.push_back({.tokens = std::move(tokens)});
@@ -117,7 +117,7 @@ void print(const std::vector<Text>& texts) {
 
 void run(const std::string& model,
          const std::vector<std::string>& files,
-         std::size_t limit,
+         int limit,
          std::size_t n_tokens) {
     std::vector<Text> texts;
     for (std::size_t i = 0; i < kChoices.size(); ++i) {
@@ -140,7 +140,7 @@ int main(int argc, char** argv) {
     CLI::App app("What an eight-bit cache does to the likelihood of texts", "cache_types_bench");
     std::string model;
     std::vector<std::string> files;
-    std::size_t limit = 4;
+    int limit = 4;
     std::size_t n_tokens = 2048;
     app.add_option("MODEL", model, "a model in GGUF format")->required();
     app.add_option("FILE", files, "texts, one JSON object a line")->required();

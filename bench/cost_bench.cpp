@@ -19,9 +19,9 @@
 #include "measure.h"
 #include "model/layer_classes.h"
 #include "model_rig.h"
+#include "pearson.h"
 #include "search/cost_model.h"
 #include "search/profile.h"
-#include "statistics.h"
 
 namespace knap::bench {
 namespace {

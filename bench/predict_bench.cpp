@@ -26,12 +26,13 @@
 #include "graph/forward.h"
 #include "graph/plan_text.h"
 #include "kv/kv_cache.h"
-#include "prompts.h"
+#include "measure/prompt_data.h"
+#include "measure/prompt_fit.h"
+#include "pearson.h"
 #include "runtime/engine_impl.h"
 #include "runtime/known_costs.h"
 #include "runtime/profiling.h"
 #include "search/replay.h"
-#include "statistics.h"
 
 namespace knap::bench {
 namespace {
@@ -39,7 +40,7 @@ namespace {
 struct Settings {
     std::string model;
     std::vector<std::string> sources;
-    std::size_t limit = 2;
+    int limit = 2;
     int n_tokens = 64;
     int n_threads = 0;
 };
@@ -98,12 +99,12 @@ class Prediction {
           costs_(profile()) {}
 
     void run(const Cell& cell) {
-        for (const DataPrompt& prompt : read_prompts(cell.source, settings_.limit)) {
+        for (const DataPrompt& prompt : read_prompt_source(cell.source, settings_.limit).prompts) {
             const auto n_fit =
                 static_cast<std::size_t>(kContext - kAnswerBefore - settings_.n_tokens);
             const std::size_t n_max =
                 cell.max_tokens > 0 ? std::min(n_fit, cell.max_tokens) : n_fit;
-            run_prompt(cell, fit_prompt(engine_, prompt.text, n_max));
+            run_prompt(cell, fit_prompt(engine_, prompt.text, n_max).tokens);
         }
     }
 

@@ -25,13 +25,14 @@
 #include "base/text.h"
 #include "bench_main.h"
 #include "cells.h"
-#include "contenders.h"
 #include "measure.h"
-#include "prompts.h"
+#include "measure/contenders.h"
+#include "measure/prompt_data.h"
+#include "measure/prompt_fit.h"
+#include "measure/statistics.h"
 #include "runtime/known_costs.h"
 #include "runtime/session_impl.h"
 #include "speed_bound.h"
-#include "statistics.h"
 #include "strategy_summary.h"
 
 namespace knap::bench {
@@ -41,16 +42,16 @@ struct Settings {
     std::string model;
     std::vector<std::string> sources;
     std::vector<std::string> strategies = {"knapspec"};
-    std::size_t limit = 6;  // prompts of a cell
-    int n_tokens = 192;     // generated
-    int n_repeats = 2;      // turns of every strategy on a prompt
+    int limit = 6;       // prompts of a cell
+    int n_tokens = 192;  // generated
+    int n_repeats = 2;   // turns of every strategy on a prompt
     int n_ctx = 8192;
     int n_threads = 0;
     std::string adapter{};
     bool prints_prompts = false;
 };
 
-struct Contender {
+struct Side {
     std::string name;
     SpeculationOptions speculation;
     // Of every prompt:
@@ -75,7 +76,7 @@ class Comparison {
                    .n_threads = settings.n_threads}),
           bound_(known_bound(engine_)) {
         for (const std::string& name : settings.strategies) {
-            contenders_.push_back({name, parse_contender(name)});
+            contenders_.push_back({name, parse_contender(name).speculation});
         }
     }
 
@@ -92,17 +93,17 @@ class Comparison {
     }
 
     void run(const Cell& cell) {
-        std::vector<Contender> sides = contenders_;
+        std::vector<Side> sides = contenders_;
         std::vector<double> control;
         std::vector<double> plain_ms;
         std::vector<double> n_prompt;
         std::vector<double> uniq;
         std::vector<double> bounds;
-        for (const DataPrompt& prompt : read_prompts(cell.source, settings_.limit)) {
+        for (const DataPrompt& prompt : read_prompt_source(cell.source, settings_.limit).prompts) {
             const auto n_fit = static_cast<std::size_t>(settings_.n_ctx - settings_.n_tokens);
             const std::size_t n_max =
                 cell.max_tokens > 0 ? std::min(n_fit, cell.max_tokens) : n_fit;
-            const std::vector<Token> tokens = fit_prompt(engine_, prompt.text, n_max);
+            const std::vector<Token> tokens = fit_prompt(engine_, prompt.text, n_max).tokens;
             const Turn turn = take_turns(prompt, tokens, sides);
             control.push_back(turn.plain_again_ms / turn.plain_ms);
             plain_ms.push_back(turn.plain_ms / std::max(1, turn.n_generated));
@@ -114,7 +115,7 @@ class Comparison {
         }
         print_line(cell, n_prompt, plain_ms, "plain again", geometric_mean(control));
         std::printf(" %6s %6s %6.2f\n", "", "", median(uniq));
-        for (const Contender& side : sides) {
+        for (const Side& side : sides) {
             print_line(cell, n_prompt, plain_ms, side.name, geometric_mean(side.speedups));
             const Totals totals = totals_of(side);
             std::printf(" %6.2f %6.2f %6.2f %6.1f%% %5s %5s\n", totals.acceptance, totals.length,
@@ -132,7 +133,7 @@ class Comparison {
     }
 
     void print_summary() const {
-        for (const Contender& side : contenders_) {
+        for (const Side& side : contenders_) {
             summary_.print(side.name);
         }
     }
@@ -162,11 +163,11 @@ class Comparison {
     // from nothing but what is saved, and has no prefill to take a share of.
     Turn take_turns(const DataPrompt& prompt,
                     std::span<const Token> tokens,
-                    std::vector<Contender>& sides) {
+                    std::vector<Side>& sides) {
         Session::Impl session(engine_.impl());
         const Result reference = generate(session, tokens, plain_decoding());
         // A round of each, after which an adapter has its rows of the prompt: that is prefill, too.
-        for (const Contender& side : sides) {
+        for (const Side& side : sides) {
             generate(session, tokens, side.speculation, /*n_tokens=*/2);
         }
         std::vector<double> plain;
@@ -207,7 +208,7 @@ class Comparison {
     // Where rounding depends on the rows of a pass, the text may part from plain decoding's at a
     // near-tie; elsewhere it may not at all.
     static void check_text(const DataPrompt& prompt,
-                           const Contender& side,
+                           const Side& side,
                            const Result& plain,
                            const Result& result) {
         if (result.speculation.row_invariant && result.tokens != plain.tokens) {
@@ -234,7 +235,7 @@ class Comparison {
         double length = 0;
         double search = 0;
     };
-    static Totals totals_of(const Contender& side) {
+    static Totals totals_of(const Side& side) {
         double drafted = 0;
         double accepted = 0;
         double tokens = 0;
@@ -257,7 +258,7 @@ class Comparison {
     Settings settings_;
     Engine engine_;
     std::optional<SpeedBound> bound_;
-    std::vector<Contender> contenders_;
+    std::vector<Side> contenders_;
     StrategySummary summary_;
 };
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "statistics.h"
+#include "measure/statistics.h"
 
 namespace knap::bench {
 

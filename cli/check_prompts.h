@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "prompt_data.h"
+#include "measure/prompt_data.h"
 
 namespace knap {
 

@@ -12,6 +12,7 @@
 
 #include "arguments.h"
 #include "base/log.h"
+#include "bench_command.h"
 #include "chat_command.h"
 #include "check_command.h"
 #include "exit_code.h"
@@ -38,6 +39,7 @@ struct CommandLine {
     ProfileArgs profile_args;
     ExplainArgs explain_args;
     SearchArgs search_args;
+    BenchArgs bench_args;
     MakeModelArgs make_model_args;
     CLI::App* run = nullptr;
     CLI::App* chat = nullptr;
@@ -46,6 +48,7 @@ struct CommandLine {
     CLI::App* profile = nullptr;
     CLI::App* explain = nullptr;
     CLI::App* search = nullptr;
+    CLI::App* bench = nullptr;
     CLI::App* make_model = nullptr;
 };
 
@@ -61,6 +64,7 @@ CommandLine::CommandLine() {
     profile = add_profile(root, settings, profile_args);
     explain = add_explain(root, settings, explain_args);
     search = add_search(root, settings, search_args);
+    bench = add_bench(root, settings, bench_args);
     make_model = add_make_model(root, make_model_args);
     for (CLI::App* command : root.get_subcommands({})) {
         command->group("Commands");
@@ -91,6 +95,9 @@ int dispatch(const CommandLine& line, const Environment& environment) {
     }
     if (*line.search) {
         return run_search(line.settings, line.search_args, environment);
+    }
+    if (*line.bench) {
+        return run_bench(line.settings, line.bench_args, environment);
     }
     return *line.info ? run_info(line.settings, line.info_args, environment)
                       : run_prompt(line.settings, environment);

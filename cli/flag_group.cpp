@@ -1,5 +1,6 @@
 #include "flag_group.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <sstream>
@@ -46,6 +47,15 @@ T parse_in_range(const std::string& name, const std::string& text, Range range) 
     return value;
 }
 
+std::vector<std::string> split_list(const std::string& text) {
+    std::vector<std::string> items;
+    std::istringstream list(text);
+    for (std::string item; std::getline(list, item, ',');) {
+        items.push_back(item);
+    }
+    return items;
+}
+
 }  // namespace
 
 double parse_number(const std::string& name, const std::string& text, NumberRange range) {
@@ -60,14 +70,21 @@ std::vector<int> parse_integers(const std::string& name,
                                 const std::string& text,
                                 IntegerRange range) {
     std::vector<int> values;
-    std::istringstream list(text);
-    for (std::string item; std::getline(list, item, ',');) {
+    for (const std::string& item : split_list(text)) {
         values.push_back(parse_integer(name, item, range));
     }
     if (values.empty()) {
         fail_usage(name, ": expected at least one number, found none");
     }
     return values;
+}
+
+std::vector<std::string> parse_words(const std::string& name, const std::string& text) {
+    std::vector<std::string> words = split_list(text);
+    if (words.empty() || std::ranges::find(words, "") != words.end()) {
+        fail_usage(name, ": expected a list with commas between its items, found '", text, "'");
+    }
+    return words;
 }
 
 std::filesystem::path parse_path(const std::string& name, const std::string& text) {

@@ -76,32 +76,49 @@ std::vector<int> parse_integers(const std::string& name,
                                 const std::string& text,
                                 IntegerRange range);
 
+// The words of a list with commas between them; none is empty.
+std::vector<std::string> parse_words(const std::string& name, const std::string& text);
+
 // Not empty.
 std::filesystem::path parse_path(const std::string& name, const std::string& text);
 
 // How messages name a flag: by its first long name, "--n-predict" of "-n,--n-predict,--predict".
 std::string display_name(const std::string& names);
 
+// "auto|on|off"
+template <typename T>
+std::string words_of(std::span<const std::pair<std::string_view, T>> choices) {
+    std::string words;
+    for (const auto& choice : choices) {
+        words += concat(words.empty() ? "" : "|", choice.first);
+    }
+    return words;
+}
+
+template <typename T>
+T parse_choice(const std::string& name,
+               const std::string& text,
+               std::span<const std::pair<std::string_view, T>> choices) {
+    for (const auto& [word, value] : choices) {
+        if (word == text) {
+            return value;
+        }
+    }
+    fail_usage(name, ": expected ", words_of(choices), ", found '", text, "'");
+}
+
 template <typename T>
 void FlagGroup::choice(const std::string& names,
                        T& target,
                        std::span<const std::pair<std::string_view, T>> choices,
                        const std::string& help) {
-    std::string words;
     std::string_view default_word;
     for (const auto& [word, value] : choices) {
-        words += concat(words.empty() ? "" : "|", word);
         default_word = default_word.empty() && value == target ? word : default_word;
     }
-    custom({names, words, help, std::string(default_word)},
-           [&target, choices, words, name = display_name(names)](const std::string& found) {
-               for (const auto& [word, value] : choices) {
-                   if (word == found) {
-                       target = value;
-                       return;
-                   }
-               }
-               fail_usage(name, ": expected ", words, ", found '", found, "'");
+    custom({names, words_of(choices), help, std::string(default_word)},
+           [&target, choices, name = display_name(names)](const std::string& text) {
+               target = parse_choice(name, text, choices);
            });
 }
 

@@ -10,6 +10,7 @@
 #include "knap/knap.h"
 
 #include "flag_group.h"
+#include "measure/contenders.h"
 
 namespace knap {
 namespace {
@@ -94,14 +95,10 @@ std::string parse_profile(const std::string& text) {
 }
 
 std::string parse_strategy(const std::string& text) {
-    std::string known;
-    for (const StrategyInfo& strategy : strategies()) {
-        if (strategy.name == text) {
-            return text;
-        }
-        known += concat(known.empty() ? "" : "|", strategy.name);
+    if (!is_strategy(text)) {
+        fail_usage("--strategy: expected ", strategy_names(), ", found '", text, "'");
     }
-    fail_usage("--strategy: expected ", known, ", found '", text, "'");
+    return text;
 }
 
 // Empty where the strategy has none.
@@ -187,8 +184,9 @@ void add_generation_flags(CLI::App& app, Settings& settings) {
 }
 
 void add_sampling_flags(CLI::App& app, Settings& settings) {
-    FlagGroup group(
-        app, "Sampling, in this order: logit bias, penalties, temperature, top-k, top-p, min-p");
+    const char* title =
+        "Sampling, in this order: logit bias, penalties, temperature, top-k, top-p, min-p";
+    FlagGroup group(app, title);
     SamplingOptions& sampling = settings.generate.sampling;
     group.custom(
         {"--logit-bias", "TOKEN(+/-)BIAS", "add to a logit: 15043+1, 15043-inf; repeatable",
@@ -202,6 +200,12 @@ void add_sampling_flags(CLI::App& app, Settings& settings) {
                  "penalty for tokens that occurred at all; 0: off");
     group.integer("--repeat-last-n", sampling.repeat_last_n, {.min = -1},
                   "tokens under penalty; 0: none, -1: all");
+    add_temperature_flags(app, settings, title);
+}
+
+void add_temperature_flags(CLI::App& app, Settings& settings, const char* title) {
+    FlagGroup group(app, title);
+    SamplingOptions& sampling = settings.generate.sampling;
     group.number("--temp,--temperature", sampling.temperature, {.min = 0},
                  "temperature; 0: greedy");
     group.integer("--top-k", sampling.top_k, {.min = 0}, "keep the k likeliest tokens; 0: off");
@@ -219,6 +223,20 @@ void add_profile_flag(CLI::App& app, Settings& settings) {
     group.custom({"--profile", "auto|none|FILE",
                   "measured costs and plans (`knap profile`): what fits, none, or FILE", "auto"},
                  [&](const std::string& text) { settings.runtime.profile = parse_profile(text); });
+}
+
+void add_assumption_flag(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Speculation");
+    group.custom({"--assume-acceptance", "X",
+                  "a projection of costs: accept drafts by a coin of this rate", "off"},
+                 [&](const std::string& text) {
+                     settings.generate.speculation.assume_acceptance =
+                         parse_number("--assume-acceptance", text, {.min = 0, .max = 1});
+                 });
+}
+
+AcceptanceChoices acceptance_rules() {
+    return kAcceptanceRules;
 }
 
 void add_speculation_flags(CLI::App& app, Settings& settings) {
@@ -246,12 +264,7 @@ void add_speculation_flags(CLI::App& app, Settings& settings) {
                  [&](const std::string& text) { speculation.strategy_options = text; });
     group.choice("--acceptance", speculation.acceptance, as_choices(kAcceptanceRules),
                  "how a draft is judged when sampling");
-    group.custom({"--assume-acceptance", "X",
-                  "a projection of costs: accept drafts by a coin of this rate", "off"},
-                 [&](const std::string& text) {
-                     speculation.assume_acceptance =
-                         parse_number("--assume-acceptance", text, {.min = 0, .max = 1});
-                 });
+    add_assumption_flag(app, settings);
     add_profile_flag(app, settings);
     group.toggle("--show-draft", settings.shows_draft,
                  "on a terminal: accepted tokens green, corrected ones yellow");

@@ -4,7 +4,10 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include <CLI/App.hpp>
 
@@ -37,10 +40,17 @@ void add_prompt_cache_flag(CLI::App& app, Settings& settings);
 void add_chat_flags(CLI::App& app, Settings& settings);        // --system --chat-template
 void add_generation_flags(CLI::App& app, Settings& settings);  // -n --stop --ignore-eos
 void add_sampling_flags(CLI::App& app, Settings& settings);
+// Of those, --temp --top-k --top-p --min-p --seed.
+void add_temperature_flags(CLI::App& app, Settings& settings, const char* title);
 void add_profile_flag(CLI::App& app, Settings& settings);
+void add_assumption_flag(CLI::App& app, Settings& settings);  // --assume-acceptance
 void add_speculation_flags(CLI::App& app, Settings& settings);
 void add_json_flag(CLI::App& app, Settings& settings);
 void add_common_flags(CLI::App& app, Settings& settings);  // -v -h: last, to end the help
+
+// The rules of --acceptance by name.
+using AcceptanceChoices = std::span<const std::pair<std::string_view, AcceptanceRule>>;
+AcceptanceChoices acceptance_rules();
 
 // The strategies of --strategy with a line on each, for the end of a help text.
 std::string describe_strategies();

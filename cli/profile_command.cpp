@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/partial_file.h"
+#include "base/text_file.h"
 #include "exit_code.h"
 #include "flag_group.h"
 #include "interrupt.h"
@@ -19,7 +20,6 @@
 #include "runtime/known_costs.h"
 #include "runtime/profile_file.h"
 #include "runtime/profiling.h"
-#include "text_file.h"
 
 namespace knap {
 namespace {

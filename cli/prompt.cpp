@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text_file.h"
 #include "exit_code.h"
-#include "text_file.h"
 
 namespace knap {
 

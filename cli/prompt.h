@@ -7,7 +7,7 @@
 #include "knap/knap.h"
 
 #include "flags.h"
-#include "prompt_data.h"
+#include "measure/prompt_data.h"
 
 namespace knap {
 

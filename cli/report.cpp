@@ -1,8 +1,6 @@
 #include "report.h"
 
 #include <array>
-#include <iomanip>
-#include <sstream>
 
 #include "base/text.h"
 
@@ -53,12 +51,6 @@ nlohmann::ordered_json to_json(const std::vector<Decision>& decisions) {
 }
 
 }  // namespace
-
-std::string format_fixed(double value, int n_decimals) {
-    std::ostringstream out;
-    out << std::fixed << std::setprecision(n_decimals) << value;
-    return out.str();
-}
 
 std::string format_percent(double share) {
     return format_fixed(100 * share, 1) + " %";

@@ -7,6 +7,8 @@
 
 #include "knap/knap.h"
 
+#include "base/number_text.h"
+
 namespace knap {
 
 // "24 prompt tokens (310.2 tokens/s), 64 generated (45.1 tokens/s, 4.9 GB/s)", and when anything
@@ -22,7 +24,6 @@ std::string statistics_table(const Result& result,
 nlohmann::ordered_json to_json(const Result& result, const RuntimeConfig& config);
 
 std::string format_bytes(std::int64_t n_bytes);  // "98.3 MB", decimal
-std::string format_fixed(double value, int n_decimals);
-std::string format_percent(double share);  // "72.1 %"
+std::string format_percent(double share);        // "72.1 %"
 
 }  // namespace knap

@@ -15,7 +15,7 @@ _knap() {
     local words=""
 
     case $previous in
-        -m | --model | --adapter | -f | --file | --prompt-cache | --profile | --data | --plan-file | -o | --output)
+        -m | --model | --adapter | -f | --file | --prompt-cache | --profile | --data | --plan-file | --resume | -o | --output)
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return
@@ -24,6 +24,7 @@ _knap() {
         --kernels) words="auto ggml" ;;
         -ctk | --cache-type-k | -ctv | --cache-type-v) words="f16 f32 q8_0" ;;
         --strategy) words="autoregressive static lookup cascade knapspec knapspec-paper clasp swift del draft-verify asd layerskip kangaroo" ;;
+        --peer) words="none llama" ;;
         --method) words="draft-verify layerskip" ;;
         --acceptance) words="shared-noise ratio equality" ;;
         --chat-template) words="chatml llama2 llama3 mistral-v1 mistral-v3 mistral-v7 gemma phi3 phi4 zephyr" ;;
@@ -45,10 +46,15 @@ _knap() {
                     words="$model $runtime --method --data --limit -n --n-predict --predict --trials -s --seed
                         --exits --lengths -o --output --json $common"
                     ;;
+                bench)
+                    words="$model $runtime --data --strategies -n --n-predict --predict --limit --max-prompt-tokens
+                        -r --repeat -d -p --n-depth --n-prompt --peer --temp --temperature --top-k --top-p --min-p
+                        -s --seed --acceptance --assume-acceptance --profile -o --output --resume --json $common"
+                    ;;
                 info) words="$model --lengths --json $common" ;;
                 make-model) words="--shape --type --head-type --layers -s --seed -o --output -h --help" ;;
             esac
-            [ "$COMP_CWORD" -eq 1 ] && words="run chat info check profile explain search make-model --version -h --help"
+            [ "$COMP_CWORD" -eq 1 ] && words="run chat info check profile explain search bench make-model --version -h --help"
             ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")

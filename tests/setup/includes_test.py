@@ -18,6 +18,7 @@ BELOW = {
     "peer": ["device"],
     "runtime": ["decode", "text"],
     "check": ["runtime", "peer"],
+    "measure": ["check"],
 }
 MAY_SEE_GGML = {"device", "kernels", "model", "kv", "graph", "text", "peer", "check"}
 # Arithmetic on plans and numbers, tested without a model: these see each other, base and the plan.

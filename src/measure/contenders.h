@@ -1,0 +1,27 @@
+// Ways of drafting as a benchmark's command line names them: STRATEGY[/DRAFT_MAX[/PLAN]], such as
+// "knapspec", "lookup/4" or "static/4/a=w16+256". A list of them has commas, so the items of a plan
+// are set apart by semicolons: "draft-verify/12/a2-4=skip;m7=skip".
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "knap/types.h"
+
+namespace knap {
+
+bool is_strategy(std::string_view name);
+std::string strategy_names();  // "autoregressive|static|..."
+
+struct Contender {
+    std::string name;  // as it was written
+    SpeculationOptions speculation;
+};
+
+// Throws knap::Error where the text has another form, or names no strategy.
+Contender parse_contender(std::string_view text);
+
+// The settings that differ from a strategy's own: "draft_max=4 plan=a=w16+256"; empty: none do.
+std::string describe_options(const SpeculationOptions& options);
+
+}  // namespace knap

@@ -1,0 +1,214 @@
+#include "measure/strategy_race.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "check/lossless_check.h"
+#include "measure/bench_row.h"
+
+namespace knap {
+namespace {
+
+// The texts of a projection mean nothing, and those of `ratio` are others of the same distribution.
+bool has_text_of_plain(const SpeculationOptions& how, const SamplingOptions& sampling) {
+    const bool is_greedy = sampling.temperature == 0;
+    return how.assume_acceptance < 0 && (is_greedy || how.acceptance != AcceptanceRule::ratio);
+}
+
+// Whether rounding may decide which tokens take part at all: that is no tie between choices.
+bool has_edges(const SamplingOptions& sampling) {
+    return sampling.temperature > 0 &&
+           (sampling.top_k > 0 || sampling.top_p < 1 || sampling.min_p > 0);
+}
+
+double decode_ms(const Result& result) {
+    return result.timings.decode_ms;
+}
+
+}  // namespace
+
+StrategyRace::StrategyRace(Engine& engine, RaceOptions options, RaceObserver observer)
+    : options_(std::move(options)), observer_(std::move(observer)), session_(engine) {
+    if (options_.has_peer) {
+        peer_.emplace(engine);
+    }
+}
+
+std::optional<PromptOutcome> StrategyRace::measure(const BenchPrompt& prompt) {
+    if (!begin(prompt)) {
+        return std::nullopt;
+    }
+    if (reference_.n_generated < 2) {
+        return PromptOutcome{.skipped_because =
+                                 concat("expected an answer of two tokens or more, found one of ",
+                                        reference_.n_generated)};
+    }
+    PromptOutcome outcome;
+    for (const RaceRule& rule : options_.rules) {
+        if (!race(prompt, rule, outcome.rows)) {
+            return std::nullopt;
+        }
+    }
+    return outcome;
+}
+
+// Computes the prompt's rows, and the answer that others are held to.
+bool StrategyRace::begin(const BenchPrompt& prompt) {
+    n_answers_ = 0;
+    session_.reset();
+    const auto prefill = generate(prompt, plain_decoding(), /*n_predict=*/0);
+    auto plain = prefill ? generate(prompt, plain_decoding(), options_.n_predict) : std::nullopt;
+    if (!plain) {
+        return false;
+    }
+    prefill_ms_ = prefill->timings.prefill_ms;
+    reference_ = std::move(*plain);
+    if (peer_) {
+        peer_->read_prompt(prompt.tokens);
+    }
+    return true;
+}
+
+bool StrategyRace::race(const BenchPrompt& prompt,
+                        const RaceRule& rule,
+                        std::vector<BenchRow>& rows) {
+    std::vector<Side> sides = sides_of(rule);
+    if (!warm_up(prompt, std::span(sides).subspan(1))) {
+        return false;
+    }
+    for (int turn = 0; turn < options_.n_turns; ++turn) {
+        if (!take_turn(prompt, sides.front(), std::span(sides).subspan(1))) {
+            return false;
+        }
+    }
+    add_rows(prompt, rule, sides, rows);
+    return true;
+}
+
+// Plain decoding first.
+std::vector<StrategyRace::Side> StrategyRace::sides_of(const RaceRule& rule) const {
+    std::vector<Side> sides{
+        {.contender = {.name = plain_decoding().strategy, .speculation = plain_decoding()}}};
+    for (const Contender& contender : options_.contenders) {
+        sides.push_back({.contender = contender});
+        sides.back().contender.speculation.acceptance = rule.rule;
+        sides.back().contender.speculation.assume_acceptance = options_.assume_acceptance;
+    }
+    return sides;
+}
+
+// A round of each, after which an adapter has its rows of the prompt: that is prefill, too.
+bool StrategyRace::warm_up(const BenchPrompt& prompt, std::span<const Side> sides) {
+    constexpr int kFewTokens = 2;
+    for (const Side& side : sides) {
+        if (!generate(prompt, side.contender.speculation, kFewTokens)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Every answer is a request of its own whose prompt is in the cache already: a strategy starts from
+// nothing but what is saved, and has no prefill to take a share of.
+bool StrategyRace::take_turn(const BenchPrompt& prompt, Side& plain, std::span<Side> sides) {
+    Side before{.contender = plain.contender};
+    if (!answer(prompt, before)) {
+        return false;
+    }
+    for (Side& side : sides) {
+        if (!answer(prompt, side)) {
+            return false;
+        }
+        compare(prompt, side);
+    }
+    if (peer_) {
+        peer_->take_turn(reference_.tokens);
+        count_answer();
+    }
+    if (!answer(prompt, plain)) {
+        return false;
+    }
+    const double before_ms = decode_ms(before.results.back());
+    const double mean_ms = (before_ms + decode_ms(plain.results.back())) / 2;
+    for (Side& side : sides) {
+        side.turns.push_back(make_turn(side.results.back(), mean_ms, reference_.n_generated));
+    }
+    if (peer_) {
+        peer_->end_turn(mean_ms);
+    }
+    plain.turns.push_back(make_turn(plain.results.back(), before_ms, reference_.n_generated));
+    return true;
+}
+
+bool StrategyRace::answer(const BenchPrompt& prompt, Side& side) {
+    auto result = generate(prompt, side.contender.speculation, options_.n_predict);
+    if (!result) {
+        return false;
+    }
+    side.results.push_back(std::move(*result));
+    count_answer();
+    return true;
+}
+
+std::optional<Result> StrategyRace::generate(const BenchPrompt& prompt,
+                                             const SpeculationOptions& how,
+                                             int n_predict) {
+    // A synthetic prompt is a place in a text, and a projection writes nothing that could end.
+    const bool never_ends = prompt.depth.has_value() || options_.assume_acceptance >= 0;
+    Result result = session_.generate(prompt.tokens,
+                                      {.n_predict = n_predict,
+                                       .sampling = options_.sampling,
+                                       .speculation = how,
+                                       .ignore_eos = never_ends},
+                                      {.is_cancelled = observer_.is_cancelled});
+    if (result.stop == StopReason::cancelled) {
+        return std::nullopt;
+    }
+    return result;
+}
+
+void StrategyRace::count_answer() {
+    const auto n_sides = static_cast<int>(options_.contenders.size()) + 2 + (peer_ ? 1 : 0);
+    const int n_all = n_sides * options_.n_turns * static_cast<int>(options_.rules.size());
+    ++n_answers_;
+    if (observer_.on_progress) {
+        observer_.on_progress(static_cast<double>(n_answers_) / n_all);
+    }
+}
+
+void StrategyRace::compare(const BenchPrompt& prompt, Side& side) const {
+    const Result& result = side.results.back();
+    const std::optional<Divergence> found =
+        has_text_of_plain(side.contender.speculation, options_.sampling)
+            ? find_divergence(reference_, result)
+            : std::nullopt;
+    if (!found) {
+        return;
+    }
+    const bool may_be_an_edge = !result.speculation.row_invariant && has_edges(options_.sampling);
+    if (!found->gap && !may_be_an_edge) {
+        fail(prompt.data, ": ", prompt.id, ": expected the text of plain decoding from ",
+             side.contender.name, ", found another token at position ", found->position,
+             ", which is no near-tie");
+    }
+    if (!side.first_difference) {
+        side.first_difference = {.position = found->position, .gap = found->gap};
+    }
+}
+
+void StrategyRace::add_rows(const BenchPrompt& prompt,
+                            const RaceRule& rule,
+                            std::span<Side> sides,
+                            std::vector<BenchRow>& rows) {
+    for (Side& side : sides) {
+        rows.push_back(blank_row(prompt, rule.name, prefill_ms_));
+        fill_row(rows.back(), side.contender, side.results, std::move(side.turns));
+        rows.back().first_difference = side.first_difference;
+    }
+    if (peer_) {
+        rows.push_back(blank_row(prompt, rule.name, peer_->prefill_ms()));
+        peer_->end_race(rows.back(), reference_);
+    }
+}
+
+}  // namespace knap

@@ -1,0 +1,242 @@
+// `knap bench` from one end to the other, on a tiny model.
+#include <algorithm>
+#include <set>
+
+#include <signal.h>
+
+#include "cli/command.h"
+
+namespace knap {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+fs::path two_prompts() {
+    return write_text("bench.jsonl",
+                      "{\"id\": \"a\", \"task\": \"qa\", \"prompt\": \"flint and chert\"}\n"
+                      "{\"id\": \"b\", \"task\": \"math\", \"prompt\": \"one two three\"}\n");
+}
+
+Words bench_words(const Words& flags) {
+    return Words{"bench", "-m", tiny_model("tiny-llama", "Q8_0").string(), "-t", "1", "-c", "256"} +
+           Words{"-n", "8", "-r", "2"} + flags;
+}
+
+ProcessResult bench(const Words& flags) {
+    return run_knap(bench_words(flags));
+}
+
+ProcessResult bench_data(const Words& flags) {
+    return bench(Words{"--data", two_prompts().string()} + flags);
+}
+
+// A place without a file.
+std::string fresh_file(const std::string& name) {
+    const fs::path path = temporary_folder() / name;
+    fs::remove(path);
+    return path.string();
+}
+
+json read_json(const std::string& path) {
+    return json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
+}
+
+json bench_json(const Words& flags) {
+    const auto result = bench(flags + Words{"--json"});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return json::parse(result.output, nullptr, /*allow_exceptions=*/false);
+}
+
+std::vector<std::string> column(const json& report, const char* name) {
+    std::vector<std::string> values;
+    for (const json& row : report["rows"]) {
+        values.push_back(row[name].get<std::string>());
+    }
+    return values;
+}
+
+TEST(BenchCommand, MeasuresEveryStrategyOnEveryPrompt) {
+    const std::string file = fresh_file("bench.json");
+    const std::string table = fresh_file("bench.md");
+    const std::string values = fresh_file("bench.csv");
+    const auto result = bench_data(
+        {"--strategies", "lookup/4,static/3/a=w16+64", "-o", file, "-o", table, "-o", values});
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    for (const char* text : {"speedup", "lookup/4", "static/3/a=w16+64", "Means over prompts"}) {
+        EXPECT_THAT(result.output, HasSubstr(text));
+    }
+    const json report = read_json(file);
+    EXPECT_EQ(report["is_complete"], true);
+    EXPECT_EQ(report["format"], 1);
+    EXPECT_EQ(report["settings"]["strategies"],
+              (json{"autoregressive", "lookup/4", "static/3/a=w16+64"}));
+    EXPECT_EQ(report["settings"]["data"], json{"bench.jsonl"});
+    EXPECT_GT(report["memory_gb_per_second"], 0);
+    ASSERT_EQ(report["rows"].size(), 6u);
+    EXPECT_THAT(column(report, "id"), testing::ElementsAre("a", "a", "a", "b", "b", "b"));
+    for (const json& row : report["rows"]) {
+        EXPECT_EQ(row["turns"].size(), 2u);
+        EXPECT_EQ(row["acceptance"], "greedy");
+        EXPECT_TRUE(row["first_difference"].is_null()) << "Q8_0 weights are computed exactly";
+        EXPECT_GT(row["tokens_per_second"], 0);
+        EXPECT_GT(row["prefill_ms"], 0);
+    }
+    EXPECT_EQ(report["rows"][2]["options"], "draft_max=3 plan=a=w16+64");
+    EXPECT_GT(report["rows"][2]["n_drafted"], 0);
+    EXPECT_THAT(read_text(table), HasSubstr("| static/3/a=w16+64 |"));
+    EXPECT_THAT(read_text(values), HasSubstr("bench.jsonl,a,qa,"));
+}
+
+TEST(BenchCommand, DepthsAreSyntheticPromptsOfThatLength) {
+    const json report = bench_json({"-d", "16,100,250", "--strategies", "lookup"});
+    ASSERT_EQ(report["rows"].size(), 4u);
+    EXPECT_EQ(report["rows"][0]["depth"], 16);
+    EXPECT_EQ(report["rows"][2]["depth"], 100);
+    EXPECT_EQ(report["rows"][2]["n_prompt"], 100);
+    EXPECT_EQ(report["rows"][2]["data"], "synthetic");
+    EXPECT_EQ(report["rows"][2]["turns"][0]["n_generated"], 8);
+    ASSERT_EQ(report["skipped"].size(), 1u);
+    EXPECT_EQ(report["skipped"][0]["where"], "synthetic: depth 250");
+    EXPECT_EQ(report["settings"]["data"], json::array());
+}
+
+TEST(BenchCommand, RulesOfAcceptanceAreAnAxis) {
+    const json report =
+        bench_json({"--data", two_prompts().string(), "--limit", "1", "--strategies", "lookup",
+                    "--temp", "0.7", "--top-k", "50", "--acceptance", "shared-noise,ratio"});
+    EXPECT_THAT(column(report, "acceptance"),
+                testing::ElementsAre("shared-noise", "shared-noise", "ratio", "ratio"));
+    EXPECT_EQ(report["settings"]["temperature"], 0.7);
+    EXPECT_EQ(report["settings"]["acceptance"], (json{"shared-noise", "ratio"}));
+}
+
+TEST(BenchCommand, ProjectionsAreMarkedEverywhere) {
+    const std::string table = fresh_file("projection.md");
+    const json report = bench_json(
+        {"-d", "32", "--strategies", "static/4/exit=2", "--assume-acceptance", "0.8", "-o", table});
+    EXPECT_EQ(report["settings"]["assume_acceptance"], 0.8);
+    EXPECT_EQ(report["rows"][1]["is_projection"], true);
+    EXPECT_THAT(read_text(table), HasSubstr("**A projection"));
+    EXPECT_THAT(read_text(table), HasSubstr("x projected"));
+}
+
+TEST(BenchCommand, LibllamaIsARow) {
+    const json report = bench_json({"-d", "32", "--strategies", "lookup", "--peer", "llama"});
+    EXPECT_THAT(column(report, "strategy"),
+                testing::ElementsAre("autoregressive", "lookup", "llama"));
+    EXPECT_THAT(report["rows"][2]["options"], testing::AnyOf("flash=off", "flash=on"));
+    EXPECT_EQ(report["rows"][2]["turns"].size(), 2u);
+    EXPECT_GT(report["rows"][2]["prefill_ms"], 0);
+}
+
+TEST(BenchCommand, LongPromptsAreCutOrSkipped) {
+    std::string words;
+    for (int i = 0; i < 400; ++i) {
+        words += "flint ";
+    }
+    const auto data =
+        write_text("long.jsonl", "{\"prompt\": \"Read.\\n\\n" + words +
+                                     "\\n\\nWhat?\"}\nnonsense\n{\"prompt\": \"short\"}\n");
+    const json cut = bench_json(
+        {"--data", data.string(), "--strategies", "lookup", "--max-prompt-tokens", "64"});
+    ASSERT_EQ(cut["rows"].size(), 4u);
+    EXPECT_EQ(cut["rows"][0]["is_cut"], true);
+    EXPECT_LE(cut["rows"][0]["n_prompt"], 64);
+    EXPECT_GT(cut["rows"][0]["n_document_tokens"], 400);
+    EXPECT_EQ(cut["rows"][2]["is_cut"], false);
+    ASSERT_EQ(cut["skipped"].size(), 1u);
+    EXPECT_THAT(cut["skipped"][0]["where"].get<std::string>(), HasSubstr("long.jsonl:2"));
+
+    const auto result = bench({"--data", data.string(), "--strategies", "lookup", "--json"});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_THAT(result.error, HasSubstr("long.jsonl:1: expected at most 248 tokens"));
+    EXPECT_EQ(json::parse(result.output)["skipped"].size(), 2u);
+}
+
+TEST(BenchCommand, BuiltinPromptsReachTheContext) {
+    const json report = bench_json({"-n", "2", "-r", "1", "--strategies", "lookup"});
+    EXPECT_EQ(report["settings"]["data"], json{"built-in"});
+    std::set<std::string> tasks;
+    int longest = 0;
+    for (const json& row : report["rows"]) {
+        tasks.insert(row["task"].get<std::string>());
+        longest = std::max(longest, row["n_prompt"].get<int>());
+    }
+    EXPECT_GE(tasks.size(), 4u);
+    EXPECT_GT(longest, 200);
+    EXPECT_LE(longest, 254);
+    EXPECT_EQ(bench_json({"-n", "2", "-r", "1", "--limit", "2"})["rows"].size(), 6u);
+}
+
+TEST(BenchCommand, ResumeDoesWhatIsMissing) {
+    const std::string file = fresh_file("resumed.json");
+    ASSERT_EQ(bench_data({"-o", file}).exit_code, 0);
+    json report = read_json(file);
+    const json whole = report;
+    report["rows"].erase(report["rows"].begin() + 3, report["rows"].end());
+    report["is_complete"] = false;
+    write_text("resumed.json", report.dump());
+    const auto result = bench_data({"--resume", file, "--json"});
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    const json resumed = read_json(file);
+    EXPECT_EQ(json::parse(result.output), resumed);
+    EXPECT_EQ(resumed["is_complete"], true);
+    EXPECT_EQ(resumed["memory_gb_per_second"], whole["memory_gb_per_second"]);
+    ASSERT_EQ(resumed["rows"].size(), 6u);
+    EXPECT_EQ(column(resumed, "id"), column(whole, "id"));
+    EXPECT_EQ(column(resumed, "strategy"), column(whole, "strategy"));
+    for (std::size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(resumed["rows"][i], whole["rows"][i]);
+    }
+}
+
+TEST(BenchCommand, AFileOfAnotherBenchmarkIsRefusedAndKept) {
+    const std::string file = fresh_file("other_bench.json");
+    ASSERT_EQ(bench_data({"-o", file, "--limit", "1"}).exit_code, 0);
+    const std::string before = read_text(file);
+    expect_error(bench_data({"--resume", file, "--limit", "1", "-r", "3"}), 1,
+                 "its `settings.repeat` differs: expected '3', found '2'");
+    expect_error(bench_data({"--resume", "/no/such/file.json"}), 1, "found no such file");
+    EXPECT_EQ(read_text(file), before);
+}
+
+TEST(BenchCommand, CtrlCKeepsWhatIsThereAndSaysHowToGoOn) {
+    const std::string file = fresh_file("interrupted_bench.json");
+    ProcessRequest request;
+    request.arguments = bench_words(
+        {"--data", two_prompts().string(), "-r", "20000", "-o", file, "--strategies", "lookup"});
+    request.is_on_terminal = true;
+    request.signals = {{SIGINT, " left"}};
+    const auto result = run_knap(request);
+    EXPECT_EQ(result.exit_code, 130) << result.output;
+    EXPECT_THAT(result.output,
+                HasSubstr("interrupted after 0 of 2 prompts; they are kept in " + file));
+    EXPECT_THAT(result.output, HasSubstr("the same command with --resume " + file));
+    EXPECT_EQ(read_json(file)["is_complete"], false);
+}
+
+TEST(BenchCommand, BadFlagsAreRefused) {
+    expect_error(bench({"--strategies", "luck"}), 2, "--strategies: expected autoregressive|");
+    expect_error(bench({"--strategies", "lookup,,"}), 2, "--strategies: expected a list");
+    expect_error(bench({"--acceptance", "ratio"}), 2, "--acceptance: expected --temp above 0");
+    expect_error(bench({"--temp", "1", "--acceptance", "luck"}), 2,
+                 "--acceptance: expected shared-noise|ratio|equality, found 'luck'");
+    expect_error(bench({"--peer", "vllm"}), 2, "--peer: expected none|llama, found 'vllm'");
+    expect_error(bench({"-o", "out.txt"}), 2, "expected a file that ends in .json, .csv or .md");
+    expect_error(bench({"-n", "1"}), 2, "--n-predict: expected a whole number of at least 2");
+    expect_error(bench({"-r", "0"}), 2, "--repeat: expected a whole number of at least 1");
+    expect_error(bench({"-d", "0"}), 2, "--n-depth: expected a whole number of at least 1");
+    expect_error(bench({"-o", "/no/such/folder/out.json"}), 1, "/no/such/folder");
+    expect_error(bench({"--data", "/no/such/file"}), 1, "/no/such/file");
+    expect_error(bench({"-n", "300"}), 1, "-n: expected fewer tokens than the context of 256");
+    const auto twin = temporary_folder() / "twin";
+    fs::create_directories(twin);
+    fs::copy_file(two_prompts(), twin / "bench.jsonl", fs::copy_options::overwrite_existing);
+    expect_error(bench_data({"--data", (twin / "bench.jsonl").string()}), 1,
+                 "--data: expected files of different names");
+}
+
+}  // namespace
+}  // namespace knap

@@ -1,0 +1,40 @@
+// `knap bench` on five prompts with the default model.
+#include "cli/command.h"
+#include "support/default_model.h"
+
+namespace knap {
+namespace {
+
+using nlohmann::json;
+
+std::filesystem::path five_prompts() {
+    std::string lines;
+    for (const char* prompt :
+         {"Why is the sky blue?", "Count from one to ten.", "Name three colours.",
+          "Repeat this word for word: The old bridge is closed to carts until June.",
+          "What is 12 plus 7?"}) {
+        lines += json{{"task", "short"}, {"prompt", prompt}}.dump() + "\n";
+    }
+    return write_text("five.jsonl", lines);
+}
+
+TEST(BenchWithModel, FivePromptsGiveARowForEveryStrategy) {
+    const auto result = run_knap({"bench", "-m", test::default_model().string(), "--data",
+                                  five_prompts().string(), "-c", "512", "-n", "16", "-r", "2",
+                                  "--strategies", "lookup,knapspec", "--peer", "llama", "--json"});
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    const json report = json::parse(result.output);
+    EXPECT_EQ(report["is_complete"], true);
+    EXPECT_EQ(report["skipped"], json::array());
+    EXPECT_EQ(report["model"]["n_layers"], 30);
+    ASSERT_EQ(report["rows"].size(), 20u);
+    for (const json& row : report["rows"]) {
+        EXPECT_GT(row["speedup"]["mean"], 0);
+        EXPECT_LE(row["speedup"]["low"], row["speedup"]["mean"]);
+        EXPECT_EQ(row["turns"].size(), 2u);
+        EXPECT_TRUE(row["first_difference"].is_null()) << "Q4_1 is computed exactly";
+    }
+}
+
+}  // namespace
+}  // namespace knap
