@@ -25,7 +25,7 @@ export CCACHE_NOHASHDIR := 1
 
 DEMO_PROMPTS := examples/prompts/long.txt examples/prompts/short.txt
 
-.PHONY: all build knap demo test mutate bench sanitize install uninstall format format-check tidy model clean help setup configure
+.PHONY: all build knap demo test mutate bench sanitize install uninstall format format-check tidy model clean help setup configure browser
 
 all: build ## build everything (the default)
 
@@ -36,12 +36,16 @@ demo: configure model ## write two texts with and without speculation, side by s
 	@echo "knap: running $(BUILD)/example_side_by_side on $(DEMO_PROMPTS)"
 	@$(BUILD)/example_side_by_side "$$(deps/setup model-path)" $(DEMO_PROMPTS)
 
-test: build model ## run every test: the default suite and those on the default model
+test: build model browser ## run every test: the default suite and those on the default model
 	@echo "knap: testing $(BUILD)"
 	@ctest --preset $(PRESET) -j $(JOBS) $(TEST_ARGS)
 
 test-slow: build ## run the lossless suite with thousands of cases (some minutes)
 	@ctest --preset slow -j $(JOBS) $(TEST_ARGS)
+
+# Tests open the page of `knap report` in it.
+browser:
+	@deps/setup packages "chromium chromium"
 
 sanitize: ## run the tests under the address and undefined-behaviour sanitizers
 	@$(MAKE) test PRESET=sanitize

@@ -17,9 +17,9 @@
 #include "graph/plan_cost.h"
 #include "graph/plan_text.h"
 #include "measure.h"
+#include "measure/statistics.h"
 #include "model/layer_classes.h"
 #include "model_rig.h"
-#include "pearson.h"
 #include "search/cost_model.h"
 #include "search/profile.h"
 

@@ -28,7 +28,7 @@
 #include "kv/kv_cache.h"
 #include "measure/prompt_data.h"
 #include "measure/prompt_fit.h"
-#include "pearson.h"
+#include "measure/statistics.h"
 #include "runtime/engine_impl.h"
 #include "runtime/known_costs.h"
 #include "runtime/profiling.h"

@@ -28,6 +28,10 @@ bool takes_value(const CLI::Option& option) {
     return option.get_items_expected_min() > 0;
 }
 
+bool takes_arguments(const CLI::App& command) {
+    return std::ranges::any_of(command.get_options(), &CLI::Option::get_positional);
+}
+
 const CLI::App& find_command(const CLI::App& root, const std::string& word) {
     for (const CLI::App* command : root.get_subcommands({})) {
         if (command->check_name(word)) {
@@ -48,10 +52,11 @@ std::vector<std::string> spell_out(const CLI::App& root, const std::vector<std::
     const CLI::App* app = &root;
     for (auto word = words.begin(); word != words.end(); ++word) {
         if (!word->starts_with('-') || *word == "-") {
-            if (app != &root) {
+            if (app == &root) {
+                app = &find_command(root, *word);
+            } else if (!takes_arguments(*app)) {
                 fail_usage("unexpected argument '", *word, "'");
             }
-            app = &find_command(root, *word);
             spelled.push_back(*word);
             continue;
         }

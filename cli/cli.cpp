@@ -23,6 +23,7 @@
 #include "interrupt.h"
 #include "make_model.h"
 #include "profile_command.h"
+#include "report_command.h"
 #include "run_command.h"
 #include "search_command.h"
 
@@ -40,6 +41,7 @@ struct CommandLine {
     ExplainArgs explain_args;
     SearchArgs search_args;
     BenchArgs bench_args;
+    ReportArgs report_args;
     MakeModelArgs make_model_args;
     CLI::App* run = nullptr;
     CLI::App* chat = nullptr;
@@ -49,6 +51,7 @@ struct CommandLine {
     CLI::App* explain = nullptr;
     CLI::App* search = nullptr;
     CLI::App* bench = nullptr;
+    CLI::App* report = nullptr;
     CLI::App* make_model = nullptr;
 };
 
@@ -65,6 +68,7 @@ CommandLine::CommandLine() {
     explain = add_explain(root, settings, explain_args);
     search = add_search(root, settings, search_args);
     bench = add_bench(root, settings, bench_args);
+    report = add_report(root, report_args);
     make_model = add_make_model(root, make_model_args);
     for (CLI::App* command : root.get_subcommands({})) {
         command->group("Commands");
@@ -78,6 +82,9 @@ CommandLine::CommandLine() {
 int dispatch(const CommandLine& line, const Environment& environment) {
     if (*line.make_model) {
         return run_make_model(line.make_model_args);
+    }
+    if (*line.report) {
+        return run_report(line.report_args);
     }
     check_settings(line.settings);
     set_log_level(line.settings.is_verbose ? LogLevel::info : LogLevel::warning);

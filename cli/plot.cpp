@@ -114,6 +114,8 @@ std::string run_gnuplot(const std::vector<const char*>& words, std::string_view 
     return out.read_all();
 }
 
+const std::vector<const char*> kScriptOnInput{"--default-settings", "-"};
+
 std::string terminal_line(const std::filesystem::path& path, PictureSize size) {
     const bool is_vector = path.extension() == ".svg";
     return concat("set terminal ", is_vector ? "svg" : "pngcairo", " noenhanced size ", size.width,
@@ -130,10 +132,22 @@ void require_gnuplot() {
     run_gnuplot({"--version"}, "");
 }
 
+std::string draw_svg_element(std::string_view script, PictureSize size) {
+    const std::string terminal = concat("set terminal svg noenhanced dynamic size ", size.width,
+                                        ",", size.height, " font 'sans,14'\n");
+    const std::string file = run_gnuplot(kScriptOnInput, concat(terminal, script));
+    const auto begin = file.find("<svg");  // what comes before is of files
+    const auto end = file.rfind("</svg>");
+    if (begin == std::string::npos || end == std::string::npos) {
+        fail(kProgram, ": expected an svg element, found ", file.size(), " bytes without one");
+    }
+    return file.substr(begin, end + std::string_view("</svg>").size() - begin);
+}
+
 void draw_picture(const std::filesystem::path& path, std::string_view script, PictureSize size) {
     KNAP_ASSERT(is_picture(path), "only svg and png have a terminal");
     const std::string picture =
-        run_gnuplot({"--default-settings", "-"}, concat(terminal_line(path, size), script));
+        run_gnuplot(kScriptOnInput, concat(terminal_line(path, size), script));
     write_whole_file(path, picture);
 }
 

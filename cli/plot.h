@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 namespace knap {
@@ -24,5 +25,9 @@ struct PictureSize {
 void draw_picture(const std::filesystem::path& path,
                   std::string_view script,
                   PictureSize size = {});
+
+// The same as the text of an svg element that fits any width, on a ground of its page's: for a page
+// to hold. Without a size in pixels, `size` gives the proportions, and how large its letters are.
+std::string draw_svg_element(std::string_view script, PictureSize size);
 
 }  // namespace knap

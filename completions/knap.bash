@@ -52,9 +52,14 @@ _knap() {
                         -s --seed --acceptance --assume-acceptance --profile -o --output --resume --json $common"
                     ;;
                 info) words="$model --lengths --json $common" ;;
+                report)
+                    compopt -o filenames 2>/dev/null
+                    mapfile -t COMPREPLY < <(compgen -W "-o --output -h --help" -- "$current"; compgen -f -- "$current")
+                    return
+                    ;;
                 make-model) words="--shape --type --head-type --layers -s --seed -o --output -h --help" ;;
             esac
-            [ "$COMP_CWORD" -eq 1 ] && words="run chat info check profile explain search bench make-model --version -h --help"
+            [ "$COMP_CWORD" -eq 1 ] && words="run chat info check profile explain search bench report make-model --version -h --help"
             ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")

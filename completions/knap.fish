@@ -1,6 +1,6 @@
 # fish completion for knap
 
-set -l commands run chat info check profile explain search bench make-model
+set -l commands run chat info check profile explain search bench report make-model
 set -l computes '__fish_seen_subcommand_from run chat check profile explain search bench'
 set -l generates '__fish_seen_subcommand_from run chat'
 set -l samples '__fish_seen_subcommand_from run chat bench'
@@ -21,6 +21,7 @@ complete -c knap -n "not __fish_seen_subcommand_from $commands" -a profile -d 'm
 complete -c knap -n "not __fish_seen_subcommand_from $commands" -a explain -d 'show what could draft after a prompt'
 complete -c knap -n "not __fish_seen_subcommand_from $commands" -a search -d 'find a plan to draft with on prompts'
 complete -c knap -n "not __fish_seen_subcommand_from $commands" -a bench -d 'measure strategies on prompts'
+complete -c knap -n "not __fish_seen_subcommand_from $commands" -a report -d 'draw benchmarks as one page'
 complete -c knap -n "not __fish_seen_subcommand_from $commands" -a make-model -d 'write a model with random weights'
 complete -c knap -n "not __fish_seen_subcommand_from $commands" -l version -d 'print the version'
 complete -c knap -s h -l help -d 'print the help'
@@ -88,6 +89,8 @@ complete -c knap -n '__fish_seen_subcommand_from bench' -l peer -x -a 'none llam
 complete -c knap -n '__fish_seen_subcommand_from bench' -s o -l output -r -F -d 'file to write: .json, .csv or .md'
 complete -c knap -n '__fish_seen_subcommand_from bench' -l resume -r -F -d 'file to go on from'
 complete -c knap -n '__fish_seen_subcommand_from info' -l lengths -x -d 'context lengths to show costs for'
+complete -c knap -n '__fish_seen_subcommand_from report' -s o -l output -r -F -d 'page to write'
+complete -c knap -n '__fish_seen_subcommand_from report' -F
 
 complete -c knap -n '__fish_seen_subcommand_from make-model' -l shape -x -a $shapes -d 'shape of the model'
 complete -c knap -n '__fish_seen_subcommand_from make-model' -l type -x -a $types -d 'type of the matrices'

@@ -21,4 +21,7 @@ Interval geometric_mean(std::span<const double> ratios);
 // draft (methods W25).
 double distinct_trigrams(std::span<const Token> tokens);
 
+// How well two lists of numbers go together: Pearson's correlation.
+double pearson(std::span<const double> a, std::span<const double> b);
+
 }  // namespace knap

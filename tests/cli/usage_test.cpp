@@ -26,7 +26,7 @@ INSTANTIATE_TEST_SUITE_P(
     Usage,
     testing::Values(Misuse{{"walk"},
                            "unknown command 'walk', expected one of: run, chat, info, check, "
-                           "profile, explain, search, bench, make-model"},
+                           "profile, explain, search, bench, report, make-model"},
                     Misuse{{"run", "--bogus"}, "unknown flag '--bogus'"},
                     Misuse{{"run", "-ngl", "4"}, "unknown flag '-ngl'"},
                     Misuse{{"run", "-x"}, "unknown flag '-x'"},

@@ -1,0 +1,20 @@
+// `knap report`: files of `knap bench` as one page to look at.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include <CLI/App.hpp>
+
+namespace knap {
+
+struct ReportArgs {
+    std::vector<std::filesystem::path> files;
+    std::filesystem::path output = "report.html";
+};
+
+CLI::App* add_report(CLI::App& root, ReportArgs& args);
+// Returns the exit code.
+int run_report(const ReportArgs& args);
+
+}  // namespace knap

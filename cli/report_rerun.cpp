@@ -1,0 +1,93 @@
+#include "report_rerun.h"
+
+#include "base/text.h"
+
+namespace knap {
+namespace {
+
+using nlohmann::json;
+
+struct RerunFlag {
+    const char* setting;
+    const char* flag;
+};
+
+constexpr RerunFlag kFlags[] = {
+    {"data", "--data"},
+    {"depths", "-d"},
+    {"strategies", "--strategies"},
+    {"n_predict", "-n"},
+    {"limit", "--limit"},
+    {"max_prompt_tokens", "--max-prompt-tokens"},
+    {"repeat", "--repeat"},
+    {"threads", "-t"},
+    {"n_ctx", "-c"},
+    {"adapter", "--adapter"},
+    {"cache_type_k", "-ctk"},
+    {"cache_type_v", "-ctv"},
+    {"kernels", "--kernels"},
+    {"assume_acceptance", "--assume-acceptance"},
+    {"peer", "--peer"},
+};
+// Said only where something is drawn.
+constexpr RerunFlag kSamplingFlags[] = {
+    {"temperature", "--temp"}, {"top_k", "--top-k"}, {"top_p", "--top-p"},
+    {"min_p", "--min-p"},      {"seed", "--seed"},   {"acceptance", "--acceptance"},
+};
+
+// A shell takes what stands between single quotes as it is.
+std::string shell_word(const std::string& text) {
+    constexpr std::string_view kPlain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+    if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) {
+        return text;
+    }
+    std::string quoted = "'";
+    for (const char letter : text) {
+        quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+    }
+    return quoted + "'";
+}
+
+// What data is called that needs no file.
+constexpr const char* kBuiltinData = "built-in";
+
+// A list as words joined by commas; empty for null, nothing and 0, which stand for "not set".
+std::string value_text(const json& value) {
+    if (value.is_array()) {
+        std::string joined;
+        for (const json& element : value) {
+            joined += concat(joined.empty() ? "" : ",", value_text(element));
+        }
+        return joined;
+    }
+    if (value.is_string()) {
+        const auto text = value.get<std::string>();
+        return text == kBuiltinData ? "" : text;
+    }
+    return value.is_number() && value != 0 ? value.dump() : "";
+}
+
+template <std::size_t n>
+std::string flags_of(const json& settings, const RerunFlag (&flags)[n]) {
+    std::string words;
+    for (const RerunFlag& wanted : flags) {
+        const std::string value = value_text(settings.value(wanted.setting, json()));
+        if (!value.empty()) {
+            words += concat(" ", wanted.flag, " ", shell_word(value));
+        }
+    }
+    return words;
+}
+
+}  // namespace
+
+std::string rerun_command(const ReportFile& file) {
+    const json temperature = file.settings.value("temperature", json());
+    const bool is_sampled = temperature.is_number() && temperature > 0;
+    return concat("knap bench -m ", shell_word(file.model.file), flags_of(file.settings, kFlags),
+                  is_sampled ? flags_of(file.settings, kSamplingFlags) : "", " -o ",
+                  shell_word(file.name));
+}
+
+}  // namespace knap

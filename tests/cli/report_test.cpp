@@ -1,0 +1,416 @@
+// `knap report`: what the page says. What a browser makes of it: report_page_test.cpp.
+#include "cli/command.h"
+#include "support/bench_fixture.h"
+
+namespace knap {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+namespace fs = std::filesystem;
+
+// A folder of its own for every test.
+class Report : public ::testing::Test {
+  protected:
+    Report() { fs::create_directories(folder_); }
+    ~Report() override { fs::remove_all(folder_); }
+
+    fs::path write_bytes(const std::string& name, const std::string& text) const {
+        std::ofstream(folder_ / name) << text;
+        return folder_ / name;
+    }
+    fs::path write(const std::string& name, const json& file) const {
+        return write_bytes(name, file.dump());
+    }
+    ProcessResult report(const Words& words) const {
+        return run_knap(Words{"report"} + words + Words{"-o", page_.string()});
+    }
+    // The page of files that are all right.
+    std::string page_of(const std::vector<json>& files) const {
+        Words names;
+        for (const json& file : files) {
+            names.push_back(write("run" + std::to_string(names.size()) + ".json", file).string());
+        }
+        const auto result = report(names);
+        EXPECT_EQ(result.exit_code, 0) << result.error;
+        EXPECT_EQ(result.error, "");
+        return read_text(page_);
+    }
+    // A fixture whose member at `path` is `value`.
+    static json with(const char* path, const json& value) {
+        json file = bench_fixture();
+        file[json::json_pointer(path)] = value;
+        return file;
+    }
+
+    fs::path folder_ = temporary_folder() / "report_test";
+    fs::path page_ = folder_ / "page.html";
+};
+
+// A file of these rows alone.
+json file_of(const std::vector<json>& rows) {
+    json file = bench_fixture();
+    file["rows"] = rows;
+    return file;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+    std::size_t n = 0;
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+        ++n;
+    }
+    return n;
+}
+
+// From one heading to the next of its kind.
+std::string section(const std::string& page, const std::string& id) {
+    const auto begin = page.find("<section id=\"" + id + "\">");
+    EXPECT_NE(begin, std::string::npos) << id;
+    return page.substr(begin, page.find("</section>", begin) - begin);
+}
+
+std::string figure(const std::string& page, const std::string& title) {
+    const auto begin = page.find("<figure>\n<h3>" + title);
+    EXPECT_NE(begin, std::string::npos) << title;
+    return begin == std::string::npos ? ""
+                                      : page.substr(begin, page.find("</figure>", begin) - begin);
+}
+
+TEST_F(Report, HasEveryFigureAndTable) {
+    const std::string page = page_of({bench_fixture()});
+    for (const char* title :
+         {"Speedup by task", "Speedup against prompt length",
+          "Tokens per second against prompt length", "Speedup against context depth",
+          "Tokens per second against context depth", "Acceptance by position",
+          "Where the time goes", "Predicted against measured",
+          "Levels by layer and length: knapspec", "Levels by layer and length: swift",
+          "Cost of a step by plan", "Cost of a verification"}) {
+        EXPECT_THAT(figure(page, title), HasSubstr("<svg")) << title;
+    }
+    for (const char* id : {"summary", "paper", "rows", "run"}) {
+        EXPECT_NE(section(page, id), "") << id;
+    }
+    EXPECT_EQ(count(section(page, "rows"), "<tr>"), 1 + bench_fixture()["rows"].size());
+}
+
+TEST_F(Report, StandsAlone) {
+    const std::string page = page_of({bench_fixture()});
+    for (const char* loads : {" src=", "@import", "url(", "<link", "href=\"http", "fetch("}) {
+        EXPECT_THAT(page, Not(HasSubstr(loads)));
+    }
+    EXPECT_LT(page.size(), 2u << 20);
+}
+
+TEST_F(Report, NamesInPicturesAreUnique) {
+    const std::string page = page_of({bench_fixture()});
+    EXPECT_EQ(count(page, "id='f0-gpPt5'"), 1u);
+    EXPECT_EQ(count(page, "id='gp"), 0u);
+    EXPECT_EQ(count(page, "href='#gp"), 0u);
+}
+
+TEST_F(Report, HeadNamesModelHostAndSettings) {
+    const std::string page = page_of({bench_fixture()});
+    EXPECT_THAT(page, HasSubstr("<h1>SmolLM2-135M-Instruct</h1>"));
+    EXPECT_THAT(page, HasSubstr("Q4_1,Q8_0 · a processor"));
+    const std::string run = section(page, "run");
+    for (const char* text :
+         {"knap 0.1.0 on CPU; its memory gives 40.0 GB/s", "<dt>cores</dt><dd>2</dd>",
+          "<dt>file bytes</dt><dd>98.0 MB</dd>", "<dt>threads</dt><dd>2</dd>",
+          "<dt>strategies</dt><dd>autoregressive, lookup, knapspec, swift</dd>",
+          "<td>pg19.jsonl:7</td><td>9210 tokens are too many</td>"}) {
+        EXPECT_THAT(run, HasSubstr(text));
+    }
+}
+
+TEST_F(Report, SaysHowToRunItAgain) {
+    json file = bench_fixture({.tasks = {"a b.jsonl", "it's.jsonl"}, .depths = {0, 512}});
+    EXPECT_THAT(
+        page_of({file}),
+        HasSubstr("knap bench -m model.gguf --data &#39;a b.jsonl,it&#39;\\&#39;&#39;s.jsonl"
+                  "&#39; -d 0,512 --strategies autoregressive,lookup,knapspec,swift -n 128 "
+                  "--limit 3 --repeat 3 -t 2 -c 8192 -ctk f16 -ctv f16 --kernels auto -o "
+                  "run0.json</code>"));
+    file["settings"]["temperature"] = 0.7;
+    file["settings"]["seed"] = 7;
+    EXPECT_THAT(page_of({file}),
+                HasSubstr("--temp 0.7 --top-k 40 --top-p 0.95 --min-p 0.05 --seed 7 --acceptance "
+                          "greedy -o run0.json"));
+}
+
+TEST_F(Report, SummaryIsTheGeometricMeanOfPromptsWithItsInterval) {
+    // Logarithms 0.1823 and 0.5878: mean 0.3851, half an interval 12.71 * 0.2867 / sqrt(2).
+    const std::string page =
+        page_of({file_of({bench_row("knapspec", "qa", 1.2), bench_row("knapspec", "qa", 1.8)})});
+    EXPECT_THAT(section(page, "summary"), HasSubstr("<b>1.47×</b> <small>0.11 to 19.33</small>"));
+    EXPECT_THAT(page, HasSubstr("<b>1.47×</b>over plain decoding"));
+}
+
+TEST_F(Report, OnePromptKeepsTheIntervalOfItsTurns) {
+    const std::string page = page_of({file_of({bench_row("knapspec", "qa", 2)})});
+    EXPECT_THAT(section(page, "summary"), HasSubstr("<b>2.00×</b> <small>1.90 to 2.10</small>"));
+}
+
+TEST_F(Report, AcceptanceIsOfAllDraftedTokens) {
+    json many = bench_row("knapspec", "qa", 1);
+    many["n_drafted"] = 910;
+    many["n_accepted"] = 137;
+    const std::string page = page_of({file_of({bench_row("knapspec", "qa", 1), many})});
+    EXPECT_THAT(section(page, "summary"), HasSubstr(">20.0 %<"));  // 200 of 1000
+}
+
+TEST_F(Report, TimeIsSharedByTokens) {
+    json row = bench_row("knapspec", "qa", 1);
+    row["turns"] = {{{"decode_ms", 30.0},
+                     {"plain_ms", 60.0},
+                     {"n_generated", 10},
+                     {"draft_ms", 10.0},
+                     {"verify_ms", 12.0},
+                     {"search_ms", 6.0},
+                     {"other_ms", 2.0}}};
+    EXPECT_THAT(figure(page_of({file_of({row})}), "Where the time goes"),
+                HasSubstr("knapspec: 3.00 ms a token; draft 1.00 verify 1.20 search 0.60 other "
+                          "0.20; plain 6.00"));
+}
+
+TEST_F(Report, AcceptanceByPositionWeighsRowsByTheirRounds) {
+    json few = bench_row("knapspec", "qa", 1);
+    few["rounds"] = 20;
+    few["acceptance_by_position"] = {0.4, nullptr, 0.9};
+    EXPECT_THAT(
+        figure(page_of({file_of({bench_row("knapspec", "qa", 1), few})}), "Acceptance by position"),
+        testing::AllOf(HasSubstr("knapspec, position 1: 70.0 %"),
+                       HasSubstr("knapspec, position 2: 70.0 %"),
+                       HasSubstr("knapspec, position 3: 60.0 %")));
+}
+
+TEST_F(Report, PromptsAreGatheredByTheNearestDoublingOfTheirLength) {
+    std::vector<json> rows;
+    for (const int n_prompt : {500, 520, 2000}) {
+        rows.push_back(bench_row("lookup", "qa", n_prompt == 520 ? 1.44 : 1));
+        rows.back()["n_prompt"] = n_prompt;
+    }
+    const std::string drawn = figure(page_of({file_of(rows)}), "Speedup against prompt length");
+    EXPECT_THAT(drawn, HasSubstr("lookup at 510: 1.20×, 2 prompts"));
+    EXPECT_THAT(drawn, HasSubstr("lookup at 2.0K: 1.00×, 1 prompt"));
+}
+
+TEST_F(Report, PredictionsAreHeldAgainstMeasurements) {
+    std::vector<json> rows;
+    for (const double speedup : {1.0, 1.5, 2.0}) {
+        rows.push_back(bench_row("knapspec", "qa", speedup));
+    }
+    const std::string drawn = figure(page_of({file_of(rows)}), "Predicted against measured");
+    EXPECT_THAT(drawn, HasSubstr("off by 10.0 %; the correlation is 1.00."));
+    EXPECT_THAT(drawn, HasSubstr("knapspec, qa 1: predicted 2.20×, measured 2.00×"));
+}
+
+TEST_F(Report, HeatMapShadesModulesByTheirLevel) {
+    json row = bench_row("knapspec", "qa", 1);
+    row["levels"] = {{{"plan", "a0-9=skip,a10-19=w16+64"}, {"n_context", 600}, {"n_tokens", 30}},
+                     {{"plan", nullptr}, {"n_context", 700}, {"n_tokens", 10}}};
+    const std::string drawn = figure(page_of({file_of({row})}), "Levels by layer and length");
+    EXPECT_THAT(drawn, HasSubstr("75.0 % of the tokens"));
+    EXPECT_THAT(drawn, HasSubstr("attention 512"));
+    const std::string color = "fill = 'rgb( 47, 127, 209)' fill-opacity=";
+    EXPECT_EQ(count(drawn, color), 60u) << "a cell for each module";
+    EXPECT_EQ(count(drawn, color + "'0.00"), 10u);
+    EXPECT_EQ(count(drawn, color + "'0.40"), 10u);
+}
+
+TEST_F(Report, FiguresWithoutDataSayWhy) {
+    json row = bench_row("autoregressive", "synthetic", 1);
+    row["depth"] = 512;
+    json file = file_of({row});
+    file["costs"] = json::array();
+    const std::string page = page_of({file});
+    for (const char* text :
+         {"the files hold synthetic contexts only", "no strategy drafted anything",
+          "no strategy predicted its speed", "no strategy drafted with parts of the model",
+          "no profile was saved for this model and machine"}) {
+        EXPECT_THAT(page, HasSubstr(text));
+    }
+    EXPECT_THAT(page, Not(HasSubstr("Speedup against prompt length")));
+}
+
+TEST_F(Report, ProjectionsAreLabelledInEveryFigureAndTable) {
+    const std::string page = page_of({bench_fixture({.has_projections = true})});
+    EXPECT_THAT(page, HasSubstr("</span>knapspec (projection)</h3>")) << "the large numbers";
+    for (const char* title :
+         {"Speedup by task", "Speedup against prompt length", "Speedup against context depth",
+          "Tokens per second against prompt length", "Tokens per second against context depth",
+          "Acceptance by position", "Where the time goes", "Predicted against measured",
+          "Levels by layer and length: swift (projection)"}) {
+        EXPECT_THAT(figure(page, title), HasSubstr("holds projections")) << title;
+    }
+    EXPECT_THAT(figure(page, "Cost of a verification"), Not(HasSubstr("projection")));
+    for (const char* id : {"summary", "rows"}) {
+        EXPECT_THAT(section(page, id), HasSubstr("</span>knapspec (projection)</td>"));
+        EXPECT_THAT(section(page, id), HasSubstr("</span>lookup</td>"));
+    }
+    EXPECT_THAT(page_of({bench_fixture()}), Not(HasSubstr("rojection")));
+}
+
+TEST_F(Report, InterruptedFileSaysSo) {
+    const char* words = "interrupted: not every row was measured";
+    EXPECT_THAT(page_of({bench_fixture({.is_complete = false})}), HasSubstr(words));
+    EXPECT_THAT(page_of({bench_fixture()}), Not(HasSubstr(words)));
+}
+
+TEST_F(Report, SeveralFilesAreComparedByName) {
+    const std::string page =
+        page_of({bench_fixture(), bench_fixture({.model_name = "other", .n_layers = 16})});
+    EXPECT_THAT(page, HasSubstr("<h1>other</h1>"));
+    for (const char* title : {"Speedup by task", "Acceptance by position"}) {
+        EXPECT_THAT(figure(page, title), HasSubstr("●</span>knapspec · run0.json"));
+        EXPECT_THAT(figure(page, title), HasSubstr("■</span>knapspec · run1.json"));
+    }
+    EXPECT_THAT(section(page, "summary"), HasSubstr("knapspec · run1.json"));
+}
+
+TEST_F(Report, FilesOfOneNameAreToldApartByTheirPaths) {
+    fs::create_directories(folder_ / "b");
+    const fs::path one = write("run.json", bench_fixture());
+    const fs::path other = write("b/run.json", bench_fixture());
+    ASSERT_EQ(report({one.string(), other.string()}).exit_code, 0);
+    EXPECT_THAT(read_text(page_), HasSubstr("knapspec · " + other.string()));
+}
+
+TEST_F(Report, VariantsOfAStrategyAreSeriesOfTheirOwn) {
+    json ratio = bench_row("knapspec", "qa", 1.5);
+    ratio["acceptance"] = "ratio";
+    json longer = bench_row("lookup", "qa", 1.5);
+    longer["options"] = "draft_max=16";
+    const std::string summary = section(page_of({file_of({bench_row("knapspec", "qa", 1), ratio,
+                                                          bench_row("lookup", "qa", 1), longer})}),
+                                        "summary");
+    for (const char* name :
+         {">knapspec, greedy<", ">knapspec, ratio<", ">lookup<", ">lookup draft_max=16<"}) {
+        EXPECT_THAT(summary, HasSubstr(name));
+    }
+}
+
+TEST_F(Report, PaperStandsBesideOursWhereTheShapeIsTheSame) {
+    const BenchFixture llama{.n_layers = 16, .n_embd = 2048};
+    const std::string paper = section(page_of({bench_fixture(llama)}), "paper");
+    EXPECT_THAT(paper, HasSubstr("<td>llama-3.2-1b</td><td>govreport.jsonl</td>"));
+    EXPECT_THAT(paper, HasSubstr("<td>KnapSpec</td><td class=\"number\">1.11×</td>"
+                                 "<td class=\"number\">96.1 %</td>"));
+    EXPECT_THAT(paper, HasSubstr("<td>SWIFT</td><td class=\"number\">0.91×</td>")) << "PG19";
+    EXPECT_EQ(count(paper, "<tr>"), 5u) << "two methods on two sets of data";
+    EXPECT_THAT(section(page_of({bench_fixture()}), "paper"),
+                HasSubstr("None of the paper's values match"));
+}
+
+TEST_F(Report, PaperIsLeftOutWhereSamplingDiffers) {
+    json file = bench_fixture({.n_layers = 32, .n_embd = 4096});
+    file["settings"].update({{"temperature", 0.7}, {"top_k", 50}, {"top_p", 0.95}});
+    EXPECT_THAT(section(page_of({file}), "paper"), HasSubstr("1.23×")) << "Table 2";
+    file["settings"]["top_k"] = 40;
+    EXPECT_THAT(section(page_of({file}), "paper"), HasSubstr("None of the paper's values match"));
+}
+
+TEST_F(Report, TextOfFilesIsTextOnThePage) {
+    const std::string nasty = "<b>x</b>'\");alert(1)//`touch made`\\";
+    json file = bench_fixture();
+    for (json& row : file["rows"]) {
+        row["task"] = nasty;
+        row["id"] = nasty;
+        row["options"] = row["strategy"] == "knapspec" ? nasty : "";
+    }
+    file["rows"][2]["options"] = "";
+    file["model"]["name"] = nasty;
+    file["settings"]["kernels"] = nasty;
+    const std::string page = page_of({file});
+    EXPECT_THAT(page, Not(HasSubstr("<b>x")));
+    EXPECT_THAT(page, Not(HasSubstr("'\");alert")));
+    EXPECT_THAT(page, Not(HasSubstr("`touch")));
+    EXPECT_FALSE(fs::exists("made"));
+}
+
+TEST_F(Report, SaysWhatItWrote) {
+    const auto result = report({write("run.json", bench_fixture()).string()});
+    EXPECT_THAT(result.output, testing::StartsWith(page_.string() + ": "));
+    EXPECT_THAT(result.output, HasSubstr("B\n"));
+}
+
+struct BadFile {
+    const char* name;
+    const char* path;  // of the member that is set
+    json value;
+    const char* message;
+};
+
+TEST_F(Report, BadFilesAreErrorsOfOneLine) {
+    const BadFile cases[] = {
+        {"format", "/format", 2, "expected format 1 of knap bench, found 2"},
+        {"format of text", "/format", "1", "expected a file of knap bench, found no `format`"},
+        {"no rows", "/rows", json::array(), "expected at least one of `rows`, found none"},
+        {"rows of text", "/rows", "x", "expected a list `rows`, found string"},
+        {"row of text", "/rows/2", "x", "row 3: expected a text `data`, found none"},
+        {"layers", "/model/n_layers", 0, "expected `n_layers` from 1 to"},
+        {"plan", "/rows/2/levels/1/plan", "a99=skip", "row 3: level 2: `plan`: "},
+        {"cost", "/costs/0/plan", "?", "cost 1: `plan`: "},
+        {"time", "/rows/0/turns/1/plain_ms", 0, "row 1: turn 2: expected `plain_ms` from"},
+        {"speedup", "/rows/0/speedup/mean", -1, "row 1: expected `mean` from"},
+        {"share", "/rows/1/acceptance_by_position/0", 2,
+         "row 2: acceptance_by_position 1: expected a number from 0 to 1 or null, found 2"},
+        {"settings", "/settings", nullptr, "expected an object `settings`, found null"},
+    };
+    for (const BadFile& bad : cases) {
+        SCOPED_TRACE(bad.name);
+        const fs::path file = write("bad.json", with(bad.path, bad.value));
+        expect_error(report({file.string()}), 1, file.string() + ": " + bad.message);
+        EXPECT_FALSE(fs::exists(page_));
+    }
+}
+
+TEST_F(Report, MissingFieldsAreNamed) {
+    for (const char* name : {"host", "device", "is_complete", "costs", "skipped", "knap"}) {
+        json file = bench_fixture();
+        file.erase(name);
+        expect_error(report({write("bad.json", file).string()}), 1, std::string("`") + name + "`");
+    }
+    for (const char* name : {"turns", "is_projection", "levels", "predicted", "strategy"}) {
+        json file = bench_fixture();
+        file["rows"][4].erase(name);
+        expect_error(report({write("bad.json", file).string()}), 1, "row 5: expected ");
+    }
+}
+
+TEST_F(Report, WhatIsNoFileOfABenchmarkIsAnError) {
+    expect_error(report({write_bytes("bad.json", "not json").string()}), 1,
+                 "bad.json: expected a JSON object, found damaged text");
+    expect_error(report({write_bytes("bad.json", "[]").string()}), 1,
+                 "expected a JSON object, found array");
+    expect_error(report({write_bytes("bad.json", "").string()}), 1, "bad.json: ");
+    expect_error(report({(folder_ / "none.json").string()}), 1, "none.json: found no such file");
+    expect_error(report({folder_.string()}), 1, "expected a file, found something else");
+}
+
+TEST_F(Report, PagesThatCannotBeWrittenAreErrors) {
+    const std::string file = write("run.json", bench_fixture()).string();
+    expect_error(run_knap({"report", file, "-o", folder_.string()}), 1,
+                 "expected a file or nothing, found something else");
+    expect_error(run_knap({"report", file, "-o", (folder_ / "none" / "page.html").string()}), 1,
+                 "does not exist");
+    expect_error(run_knap({"report", file, "-o", file}), 2, "--output: expected another file");
+    EXPECT_EQ(json::parse(read_text(file)), bench_fixture()) << "the file is as it was";
+}
+
+TEST_F(Report, UsageIsChecked) {
+    const std::string file = write("run.json", bench_fixture()).string();
+    expect_error(run_knap({"report"}), 2, "files");
+    expect_error(report({file, file}), 2, "expected each file once");
+}
+
+TEST_F(Report, WithoutGnuplotSaysHowToGetIt) {
+    ProcessRequest request;
+    request.arguments = {"report", write("run.json", bench_fixture()).string(), "-o",
+                         page_.string()};
+    request.environment = {{"PATH", "/nowhere"}};
+    expect_error(run_knap(request), 1, "pictures need the package gnuplot-nox");
+}
+
+}  // namespace
+}  // namespace knap
