@@ -30,6 +30,7 @@
 #include "measure/prompt_data.h"
 #include "measure/prompt_fit.h"
 #include "measure/statistics.h"
+#include "measure/strategy_race.h"
 #include "runtime/known_costs.h"
 #include "runtime/session_impl.h"
 #include "speed_bound.h"
@@ -51,13 +52,12 @@ struct Settings {
     bool prints_prompts = false;
 };
 
+// A strategy on the prompts of a cell.
 struct Side {
     std::string name;
-    SpeculationOptions speculation;
-    // Of every prompt:
     std::vector<double> speedups{};
     std::vector<double> shares{};  // of the bound, where it is known
-    std::vector<Result> results{};
+    std::vector<BenchRow> rows{};
 };
 
 // Nullopt: no profile that fits is saved.
@@ -74,11 +74,8 @@ class Comparison {
                    .adapter_path = settings.adapter,
                    .n_ctx = settings.n_ctx,
                    .n_threads = settings.n_threads}),
-          bound_(known_bound(engine_)) {
-        for (const std::string& name : settings.strategies) {
-            contenders_.push_back({name, parse_contender(name).speculation});
-        }
-    }
+          bound_(known_bound(engine_)),
+          race_(engine_, race_options(settings), {}) {}
 
     void print_head() const {
         std::printf("%s, %d threads, %d tokens, greedy, %d turns; times plain decoding\n",
@@ -93,24 +90,24 @@ class Comparison {
     }
 
     void run(const Cell& cell) {
-        std::vector<Side> sides = contenders_;
+        std::vector<Side> sides = sides_of(settings_);
         std::vector<double> control;
         std::vector<double> plain_ms;
         std::vector<double> n_prompt;
         std::vector<double> uniq;
         std::vector<double> bounds;
         for (const DataPrompt& prompt : read_prompt_source(cell.source, settings_.limit).prompts) {
-            const auto n_fit = static_cast<std::size_t>(settings_.n_ctx - settings_.n_tokens);
-            const std::size_t n_max =
-                cell.max_tokens > 0 ? std::min(n_fit, cell.max_tokens) : n_fit;
-            const std::vector<Token> tokens = fit_prompt(engine_, prompt.text, n_max).tokens;
-            const Turn turn = take_turns(prompt, tokens, sides);
-            control.push_back(turn.plain_again_ms / turn.plain_ms);
-            plain_ms.push_back(turn.plain_ms / std::max(1, turn.n_generated));
-            n_prompt.push_back(static_cast<double>(tokens.size()));
-            uniq.push_back(turn.uniq);
-            if (turn.bound) {
-                bounds.push_back(*turn.bound);
+            const std::vector<BenchRow> rows = measure(cell, prompt);
+            const std::optional<double> bound = bound_of_answer();
+            control.push_back(rows.front().speedup.mean);
+            plain_ms.push_back(1e3 / rows.front().tokens_per_second);
+            n_prompt.push_back(rows.front().n_prompt);
+            uniq.push_back(rows.front().distinct_trigrams);
+            if (bound) {
+                bounds.push_back(*bound);
+            }
+            for (std::size_t i = 0; i < sides.size(); ++i) {
+                add_row(sides[i], rows[i + 1], bound);
             }
         }
         print_line(cell, n_prompt, plain_ms, "plain again", geometric_mean(control));
@@ -133,89 +130,61 @@ class Comparison {
     }
 
     void print_summary() const {
-        for (const Side& side : contenders_) {
-            summary_.print(side.name);
+        for (const std::string& name : settings_.strategies) {
+            summary_.print(name);
         }
     }
 
   private:
-    struct Turn {
-        double plain_ms = 0;  // medians
-        double plain_again_ms = 0;
-        double uniq = 0;
-        int n_generated = 0;
-        std::optional<double> bound{};
-    };
-
-    Result generate(Session::Impl& session,
-                    std::span<const Token> prompt,
-                    const SpeculationOptions& how) {
-        return generate(session, prompt, how, settings_.n_tokens);
-    }
-    static Result generate(Session::Impl& session,
-                           std::span<const Token> prompt,
-                           const SpeculationOptions& how,
-                           int n_tokens) {
-        return session.generate(prompt, {.n_predict = n_tokens, .speculation = how}, {});
+    static RaceOptions race_options(const Settings& settings) {
+        RaceOptions options{.n_predict = settings.n_tokens, .n_turns = settings.n_repeats};
+        for (const std::string& name : settings.strategies) {
+            options.contenders.push_back(parse_contender(name));
+        }
+        return options;
     }
 
-    // Every turn is a request of its own whose prompt is in the cache already: a strategy starts
-    // from nothing but what is saved, and has no prefill to take a share of.
-    Turn take_turns(const DataPrompt& prompt,
-                    std::span<const Token> tokens,
-                    std::vector<Side>& sides) {
-        Session::Impl session(engine_.impl());
-        const Result reference = generate(session, tokens, plain_decoding());
-        // A round of each, after which an adapter has its rows of the prompt: that is prefill, too.
-        for (const Side& side : sides) {
-            generate(session, tokens, side.speculation, /*n_tokens=*/2);
+    static std::vector<Side> sides_of(const Settings& settings) {
+        std::vector<Side> sides;
+        for (const std::string& name : settings.strategies) {
+            sides.push_back({.name = name});
         }
-        std::vector<double> plain;
-        std::vector<double> again;
-        std::vector<std::vector<double>> times(sides.size());
-        for (int turn = 0; turn < settings_.n_repeats; ++turn) {
-            plain.push_back(generate(session, tokens, plain_decoding()).timings.decode_ms);
-            for (std::size_t i = 0; i < sides.size(); ++i) {
-                Result result = generate(session, tokens, sides[i].speculation);
-                check_text(prompt, sides[i], reference, result);
-                times[i].push_back(result.timings.decode_ms);
-                if (turn + 1 == settings_.n_repeats) {
-                    sides[i].results.push_back(std::move(result));
-                }
-            }
-            again.push_back(generate(session, tokens, plain_decoding()).timings.decode_ms);
-        }
-        const auto bound = bound_ ? std::optional(bound_->of(session)) : std::nullopt;
-        for (std::size_t i = 0; i < sides.size(); ++i) {
-            const double both = (median(plain) + median(again)) / 2;
-            sides[i].speedups.push_back(both / median(times[i]));
-            if (bound) {
-                sides[i].shares.push_back(sides[i].speedups.back() / *bound);
-            }
-            if (settings_.prints_prompts) {
-                std::printf("  %-40s %-18s %.3f, bound %s\n", prompt.id.c_str(),
-                            sides[i].name.c_str(), sides[i].speedups.back(),
-                            two_decimals(bound).c_str());
-            }
-        }
-        return {.plain_ms = median(plain),
-                .plain_again_ms = median(again),
-                .uniq = distinct_trigrams(reference.tokens),
-                .n_generated = reference.n_generated,
-                .bound = bound};
+        return sides;
     }
 
-    // Where rounding depends on the rows of a pass, the text may part from plain decoding's at a
-    // near-tie; elsewhere it may not at all.
-    static void check_text(const DataPrompt& prompt,
-                           const Side& side,
-                           const Result& plain,
-                           const Result& result) {
-        if (result.speculation.row_invariant && result.tokens != plain.tokens) {
-            const auto [found, expected] = std::mismatch(result.tokens.begin(), result.tokens.end(),
-                                                         plain.tokens.begin(), plain.tokens.end());
-            fail(prompt.id, ": expected the text of plain decoding from ", side.name,
-                 ", found another token at ", found - result.tokens.begin());
+    // Plain decoding's row, and one for each strategy.
+    std::vector<BenchRow> measure(const Cell& cell, const DataPrompt& prompt) {
+        const auto n_fit = static_cast<std::size_t>(settings_.n_ctx - settings_.n_tokens);
+        const std::size_t n_max = cell.max_tokens > 0 ? std::min(n_fit, cell.max_tokens) : n_fit;
+        FittedPrompt fitted = fit_prompt(engine_, prompt.text, n_max);
+        const auto outcome = race_.measure({.data = cell.name,
+                                            .id = prompt.id,
+                                            .task = prompt.task,
+                                            .tokens = std::move(fitted.tokens),
+                                            .n_document_tokens = fitted.n_document_tokens});
+        if (outcome->rows.empty()) {
+            fail(prompt.id, ": ", outcome->skipped_because);
+        }
+        return outcome->rows;
+    }
+
+    // Nullopt: not known.
+    std::optional<double> bound_of_answer() {
+        if (!bound_) {
+            return std::nullopt;
+        }
+        return bound_->of(race_.session());
+    }
+
+    void add_row(Side& side, const BenchRow& row, const std::optional<double>& bound) const {
+        side.rows.push_back(row);
+        side.speedups.push_back(row.speedup.mean);
+        if (bound) {
+            side.shares.push_back(row.speedup.mean / *bound);
+        }
+        if (settings_.prints_prompts) {
+            std::printf("  %-40s %-18s %.3f, bound %s\n", row.id.c_str(), side.name.c_str(),
+                        row.speedup.mean, two_decimals(bound).c_str());
         }
     }
 
@@ -242,13 +211,13 @@ class Comparison {
         double rounds = 0;
         double search = 0;
         double time = 0;
-        for (const Result& result : side.results) {
-            drafted += result.speculation.n_drafted;
-            accepted += result.speculation.n_accepted;
-            tokens += result.n_generated;
-            rounds += result.speculation.rounds;
-            search += result.timings.search_ms;
-            time += result.timings.prefill_ms + result.timings.decode_ms;
+        for (const BenchRow& row : side.rows) {
+            drafted += row.n_drafted;
+            accepted += row.n_accepted;
+            tokens += row.turns.back().n_generated;
+            rounds += row.rounds;
+            search += row.turns.back().search_ms;
+            time += row.turns.back().decode_ms;
         }
         return {.acceptance = drafted > 0 ? accepted / drafted : 0,
                 .length = rounds > 0 ? tokens / rounds : 0,
@@ -258,7 +227,7 @@ class Comparison {
     Settings settings_;
     Engine engine_;
     std::optional<SpeedBound> bound_;
-    std::vector<Side> contenders_;
+    StrategyRace race_;
     StrategySummary summary_;
 };
 

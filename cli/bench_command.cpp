@@ -252,7 +252,7 @@ int run_bench(const Settings& settings, const BenchArgs& args, const Environment
     const InterruptScope scope;
     StrategyRace race(engine, options,
                       {.on_progress = [&](double fraction) { screen.update(fraction); },
-                       .is_cancelled = [&] { return scope.signal() != 0; }});
+                       .is_cancelled = [&] { return scope.signal() != 0 || output.is_closed(); }});
     measure_prompts(
         prompts.prompts, earlier.rows,
         [&](const BenchPrompt& prompt) { return race.measure(prompt); }, report,

@@ -66,6 +66,16 @@ void BenchPromptCollector::skip(const std::string& where, const std::string& why
     collected_.skipped.push_back({where, why});
 }
 
+// What is asked for twice, as by FILE and FILE:TASK, is measured once.
+void BenchPromptCollector::add(BenchPrompt prompt) {
+    const bool is_new = std::ranges::none_of(collected_.prompts, [&](const BenchPrompt& other) {
+        return other.data == prompt.data && other.id == prompt.id && other.depth == prompt.depth;
+    });
+    if (is_new) {
+        collected_.prompts.push_back(std::move(prompt));
+    }
+}
+
 bool BenchPromptCollector::add_text(const std::string& data, const DataPrompt& prompt, int n_max) {
     const std::string where = prompt.where.empty() ? concat(data, ": ", prompt.id) : prompt.where;
     try {
@@ -75,12 +85,12 @@ bool BenchPromptCollector::add_text(const std::string& data, const DataPrompt& p
             fail("expected at most ", n_room_, " tokens, so that an answer fits the context of ",
                  engine_.config().n_ctx, ", found ", fitted.tokens.size());
         }
-        collected_.prompts.push_back({.data = data,
-                                      .id = prompt.id,
-                                      .task = prompt.task,
-                                      .tokens = std::move(fitted.tokens),
-                                      .n_document_tokens = fitted.n_document_tokens,
-                                      .where = prompt.where});
+        add({.data = data,
+             .id = prompt.id,
+             .task = prompt.task,
+             .tokens = std::move(fitted.tokens),
+             .n_document_tokens = fitted.n_document_tokens,
+             .where = prompt.where});
         return is_cut;
     } catch (const Error& error) {
         skip(where, error.what());
@@ -138,7 +148,7 @@ void BenchPromptCollector::add_synthetic(int depth) {
     for (int i = 0; i < depth; ++i) {
         prompt.tokens.push_back(text[static_cast<std::size_t>(i) % text.size()]);
     }
-    collected_.prompts.push_back(std::move(prompt));
+    add(std::move(prompt));
 }
 
 }  // namespace knap

@@ -46,6 +46,7 @@ class BenchPromptCollector {
     // Whether the text was longer than `n_max`, and cut.
     bool add_text(const std::string& data, const DataPrompt& prompt, int n_max);
     void add_lengths(const DataPrompt& prompt);
+    void add(BenchPrompt prompt);
     void skip(const std::string& where, const std::string& why);
 
     const Engine& engine_;

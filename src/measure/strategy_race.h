@@ -15,6 +15,7 @@
 #include "measure/contenders.h"
 #include "measure/measure_prompts.h"
 #include "measure/peer_race.h"
+#include "runtime/session_impl.h"
 
 namespace knap {
 
@@ -49,6 +50,10 @@ class StrategyRace {
     // Throws knap::Error where a strategy's text must be plain decoding's and is not.
     std::optional<PromptOutcome> measure(const BenchPrompt& prompt);
 
+    // After measure(), with plain decoding's answer as the latest: what the rows of a prompt and
+    // its answer would have allowed can be asked of it.
+    Session::Impl& session() { return session_; }
+
   private:
     // A contender's turns on a prompt.
     struct Side {
@@ -60,6 +65,7 @@ class StrategyRace {
 
     // False or nullopt: cancelled.
     bool begin(const BenchPrompt& prompt);
+    bool touch_weights(const BenchPrompt& prompt);
     bool race(const BenchPrompt& prompt, const RaceRule& rule, std::vector<BenchRow>& rows);
     bool warm_up(const BenchPrompt& prompt, std::span<const Side> sides);
     bool take_turn(const BenchPrompt& prompt, Side& plain, std::span<Side> sides);
@@ -78,8 +84,9 @@ class StrategyRace {
 
     RaceOptions options_;
     RaceObserver observer_;
-    Session session_;
+    Session::Impl session_;
     std::optional<PeerRace> peer_;
+    bool is_warm_ = false;
     // Of the prompt at hand:
     Result reference_;  // plain decoding's answer
     double prefill_ms_ = 0;

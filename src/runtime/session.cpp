@@ -125,9 +125,13 @@ std::span<const Token> Session::history() const {
 }
 
 void Session::reset() {
-    impl_->cache.truncate(0);
-    impl_->history.clear();
-    impl_->n_prompt = 0;
+    impl_->reset();
+}
+
+void Session::Impl::reset() {
+    cache.truncate(0);
+    history.clear();
+    n_prompt = 0;
 }
 
 void Session::save_prompt_cache(const std::filesystem::path& path) const {

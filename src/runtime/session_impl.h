@@ -29,6 +29,8 @@ struct Session::Impl {
                     const GenerateOptions& options,
                     const Observer& observer);
 
+    void reset();
+
     // Most rows of a verification. Where rows are only invariant up to some number, a draft that
     // keeps to it keeps the text exact.
     int max_verify_rows() const;

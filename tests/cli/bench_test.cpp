@@ -90,7 +90,7 @@ TEST(BenchCommand, MeasuresEveryStrategyOnEveryPrompt) {
 }
 
 TEST(BenchCommand, DepthsAreSyntheticPromptsOfThatLength) {
-    const json report = bench_json({"-d", "16,100,250", "--strategies", "lookup"});
+    const json report = bench_json({"-d", "16,100,100,250", "--strategies", "lookup"});
     ASSERT_EQ(report["rows"].size(), 4u);
     EXPECT_EQ(report["rows"][0]["depth"], 16);
     EXPECT_EQ(report["rows"][2]["depth"], 100);

@@ -19,9 +19,25 @@ std::filesystem::path five_prompts() {
 }
 
 TEST(BenchWithModel, FivePromptsGiveARowForEveryStrategy) {
-    const auto result = run_knap({"bench", "-m", test::default_model().string(), "--data",
-                                  five_prompts().string(), "-c", "512", "-n", "16", "-r", "2",
-                                  "--strategies", "lookup,knapspec", "--peer", "llama", "--json"});
+    ProcessRequest request;
+    request.arguments = {"bench",
+                         "-m",
+                         test::default_model().string(),
+                         "--data",
+                         five_prompts().string(),
+                         "-c",
+                         "512",
+                         "-n",
+                         "16",
+                         "-r",
+                         "2",
+                         "--strategies",
+                         "lookup,knapspec",
+                         "--peer",
+                         "llama",
+                         "--json"};
+    request.timeout_s = 600;
+    const auto result = run_knap(request);
     ASSERT_EQ(result.exit_code, 0) << result.error;
     const json report = json::parse(result.output);
     EXPECT_EQ(report["is_complete"], true);

@@ -109,6 +109,25 @@ TEST(MeasurePrompts, SaysWhichRowsAreNew) {
     EXPECT_THAT(news, ElementsAre(false, false, true, true, true));
 }
 
+TEST(MeasurePrompts, WhatWasMeasuredBeforeAFailureIsKept) {
+    BenchReport report = blank_report();
+    FakeRace race;
+    int n_heard = 0;
+    EXPECT_THROW(measure_prompts(
+                     kPrompts, {},
+                     [&](const BenchPrompt& of) {
+                         if (of.id == "3") {
+                             throw Error("another text");
+                         }
+                         return race(of);
+                     },
+                     report, [&](std::span<const BenchRow>, bool) { ++n_heard; }),
+                 Error);
+    EXPECT_EQ(n_heard, 2);
+    EXPECT_EQ(report.rows.size(), 4u);
+    EXPECT_FALSE(report.is_complete);
+}
+
 TEST(MeasurePrompts, RowsOfAnotherTextAreRefused) {
     FakeRace race;
     std::vector<BenchRow> known = run({}, race).rows;
