@@ -52,27 +52,31 @@ std::string shell_word(const std::string& text) {
 // What data is called that needs no file.
 constexpr const char* kBuiltinData = "built-in";
 
-// A list as words joined by commas; empty for null, nothing and 0, which stand for "not set".
+// Empty for null.
 std::string value_text(const json& value) {
-    if (value.is_array()) {
-        std::string joined;
-        for (const json& element : value) {
-            joined += concat(joined.empty() ? "" : ",", value_text(element));
-        }
-        return joined;
-    }
     if (value.is_string()) {
-        const auto text = value.get<std::string>();
-        return text == kBuiltinData ? "" : text;
+        return value.get<std::string>();
     }
-    return value.is_number() && value != 0 ? value.dump() : "";
+    return value.is_number() ? value.dump() : "";
+}
+
+// What follows a flag: a list as words joined by commas. Empty: the flag was not given.
+std::string flag_text(const json& value) {
+    if (!value.is_array()) {
+        return value == 0 ? "" : value_text(value);
+    }
+    std::string joined;
+    for (const json& element : value) {
+        joined += concat(joined.empty() ? "" : ",", value_text(element));
+    }
+    return joined == kBuiltinData ? "" : joined;
 }
 
 template <std::size_t n>
 std::string flags_of(const json& settings, const RerunFlag (&flags)[n]) {
     std::string words;
     for (const RerunFlag& wanted : flags) {
-        const std::string value = value_text(settings.value(wanted.setting, json()));
+        const std::string value = flag_text(settings.value(wanted.setting, json()));
         if (!value.empty()) {
             words += concat(" ", wanted.flag, " ", shell_word(value));
         }

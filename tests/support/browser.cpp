@@ -28,7 +28,7 @@ fs::path find_browser() {
     throw std::runtime_error("expected chromium on the PATH: deps/setup packages chromium");
 }
 
-// A folder for the browser's own files, removed with it.
+// A folder for what a browser reads and writes, removed when it is done.
 class BrowserFolder {
   public:
     BrowserFolder() : path_(temporary_folder() / "browser") { fs::create_directories(path_); }
@@ -44,8 +44,9 @@ class BrowserFolder {
 
 // The pages are our own, so the browser's sandbox, which root and containers cannot have, is not
 // missed.
-std::string run_browser(const fs::path& page, std::vector<std::string> flags) {
-    const BrowserFolder folder;
+std::string run_browser(const BrowserFolder& folder,
+                        const fs::path& page,
+                        const std::vector<std::string>& flags) {
     ProcessRequest request;
     request.arguments = {"--headless",
                          "--no-sandbox",
@@ -83,10 +84,14 @@ function measure(page) {
     point.dispatchEvent(new frame.contentWindow.MouseEvent("mousemove", {clientX: 9, clientY: 9}));
   }
   const tip = page.getElementById("tip");
+  const last = tip && !tip.hidden ? tip.textContent : "";
+  for (const point of points) {
+    point.dispatchEvent(new frame.contentWindow.MouseEvent("mouseout"));
+  }
   const sizes = [...page.querySelectorAll("figure svg")].map(svg => 14 * svg.getScreenCTM().a);
   return { errors: frame.contentWindow.thrown, width: frame.contentWindow.innerWidth,
     scroll_width: page.documentElement.scrollWidth, figures, font_px: Math.min(...sizes),
-    tips: { count: points.length, last: tip && !tip.hidden ? tip.textContent : "" } };
+    tips: { count: points.length, last, goes_away: tip !== null && tip.hidden } };
 }
 frame.addEventListener("load", () => {
   document.getElementById("measured").textContent =
@@ -109,8 +114,8 @@ std::string read_all(const fs::path& path) {
 }
 
 // The page in a frame of that size. A copy of it notes what its scripts throw.
-fs::path write_frame(const fs::path& page, int width, int height) {
-    const fs::path copy = fs::path(page).replace_extension(".watched.html");
+fs::path write_frame(const BrowserFolder& folder, const fs::path& page, int width, int height) {
+    const fs::path copy = folder.path() / "page.html";
     std::ofstream(copy) << replaced(
         read_all(page), "<head>",
         "<head><script>window.thrown = []; addEventListener('error', "
@@ -118,7 +123,7 @@ fs::path write_frame(const fs::path& page, int width, int height) {
     std::string frame = replaced(kFrame, "WIDTH", concat(width));
     frame = replaced(frame, "HEIGHT", concat(height));
     frame = replaced(frame, "PAGE", copy.filename().string());
-    const fs::path path = fs::path(page).replace_extension(".frame.html");
+    const fs::path path = folder.path() / "frame.html";
     std::ofstream(path) << frame;
     return path;
 }
@@ -140,7 +145,9 @@ std::string decoded(const std::string& text) {
 }  // namespace
 
 nlohmann::json measure_page(const fs::path& page, int width) {
-    const std::string dump = run_browser(write_frame(page, width, 800), {"--dump-dom"});
+    const BrowserFolder folder;
+    const std::string dump =
+        run_browser(folder, write_frame(folder, page, width, 800), {"--dump-dom"});
     const auto begin = dump.rfind(">BEGIN");
     const auto end = dump.rfind("END<");
     if (begin == std::string::npos || end == std::string::npos) {
@@ -150,8 +157,10 @@ nlohmann::json measure_page(const fs::path& page, int width) {
 }
 
 void keep_screenshot(const fs::path& page, int width, int height, const fs::path& picture) {
-    run_browser(write_frame(page, width, height), {concat("--window-size=", width, ",", height),
-                                                   concat("--screenshot=", picture.string())});
+    const BrowserFolder folder;
+    run_browser(
+        folder, write_frame(folder, page, width, height),
+        {concat("--window-size=", width, ",", height), concat("--screenshot=", picture.string())});
 }
 
 }  // namespace knap

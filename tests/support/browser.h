@@ -14,7 +14,7 @@ namespace knap {
 //   scroll_width   of the page; more than `width`: it overflows
 //   figures        for each, its `title`, how many shapes it `drew`, and how wide it is
 //   font_px        the smallest size of letters in figures, as shown
-//   tips           how many points have words, and what the last of them said
+//   tips           how many points have words, what the last of them said, and whether it went away
 // Throws std::runtime_error when there is no browser, or the page does not load.
 nlohmann::json measure_page(const std::filesystem::path& page, int width);
 
