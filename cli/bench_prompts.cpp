@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kAnyLength = std::numeric_limits<int>::max();
 // Built-in documents are cut to each of these that is below the context's own.
-constexpr int kLengths[] = {256, 1024, 4096, 16384, 65536};
+constexpr int kLengths[] = {64, 256, 1024, 4096, 16384, 65536};
 
 DataPrompt documents_prompt() {
     return {.id = "documents",
@@ -80,7 +80,7 @@ bool BenchPromptCollector::add_text(const std::string& data, const DataPrompt& p
     const std::string where = prompt.where.empty() ? concat(data, ": ", prompt.id) : prompt.where;
     try {
         FittedPrompt fitted = fit_prompt(engine_, prompt.text, static_cast<std::size_t>(n_max));
-        const bool is_cut = fitted.is_cut();
+        const bool is_whole = !fitted.is_cut();
         if (fitted.tokens.size() > static_cast<std::size_t>(n_room_)) {
             fail("expected at most ", n_room_, " tokens, so that an answer fits the context of ",
                  engine_.config().n_ctx, ", found ", fitted.tokens.size());
@@ -91,7 +91,7 @@ bool BenchPromptCollector::add_text(const std::string& data, const DataPrompt& p
              .tokens = std::move(fitted.tokens),
              .n_document_tokens = fitted.n_document_tokens,
              .where = prompt.where});
-        return is_cut;
+        return is_whole;
     } catch (const Error& error) {
         skip(where, error.what());
         return false;
@@ -113,7 +113,7 @@ void BenchPromptCollector::add_lengths(const DataPrompt& prompt) {
     for (const int length : lengths) {
         DataPrompt cut = prompt;
         cut.id += concat("-", length);
-        if (!add_text(kBuiltinData, cut, length)) {
+        if (add_text(kBuiltinData, cut, length)) {
             return;
         }
     }

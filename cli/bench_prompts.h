@@ -43,7 +43,7 @@ class BenchPromptCollector {
     BenchPrompts take() { return std::move(collected_); }
 
   private:
-    // Whether the text was longer than `n_max`, and cut.
+    // Whether it was added, and not cut.
     bool add_text(const std::string& data, const DataPrompt& prompt, int n_max);
     void add_lengths(const DataPrompt& prompt);
     void add(BenchPrompt prompt);
