@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/partial_file.h"
 #include "bench_output.h"
 #include "bench_prompts.h"
@@ -168,7 +169,42 @@ std::optional<double> measure_memory(const BenchReport& report, const EarlierRow
     if (earlier.memory_gb_per_second || !report.is_complete) {
         return earlier.memory_gb_per_second;
     }
-    return memory_gb_per_second(report.settings.threads);
+    try {
+        return memory_gb_per_second(report.settings.threads);
+    } catch (const Error& error) {
+        log_warning("the bandwidth of the memory is not measured: ", error.what());
+        return std::nullopt;
+    }
+}
+
+// Adds the rows that `earlier` lacks, and writes the files after every prompt.
+void measure(Engine& engine,
+             const RaceOptions& options,
+             const std::vector<BenchPrompt>& prompts,
+             const EarlierRows& earlier,
+             const std::vector<std::filesystem::path>& outputs,
+             TextOutput* output,
+             BenchReport& report) {
+    BenchScreen screen(prompts.size(), output);
+    const InterruptScope scope;
+    const auto is_cancelled = [&] {
+        return scope.signal() != 0 || (output != nullptr && output->is_closed());
+    };
+    StrategyRace race(engine, options,
+                      {.on_progress = [&](double fraction) { screen.update(fraction); },
+                       .is_cancelled = is_cancelled});
+    measure_prompts(
+        prompts, earlier.rows, [&](const BenchPrompt& prompt) { return race.measure(prompt); },
+        report,
+        [&](std::span<const BenchRow> rows, bool is_new) {
+            screen.add_rows(rows);
+            if (is_new) {
+                write_outputs(outputs, report);
+            }
+        });
+    report.memory_gb_per_second = measure_memory(report, earlier);
+    write_outputs(outputs, report);
+    screen.finish(report);
 }
 
 void add_measuring_flags(CLI::App& app, BenchArgs& args) {
@@ -248,23 +284,8 @@ int run_bench(const Settings& settings, const BenchArgs& args, const Environment
 
     const auto outputs = outputs_of(args);
     TextOutput output;
-    BenchScreen screen(prompts.prompts.size(), settings.wants_json ? nullptr : &output);
-    const InterruptScope scope;
-    StrategyRace race(engine, options,
-                      {.on_progress = [&](double fraction) { screen.update(fraction); },
-                       .is_cancelled = [&] { return scope.signal() != 0 || output.is_closed(); }});
-    measure_prompts(
-        prompts.prompts, earlier.rows,
-        [&](const BenchPrompt& prompt) { return race.measure(prompt); }, report,
-        [&](std::span<const BenchRow> rows, bool is_new) {
-            screen.add_rows(rows);
-            if (is_new) {
-                write_outputs(outputs, report);
-            }
-        });
-    report.memory_gb_per_second = measure_memory(report, earlier);
-    write_outputs(outputs, report);
-    screen.finish(report);
+    measure(engine, options, prompts.prompts, earlier, outputs,
+            settings.wants_json ? nullptr : &output, report);
     if (settings.wants_json) {
         write_json(output, to_json(report));
     }

@@ -32,17 +32,6 @@ ProcessResult bench_data(const Words& flags) {
     return bench(Words{"--data", two_prompts().string()} + flags);
 }
 
-// A place without a file.
-std::string fresh_file(const std::string& name) {
-    const fs::path path = temporary_folder() / name;
-    fs::remove(path);
-    return path.string();
-}
-
-json read_json(const std::string& path) {
-    return json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
-}
-
 json bench_json(const Words& flags) {
     const auto result = bench(flags + Words{"--json"});
     EXPECT_EQ(result.exit_code, 0) << result.error;

@@ -60,6 +60,17 @@ inline std::filesystem::path write_text(const std::string& name, const std::stri
     return path;
 }
 
+// A place without a file.
+inline std::string fresh_file(const std::string& name) {
+    const auto path = temporary_folder() / name;
+    std::filesystem::remove(path);
+    return path.string();
+}
+
+inline nlohmann::json read_json(const std::string& path) {
+    return nlohmann::json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
+}
+
 // The tiny model with every `from` in its file replaced by `to`, of the same length.
 inline std::filesystem::path patched_model(const std::string& name,
                                            const std::string& from,

@@ -29,17 +29,6 @@ ProcessResult search(const Words& flags) {
 const Words kBayesian{"--method", "draft-verify"};
 const Words kGrid{"--method", "layerskip", "--exits", "1,3", "--lengths", "2,4"};
 
-// A place without a file.
-std::string fresh_file(const std::string& name) {
-    const fs::path path = temporary_folder() / name;
-    fs::remove(path);
-    return path.string();
-}
-
-json read_json(const std::string& path) {
-    return json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
-}
-
 TEST(SearchCommand, SweepsTheGridAndSaysHowToUseTheBest) {
     const std::string file = fresh_file("grid.json");
     const auto result = search(kGrid + Words{"-o", file});
