@@ -90,7 +90,7 @@ Figure step_figure(const ReportSet& set) {
     const auto curves = step_curves(set);
     PlotScript script;
     plot_curves(figure, script, curves, context_place);
-    ContextRange range;
+    AxisRange range;
     for (const CostCurve& curve : curves) {
         range.add(curve.ms.begin()->first);
         range.add(curve.ms.rbegin()->first);

@@ -13,29 +13,29 @@ constexpr double kLeastContext = 16;  // shorter ones are drawn as this one
 
 }  // namespace
 
-LegendEntry legend_entry(const Series& series) {
-    return {std::string(mark_of(series).glyph), series.color, series.label};
-}
-
 PointLook look_of(const Series& series) {
     return {.color = series.color, .point_type = mark_of(series).point_type};
 }
 
 void mention(Figure& figure, const Series& series) {
-    figure.legend.push_back(legend_entry(series));
+    figure.legend.push_back({std::string(mark_of(series).glyph), series.color, series.label});
     figure.has_projection = figure.has_projection || series.is_projection;
+}
+
+std::string count_text(std::size_t n, const std::string& what) {
+    return concat(n, " ", what, n == 1 ? "" : "s");
 }
 
 double context_place(double n_context) {
     return std::log2(std::max(n_context, kLeastContext));
 }
 
-void ContextRange::add(double n_context) {
-    least = std::min(least, n_context);
-    most = std::max(most, n_context);
+void AxisRange::add(double value) {
+    least = std::min(least, value);
+    most = std::max(most, value);
 }
 
-void set_context_axis(PlotScript& script, const ContextRange& range) {
+void set_context_axis(PlotScript& script, const AxisRange& range) {
     const double first = std::floor(context_place(range.least));
     const double last = std::ceil(context_place(range.most));
     const double step = last - first > 8 ? 2 : 1;

@@ -54,21 +54,23 @@ std::vector<Figure> level_figures(const ReportSet& set);
 std::vector<Figure> cost_figures(const ReportSet& set);
 
 // Pieces that figures share.
-LegendEntry legend_entry(const Series& series);
+// How the line of plain decoding is drawn.
+inline constexpr const char* kPlainLine = " with lines linetype black dashtype 2";
+std::string count_text(std::size_t n, const std::string& what);  // "1 prompt", "2 prompts"
 PointLook look_of(const Series& series);
 // Adds the series to a figure's legend, and says so where it is a projection.
 void mention(Figure& figure, const Series& series);
 // Where a context length lies on an axis on which doublings are equally far apart. The shortest
 // lengths share a place.
 double context_place(double n_context);
-// The lengths that an axis spans.
-struct ContextRange {
+// What an axis has to span.
+struct AxisRange {
     double least = 1e9;
     double most = 0;
 
-    void add(double n_context);
+    void add(double value);
 };
-void set_context_axis(PlotScript& script, const ContextRange& range);
+void set_context_axis(PlotScript& script, const AxisRange& range);
 std::string context_name(double n_context);  // "512", "2K"
 
 }  // namespace knap

@@ -67,6 +67,7 @@ struct ReportRow {
     std::optional<double> near_ties{};
     bool is_projection = false;
 
+    bool is_synthetic() const { return depth.has_value(); }
     int n_context() const { return depth.value_or(n_prompt); }
 };
 

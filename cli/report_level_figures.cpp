@@ -126,9 +126,10 @@ Figure level_figure(const Series& series, const LevelPattern& pattern, int n_lay
     plot_cells(script, map);
     script.set(concat("set xrange [-0.7:", n_layers - 0.3, "]"));
     script.set(concat("set yrange [", map.bottom - 0.4, ":-0.6]"));
+    script.set(concat("set xtics ", (n_layers + 7) / 8));
     script.set("set xlabel 'layer'\nunset grid\nset border 0");
     figure.script = script.text();
-    figure.height = 70 + static_cast<int>(26 * map.bottom);
+    figure.height = 84 + static_cast<int>(26 * map.bottom);
     figure.legend = {
         {"□", "#8b929c", "skipped"}, {"■", kWindowColor, "windowed"}, {"■", kColor, "whole"}};
     figure.has_projection = series.is_projection;

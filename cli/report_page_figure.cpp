@@ -6,7 +6,7 @@
 namespace knap {
 namespace {
 
-constexpr int kWidth = 480;  // at which letters are as large as those of the page
+constexpr int kWidth = 440;  // at which letters are nearly as large as those of the page
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
     for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {

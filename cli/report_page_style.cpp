@@ -43,7 +43,7 @@ section { scroll-margin-top: 44px; }
 header p + h1 { margin-top: 18px; }
 .figures { columns: 3 380px; column-gap: 16px; }
 figure { margin: 0 0 16px; break-inside: avoid; }
-figure svg { display: block; width: 100%; height: auto; max-width: 640px; margin: 8px auto 0;
+figure svg { display: block; width: 100%; height: auto; max-width: 560px; margin: 8px auto 0;
   pointer-events: none; }
 figure svg text { font-family: inherit; }
 figure svg [fill="black"] { fill: var(--ink); }

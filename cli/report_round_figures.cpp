@@ -140,6 +140,18 @@ std::vector<Pair> plot_predictions(PlotScript& script, const Series& series) {
     return pairs;
 }
 
+// Both axes span the same, so that what is right lies on the diagonal.
+void set_prediction_axes(PlotScript& script, const std::vector<Pair>& pairs) {
+    AxisRange range;
+    for (const Pair& pair : pairs) {
+        range.add(pair.predicted);
+        range.add(pair.measured);
+    }
+    const double margin = std::max(0.02, 0.05 * (range.most - range.least));
+    const std::string span = concat("[", range.least - margin, ":", range.most + margin, "]");
+    script.set(concat("set xrange ", span, "\nset yrange ", span));
+}
+
 std::string prediction_caption(const std::vector<Pair>& pairs) {
     std::vector<double> predicted;
     std::vector<double> measured;
@@ -214,7 +226,7 @@ Figure time_figure(const ReportSet& set) {
 Figure prediction_figure(const ReportSet& set) {
     Figure figure{.title = "Predicted against measured"};
     PlotScript script;
-    script.add_plot("x with lines linetype black dashtype 2");
+    script.add_plot(concat("x", kPlainLine));
     std::vector<Pair> all;
     for (const Series& series : set.series) {
         const auto pairs = plot_predictions(script, series);
@@ -229,6 +241,7 @@ Figure prediction_figure(const ReportSet& set) {
     }
     figure.caption = prediction_caption(all);
     script.set("set xlabel 'predicted'\nset ylabel 'measured'");
+    set_prediction_axes(script, all);
     figure.script = script.text();
     return figure;
 }

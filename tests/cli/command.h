@@ -71,6 +71,15 @@ inline nlohmann::json read_json(const std::string& path) {
     return nlohmann::json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
 }
 
+// How often `part` occurs in `text`.
+inline std::size_t count(const std::string& text, const std::string& part) {
+    std::size_t n = 0;
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+        ++n;
+    }
+    return n;
+}
+
 // The tiny model with every `from` in its file replaced by `to`, of the same length.
 inline std::filesystem::path patched_model(const std::string& name,
                                            const std::string& from,

@@ -159,14 +159,6 @@ TEST_F(Profile, WrittenJsonServesAsAProfile) {
     EXPECT_THAT(result.error, testing::Not(testing::HasSubstr("warning")));
 }
 
-std::size_t count(const std::string& text, const std::string& part) {
-    std::size_t n = 0;
-    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-        ++n;
-    }
-    return n;
-}
-
 // What gnuplot drew for the curve of that title: its name in the key, then its elements.
 std::string curve_in(const std::string& svg, const std::string& title) {
     const auto begin = svg.find("<text>" + title + "</text>");

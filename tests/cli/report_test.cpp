@@ -60,14 +60,6 @@ bool has(const std::string& page, const std::string& part) {
     return page.find(part) != std::string::npos;
 }
 
-std::size_t count(const std::string& text, const std::string& part) {
-    std::size_t n = 0;
-    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-        ++n;
-    }
-    return n;
-}
-
 // From one heading to the next of its kind.
 std::string section(const std::string& page, const std::string& id) {
     const auto begin = page.find("<section id=\"" + id + "\">");
