@@ -214,7 +214,7 @@ void add_measuring_flags(CLI::App& app, BenchArgs& args) {
                  [&](const std::string& text) {
                      std::ranges::copy(parse_words("--data", text), std::back_inserter(args.data));
                  });
-    group.custom({"--strategies", "LIST", "what to measure, NAME[/DRAFT_MAX[/PLAN]],...",
+    group.custom({"--strategies", "LIST", "what to measure, NAME[(OPTIONS)][/DRAFT_MAX[/PLAN]],...",
                   kDefaultStrategies},
                  [&](const std::string& text) { args.strategies = parse_strategies(text); });
     group.integer("-n,--n-predict,--predict", args.n_predict, {.min = 2},

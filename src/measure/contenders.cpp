@@ -11,12 +11,48 @@
 namespace knap {
 namespace {
 
-// Takes what `rest` has before its first slash, with the slash.
-std::string_view take_part(std::string_view& rest) {
-    const std::size_t slash = rest.find('/');
-    const std::string_view part = rest.substr(0, slash);
-    rest.remove_prefix(slash == std::string_view::npos ? rest.size() : slash + 1);
+[[noreturn]] void refuse_form(std::string_view whole) {
+    fail("--strategies: expected STRATEGY[(OPTIONS)][/DRAFT_MAX[/PLAN]] with a length of at most ",
+         kMaxDraft, ", found ", in_quotes(whole));
+}
+
+// Takes what `rest` has before the first of `ends`, without that character.
+std::string_view take_until(std::string_view& rest, std::string_view ends) {
+    const std::string_view part = rest.substr(0, rest.find_first_of(ends));
+    rest.remove_prefix(part.size());
     return part;
+}
+
+// Takes the next part with the slash before it; empty where nothing is left.
+std::string_view take_part(std::string_view& rest, std::string_view whole) {
+    if (rest.empty()) {
+        return {};
+    }
+    if (!rest.starts_with('/')) {
+        refuse_form(whole);
+    }
+    rest.remove_prefix(1);
+    return take_until(rest, "/");
+}
+
+// Takes "(OPTIONS)" where `rest` begins with it; slashes inside are of no account.
+std::string_view take_options(std::string_view& rest, std::string_view whole) {
+    if (!rest.starts_with('(')) {
+        return {};
+    }
+    rest.remove_prefix(1);
+    const std::string_view options = take_until(rest, ")");
+    if (rest.empty()) {
+        refuse_form(whole);
+    }
+    rest.remove_prefix(1);
+    return options;
+}
+
+std::string with_commas(std::string_view items) {
+    std::string text(items);
+    std::ranges::replace(text, ';', ',');
+    return text;
 }
 
 // Of an empty text 0: the strategy's own.
@@ -25,8 +61,7 @@ int parse_length(std::string_view length, std::string_view whole) {
     const char* end = length.data() + length.size();
     const auto [rest, error] = std::from_chars(length.data(), end, n);
     if (!length.empty() && (error != std::errc() || rest != end || n < 0 || n > kMaxDraft)) {
-        fail("--strategies: expected STRATEGY[/DRAFT_MAX[/PLAN]] with a length of at most ",
-             kMaxDraft, ", found ", in_quotes(whole));
+        refuse_form(whole);
     }
     return n;
 }
@@ -48,13 +83,16 @@ std::string strategy_names() {
 Contender parse_contender(std::string_view text) {
     Contender contender{.name = std::string(text), .speculation = {}};
     SpeculationOptions& options = contender.speculation;
-    options.strategy = take_part(text);
+    options.strategy = take_until(text, "(/");
     if (!is_strategy(options.strategy)) {
         fail("--strategies: expected ", strategy_names(), ", found ", in_quotes(options.strategy));
     }
-    options.draft_max = parse_length(take_part(text), contender.name);
-    options.draft_plan = text;
-    std::ranges::replace(options.draft_plan, ';', ',');
+    options.strategy_options = with_commas(take_options(text, contender.name));
+    options.draft_max = parse_length(take_part(text, contender.name), contender.name);
+    options.draft_plan = with_commas(take_part(text, contender.name));
+    if (!text.empty()) {
+        refuse_form(contender.name);
+    }
     return contender;
 }
 
@@ -63,6 +101,9 @@ std::string describe_options(const SpeculationOptions& options) {
     const auto add = [&text](const auto&... parts) {
         text += concat(text.empty() ? "" : " ", parts...);
     };
+    if (!options.strategy_options.empty()) {
+        add(options.strategy_options);
+    }
     if (options.draft_max > 0) {
         add("draft_max=", options.draft_max);
     }

@@ -1,6 +1,7 @@
-// Ways of drafting as a benchmark's command line names them: STRATEGY[/DRAFT_MAX[/PLAN]], such as
-// "knapspec", "lookup/4" or "static/4/a=w16+256". A list of them has commas, so the items of a plan
-// are set apart by semicolons: "draft-verify/12/a2-4=skip;m7=skip".
+// Ways of drafting as a benchmark's command line names them:
+// STRATEGY[(OPTIONS)][/DRAFT_MAX[/PLAN]], such as "knapspec", "lookup/4", "knapspec-paper(tau=0.3)"
+// or "static/4/a=w16+256". A list of them has commas, so options and the items of a plan are set
+// apart by semicolons: "knapspec-paper(tau=0.3;interval=16)", "draft-verify/12/a2-4=skip;m7=skip".
 #pragma once
 
 #include <string>
@@ -21,7 +22,8 @@ struct Contender {
 // Throws knap::Error where the text has another form, or names no strategy.
 Contender parse_contender(std::string_view text);
 
-// The settings that differ from a strategy's own: "draft_max=4 plan=a=w16+256"; empty: none do.
+// The settings that differ from a strategy's own: "tau=0.3,exit=0 draft_max=4 plan=a=w16+256";
+// empty: none do.
 std::string describe_options(const SpeculationOptions& options);
 
 }  // namespace knap
