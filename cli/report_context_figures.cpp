@@ -21,27 +21,23 @@ struct LengthBin {
 // Prompts are gathered to the nearest doubling, synthetic contexts by their very depth.
 std::map<double, ReportRows> rows_by_length(const Series& series, bool wants_synthetic) {
     std::map<double, ReportRows> bins;
-    for (const ReportRow* row : series.rows) {
+    for (const BenchRow* row : series.rows) {
         if (row->is_synthetic() == wants_synthetic) {
-            const double place = context_place(row->n_context());
+            const double place = context_place(row->n_prompt);
             bins[wants_synthetic ? place : std::round(place)].push_back(row);
         }
     }
     return bins;
 }
 
-std::optional<double> value_of(const ReportRows& rows, Quantity quantity) {
-    if (quantity == Quantity::tokens_per_second) {
-        return mean_tokens_per_second(rows);
-    }
-    const auto speedup = mean_speedup(rows);
-    return speedup ? std::optional(speedup->mean) : std::nullopt;
+double value_of(const ReportRows& rows, Quantity quantity) {
+    return quantity == Quantity::speedup ? mean_speedup(rows).mean : mean_tokens_per_second(rows);
 }
 
 double mean_place(const ReportRows& rows) {
     double sum = 0;
-    for (const ReportRow* row : rows) {
-        sum += context_place(row->n_context());
+    for (const BenchRow* row : rows) {
+        sum += context_place(row->n_prompt);
     }
     return sum / static_cast<double>(rows.size());
 }
@@ -49,9 +45,7 @@ double mean_place(const ReportRows& rows) {
 std::vector<LengthBin> bins_of(const Series& series, bool wants_synthetic, Quantity quantity) {
     std::vector<LengthBin> bins;
     for (const auto& [_, rows] : rows_by_length(series, wants_synthetic)) {
-        if (const auto value = value_of(rows, quantity)) {
-            bins.push_back({mean_place(rows), *value, rows.size()});
-        }
+        bins.push_back({mean_place(rows), value_of(rows, quantity), rows.size()});
     }
     return bins;
 }

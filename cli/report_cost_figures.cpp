@@ -24,6 +24,10 @@ CostCurve& curve_named(std::vector<CostCurve>& curves, const std::string& name) 
     return found != curves.end() ? *found : curves.emplace_back(CostCurve{name, {}});
 }
 
+ModulePlan plan_of(const BenchCost& cost, const ReportFile& file) {
+    return parse_plan(cost.plan, file.bench.model.n_layers);
+}
+
 std::string plan_name(const ModulePlan& plan) {
     return plan.is_full() ? "whole model" : to_string(plan);
 }
@@ -37,9 +41,9 @@ std::string curve_name(const ReportSet& set, const ReportFile& file, const std::
 std::vector<CostCurve> step_curves(const ReportSet& set) {
     std::vector<CostCurve> curves;
     for (const ReportFile& file : set.files) {
-        for (const ReportCost& cost : file.costs) {
+        for (const BenchCost& cost : file.bench.costs) {
             if (cost.n_rows == 1 && cost.has_head) {
-                const std::string name = curve_name(set, file, plan_name(cost.plan));
+                const std::string name = curve_name(set, file, plan_name(plan_of(cost, file)));
                 curve_named(curves, name).ms[cost.n_context] = cost.ms;
             }
         }
@@ -51,8 +55,8 @@ std::vector<CostCurve> step_curves(const ReportSet& set) {
 std::vector<CostCurve> verify_curves(const ReportSet& set) {
     std::vector<CostCurve> curves;
     for (const ReportFile& file : set.files) {
-        for (const ReportCost& cost : file.costs) {
-            if (cost.plan.is_full() && cost.has_head) {
+        for (const BenchCost& cost : file.bench.costs) {
+            if (plan_of(cost, file).is_full() && cost.has_head) {
                 const std::string at = concat("at ", context_name(cost.n_context));
                 curve_named(curves, curve_name(set, file, at)).ms[cost.n_rows] = cost.ms;
             }

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "graph/plan_text.h"
 #include "report.h"
 #include "report_figures.h"
 
@@ -37,15 +38,15 @@ struct LengthRow {
     std::vector<double> mlp;
 };
 
-void add_level(LengthRow& row, const ModulePlan& plan, const ReportLevel& level) {
+void add_level(LengthRow& row, const ModulePlan& plan, int n_tokens) {
     const auto n_layers = static_cast<std::size_t>(plan.n_layers());
     row.attention.resize(n_layers);
     row.mlp.resize(n_layers);
-    row.n_tokens += level.n_tokens;
+    row.n_tokens += n_tokens;
     for (int layer = 0; layer < plan.n_layers(); ++layer) {
         const auto i = static_cast<std::size_t>(layer);
-        row.attention[i] += level.n_tokens * strength(plan.level(layer, Module::attention));
-        row.mlp[i] += level.n_tokens * strength(plan.level(layer, Module::mlp));
+        row.attention[i] += n_tokens * strength(plan.level(layer, Module::attention));
+        row.mlp[i] += n_tokens * strength(plan.level(layer, Module::mlp));
     }
 }
 
@@ -58,15 +59,15 @@ struct LevelPattern {
     double n_all_tokens = 0;  // with whatever
 };
 
-LevelPattern pattern_of(const Series& series) {
+LevelPattern pattern_of(const Series& series, int n_layers) {
     LevelPattern pattern;
-    for (const ReportRow* row : series.rows) {
-        for (const ReportLevel& level : row->levels) {
-            pattern.n_all_tokens += level.n_tokens;
-            if (level.plan && level.n_tokens > 0) {
+    for (const BenchRow* row : series.rows) {
+        pattern.n_all_tokens += row->turns.back().n_generated;
+        for (const BenchLevel& level : row->levels) {
+            if (level.n_tokens > 0) {
                 pattern.n_tokens += level.n_tokens;
-                add_level(pattern.lengths[std::round(context_place(level.n_context))], *level.plan,
-                          level);
+                add_level(pattern.lengths[std::round(context_place(level.n_context))],
+                          parse_plan(level.plan, n_layers), level.n_tokens);
             }
         }
     }
@@ -141,9 +142,9 @@ Figure level_figure(const Series& series, const LevelPattern& pattern, int n_lay
 std::vector<Figure> level_figures(const ReportSet& set) {
     std::vector<Figure> figures;
     for (const Series& series : set.series) {
-        const LevelPattern pattern = pattern_of(series);
+        const int n_layers = set.files[series.file].bench.model.n_layers;
+        const LevelPattern pattern = pattern_of(series, n_layers);
         if (!pattern.lengths.empty()) {
-            const int n_layers = set.files[series.file].model.n_layers;
             figures.push_back(level_figure(series, pattern, n_layers));
         }
     }

@@ -1,6 +1,5 @@
 // The paper's values beside ours, where the shape of the model, the data and the way of sampling
 // are the same.
-#include <cmath>
 #include <map>
 
 #include "base/text.h"
@@ -13,7 +12,7 @@
 namespace knap {
 namespace {
 
-const ModelShape* shape_of(const ReportModel& model) {
+const ModelShape* shape_of(const BenchModel& model) {
     for (const ModelShape& shape : known_shapes()) {
         if (shape.architecture == model.architecture && shape.n_layers == model.n_layers &&
             shape.n_embd == model.n_embd) {
@@ -23,26 +22,18 @@ const ModelShape* shape_of(const ReportModel& model) {
     return nullptr;
 }
 
-bool is_setting(const nlohmann::json& settings, const char* name, double value) {
-    const auto found = settings.find(name);
-    return found != settings.end() && found->is_number() &&
-           std::abs(found->get<double>() - value) < 1e-6;
-}
-
 // Nullopt: neither of the paper's two ways.
-std::optional<PaperSampling> sampling_of(const nlohmann::json& settings) {
-    if (is_setting(settings, "temperature", 0)) {
+std::optional<PaperSampling> sampling_of(const SamplingOptions& ours) {
+    if (ours.temperature == 0) {
         return PaperSampling::greedy;
     }
-    const bool is_table_2 = is_setting(settings, "temperature", 0.7) &&
-                            is_setting(settings, "top_k", 50) &&
-                            is_setting(settings, "top_p", 0.95);
+    const bool is_table_2 = ours.temperature == 0.7f && ours.top_k == 50 && ours.top_p == 0.95f;
     return is_table_2 ? std::optional(PaperSampling::sampled) : std::nullopt;
 }
 
 std::map<std::string, ReportRows> rows_by_data(const Series& series) {
     std::map<std::string, ReportRows> rows;
-    for (const ReportRow* row : series.rows) {
+    for (const BenchRow* row : series.rows) {
         rows[row->data].push_back(row);
     }
     return rows;
@@ -51,8 +42,8 @@ std::map<std::string, ReportRows> rows_by_data(const Series& series) {
 using Cells = std::vector<std::string>;
 
 void add_comparisons(std::vector<Cells>& rows, const ReportFile& file, const Series& series) {
-    const ModelShape* shape = shape_of(file.model);
-    const auto sampling = sampling_of(file.settings);
+    const ModelShape* shape = shape_of(file.bench.model);
+    const auto sampling = sampling_of(file.bench.settings.sampling);
     const std::string_view method = paper_method(series.strategy);
     if (shape == nullptr || !sampling || method.empty()) {
         return;

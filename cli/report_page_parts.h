@@ -23,8 +23,9 @@ std::string rows_part(const ReportSet& set);
 // Model, host and settings of every file, what was skipped, and how to run it again.
 std::string provenance_part(const ReportSet& set);
 
-// "1.31×", "1.31× <span>1.22 to 1.41</span>"; "-" for nothing.
-std::string speedup_cell(const std::optional<ReportSpeedup>& speedup);
+// "1.31×", "1.31× <span>1.22 to 1.41</span>".
+std::string speedup_cell(const BenchSpeedup& speedup);
+// "-" for nothing.
 std::string number_cell(const std::optional<double>& number, int n_decimals);
 std::string percent_cell(const std::optional<double>& share);
 std::string series_cell(const Series& series);  // its mark, colour and name

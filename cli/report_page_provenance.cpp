@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "html.h"
+#include "measure/bench_setup_json.h"
 #include "report.h"
 #include "report_page_parts.h"
 #include "report_rerun.h"
@@ -18,17 +19,12 @@ std::string badge(const std::string& text) {
 }
 
 bool has_projections(const ReportFile& file) {
-    return std::ranges::any_of(file.rows, &ReportRow::is_projection);
+    return std::ranges::any_of(file.bench.rows, &BenchRow::is_projection);
 }
 
 std::string badges(const ReportFile& file) {
-    return concat(file.is_complete ? "" : badge("interrupted: not every row was measured"),
+    return concat(file.bench.is_complete ? "" : badge("interrupted: not every row was measured"),
                   has_projections(file) ? badge("holds projections") : "");
-}
-
-std::string text_or(const json& object, const char* name, const std::string& otherwise) {
-    const auto found = object.find(name);
-    return found != object.end() && found->is_string() ? found->get<std::string>() : otherwise;
 }
 
 // A value of a list of settings, in words; empty: not worth a line.
@@ -57,6 +53,7 @@ bool is_bytes(const std::string& name) {
     return name.ends_with("_bytes");
 }
 
+// In alphabetical order.
 std::string definitions(const json& object) {
     std::string list;
     for (const auto& [name, value] : object.items()) {
@@ -72,39 +69,40 @@ std::string definitions(const json& object) {
 }
 
 std::string skipped_list(const ReportFile& file) {
-    if (file.skipped.empty()) {
+    if (file.bench.skipped.empty()) {
         return "";
     }
     std::vector<std::vector<std::string>> rows;
-    for (const ReportSkip& skip : file.skipped) {
+    for (const SkippedPrompt& skip : file.bench.skipped) {
         rows.push_back({html_text(skip.where), html_text(skip.why)});
     }
     return concat("<h3>Skipped</h3>\n", html_table({{"where"}, {"why"}}, rows));
 }
 
 std::string provenance_card(const ReportFile& file) {
+    const BenchReport& bench = file.bench;
     const std::string memory =
-        file.memory_gb_per_second
-            ? concat("; its memory gives ", format_fixed(*file.memory_gb_per_second, 1), " GB/s")
+        bench.memory_gb_per_second
+            ? concat("; its memory gives ", format_fixed(*bench.memory_gb_per_second, 1), " GB/s")
             : "";
     return concat("<div class=\"card\">\n<h3>", html_text(file.name), badges(file),
-                  "</h3>\n<p>knap ", html_text(file.version), " on ", html_text(file.device),
-                  memory, "</p>\n<h3>Model</h3>\n", definitions(file.model_fields),
-                  "<h3>Host</h3>\n", definitions(file.host), "<h3>Settings</h3>\n",
-                  definitions(file.settings), skipped_list(file),
+                  "</h3>\n<p>knap ", html_text(bench.version), " on ", html_text(bench.device),
+                  memory, "</p>\n<h3>Model</h3>\n", definitions(to_json(bench.model)),
+                  "<h3>Host</h3>\n", definitions(to_json(bench.host)), "<h3>Settings</h3>\n",
+                  definitions(to_json(bench.settings)), skipped_list(file),
                   "<h3>To run it again</h3>\n<pre><code>", html_text(rerun_command(file)),
                   "</code></pre>\n</div>\n");
 }
 
-// The series of a file that gained most; nullptr: nothing was compared with plain decoding.
+// The series of a file that gained most; nullptr: it has plain decoding alone.
 const Series* best_of(const ReportSet& set, std::size_t file) {
     const Series* best = nullptr;
     double best_speedup = 0;
     for (const Series& series : set.series) {
-        const auto speedup = mean_speedup(series.rows);
-        if (series.file == file && !is_plain(series) && speedup && speedup->mean > best_speedup) {
+        const double speedup = mean_speedup(series.rows).mean;
+        if (series.file == file && !is_plain(series) && speedup > best_speedup) {
             best = &series;
-            best_speedup = speedup->mean;
+            best_speedup = speedup;
         }
     }
     return best;
@@ -119,12 +117,10 @@ std::string tile_of(const ReportSet& set, std::size_t file) {
     if (best == nullptr) {
         return "";
     }
-    const auto speedup = mean_speedup(best->rows);
     std::string numbers =
-        highlight(concat(format_fixed(speedup->mean, 2), "×"), "over plain decoding");
-    if (const auto speed = mean_tokens_per_second(best->rows)) {
-        numbers += highlight(format_fixed(*speed, 0), "tokens per second");
-    }
+        highlight(concat(format_fixed(mean_speedup(best->rows).mean, 2), "×"),
+                  "over plain decoding") +
+        highlight(format_fixed(mean_tokens_per_second(best->rows), 0), "tokens per second");
     if (const auto rate = acceptance_rate(best->rows)) {
         numbers += highlight(format_percent(*rate), "of drafts accepted");
     }
@@ -137,10 +133,11 @@ std::string tile_of(const ReportSet& set, std::size_t file) {
 std::string header_part(const ReportSet& set) {
     std::string header = "<header>\n";
     for (const ReportFile& file : set.files) {
-        header += concat("<h1>", html_text(file.model.name), "</h1>\n<p>",
-                         html_text(text_or(file.model_fields, "types", "")), " · ",
-                         html_text(text_or(file.host, "cpu", file.device)), " · ", file.rows.size(),
-                         " rows of ", html_text(file.name), badges(file), "</p>\n");
+        const BenchReport& bench = file.bench;
+        header +=
+            concat("<h1>", html_text(bench.model.name), "</h1>\n<p>", html_text(bench.model.types),
+                   " · ", html_text(bench.host.cpu), " · ", bench.rows.size(), " rows of ",
+                   html_text(file.name), badges(file), "</p>\n");
     }
     return header + "</header>\n";
 }

@@ -12,23 +12,22 @@ namespace {
 
 constexpr const char* kNothing = "-";
 
-// The median of what rows have of a value.
-std::optional<double> median_of(const ReportRows& rows, std::optional<double> ReportRow::*value) {
+// Over the rows in which it is known.
+template <typename Value>
+std::optional<double> median_of(const ReportRows& rows, Value BenchRow::*value) {
     std::vector<double> values;
-    for (const ReportRow* row : rows) {
-        if (row->*value) {
-            values.push_back(*(row->*value));
+    for (const BenchRow* row : rows) {
+        if (const std::optional<double> known(row->*value); known) {
+            values.push_back(*known);
         }
     }
     return values.empty() ? std::nullopt : std::optional(median(values));
 }
 
-std::optional<double> sum_of(const ReportRows& rows, std::optional<double> ReportRow::*value) {
-    std::optional<double> sum;
-    for (const ReportRow* row : rows) {
-        if (row->*value) {
-            sum = sum.value_or(0) + *(row->*value);
-        }
+int n_near_ties(const ReportRows& rows) {
+    int sum = 0;
+    for (const BenchRow* row : rows) {
+        sum += row->near_ties;
     }
     return sum;
 }
@@ -46,9 +45,9 @@ std::string bandwidth_cell(const std::optional<double>& reached, const std::opti
                            : speed;
 }
 
-std::optional<double> search_share(const ReportRows& rows) {
-    const auto time = time_per_token(rows);
-    return time && time->total > 0 ? std::optional(time->search / time->total) : std::nullopt;
+double search_share(const ReportRows& rows) {
+    const TokenTime time = time_per_token(rows);
+    return time.search / time.total;
 }
 
 std::vector<std::string> summary_row(const ReportSet& set, const Series& series) {
@@ -59,17 +58,17 @@ std::vector<std::string> summary_row(const ReportSet& set, const Series& series)
         speedup_cell(mean_speedup(series.rows)),
         number_cell(mean_tokens_per_second(series.rows), 1),
         percent_cell(acceptance_rate(series.rows)),
-        number_cell(median_of(series.rows, &ReportRow::mean_accepted_length), 2),
+        number_cell(median_of(series.rows, &BenchRow::mean_accepted_length), 2),
         percent_cell(search_share(series.rows)),
-        bandwidth_cell(median_of(series.rows, &ReportRow::bandwidth_gb_per_second),
-                       file.memory_gb_per_second),
-        bytes_cell(median_of(series.rows, &ReportRow::peak_memory_bytes)),
-        number_cell(median_of(series.rows, &ReportRow::distinct_trigrams), 2),
-        number_cell(sum_of(series.rows, &ReportRow::near_ties), 0),
+        bandwidth_cell(median_of(series.rows, &BenchRow::bandwidth_gb_per_second),
+                       file.bench.memory_gb_per_second),
+        bytes_cell(median_of(series.rows, &BenchRow::peak_memory_bytes)),
+        number_cell(median_of(series.rows, &BenchRow::distinct_trigrams), 2),
+        concat(n_near_ties(series.rows)),
     };
 }
 
-std::vector<std::string> row_cells(const Series& series, const ReportRow& row) {
+std::vector<std::string> row_cells(const Series& series, const BenchRow& row) {
     return {
         html_text(row.data),
         html_text(row.task),
@@ -83,21 +82,17 @@ std::vector<std::string> row_cells(const Series& series, const ReportRow& row) {
         number_cell(row.prefill_ms, 0),
         number_cell(row.predicted, 2),
         number_cell(row.measured, 2),
-        number_cell(row.near_ties, 0),
+        concat(row.near_ties),
     };
 }
 
 }  // namespace
 
-std::string speedup_cell(const std::optional<ReportSpeedup>& speedup) {
-    if (!speedup) {
-        return kNothing;
-    }
-    const std::string mean = concat("<b>", format_fixed(speedup->mean, 2), "×</b>");
-    return speedup->low && speedup->high
-               ? concat(mean, " <small>", format_fixed(*speedup->low, 2), " to ",
-                        format_fixed(*speedup->high, 2), "</small>")
-               : mean;
+std::string speedup_cell(const BenchSpeedup& speedup) {
+    const std::string mean = concat("<b>", format_fixed(speedup.mean, 2), "×</b>");
+    return speedup.low && speedup.high ? concat(mean, " <small>", format_fixed(*speedup.low, 2),
+                                                " to ", format_fixed(*speedup.high, 2), "</small>")
+                                       : mean;
 }
 
 std::string number_cell(const std::optional<double>& number, int n_decimals) {
@@ -135,7 +130,7 @@ std::string summary_part(const ReportSet& set) {
 std::string rows_part(const ReportSet& set) {
     std::vector<std::vector<std::string>> rows;
     for (const Series& series : set.series) {
-        for (const ReportRow* row : series.rows) {
+        for (const BenchRow* row : series.rows) {
             rows.push_back(row_cells(series, *row));
         }
     }

@@ -1,6 +1,8 @@
 #include "report_rerun.h"
 
 #include "base/text.h"
+#include "bench_prompts.h"
+#include "measure/bench_setup_json.h"
 
 namespace knap {
 namespace {
@@ -49,9 +51,6 @@ std::string shell_word(const std::string& text) {
     return quoted + "'";
 }
 
-// What data is called that needs no file.
-constexpr const char* kBuiltinData = "built-in";
-
 // Empty for null.
 std::string value_text(const json& value) {
     if (value.is_string()) {
@@ -76,7 +75,7 @@ template <std::size_t n>
 std::string flags_of(const json& settings, const RerunFlag (&flags)[n]) {
     std::string words;
     for (const RerunFlag& wanted : flags) {
-        const std::string value = flag_text(settings.value(wanted.setting, json()));
+        const std::string value = flag_text(settings.at(wanted.setting));
         if (!value.empty()) {
             words += concat(" ", wanted.flag, " ", shell_word(value));
         }
@@ -87,10 +86,10 @@ std::string flags_of(const json& settings, const RerunFlag (&flags)[n]) {
 }  // namespace
 
 std::string rerun_command(const ReportFile& file) {
-    const json temperature = file.settings.value("temperature", json());
-    const bool is_sampled = temperature.is_number() && temperature > 0;
-    return concat("knap bench -m ", shell_word(file.model.file), flags_of(file.settings, kFlags),
-                  is_sampled ? flags_of(file.settings, kSamplingFlags) : "", " -o ",
+    const json settings = to_json(file.bench.settings);
+    const bool is_sampled = file.bench.settings.sampling.temperature > 0;
+    return concat("knap bench -m ", shell_word(file.bench.model.file), flags_of(settings, kFlags),
+                  is_sampled ? flags_of(settings, kSamplingFlags) : "", " -o ",
                   shell_word(file.name));
 }
 

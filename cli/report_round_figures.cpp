@@ -17,16 +17,14 @@ namespace {
 std::vector<double> acceptance_curve(const ReportRows& rows) {
     std::vector<double> sums;
     std::vector<double> weights;
-    for (const ReportRow* row : rows) {
-        const double weight = row->rounds.value_or(1);
+    for (const BenchRow* row : rows) {
+        const double weight = row->rounds;
         const std::size_t n = row->acceptance_by_position.size();
         sums.resize(std::max(sums.size(), n));
         weights.resize(std::max(weights.size(), n));
         for (std::size_t i = 0; i < n; ++i) {
-            if (const auto& rate = row->acceptance_by_position[i]) {
-                sums[i] += weight * *rate;
-                weights[i] += weight;
-            }
+            sums[i] += weight * row->acceptance_by_position[i];
+            weights[i] += weight;
         }
     }
     std::vector<double> curve;
@@ -69,9 +67,7 @@ struct TimeBar {
 std::vector<TimeBar> time_bars(const ReportSet& set) {
     std::vector<TimeBar> bars;
     for (const Series& series : set.series) {
-        if (const auto time = time_per_token(series.rows)) {
-            bars.push_back({&series, *time});
-        }
+        bars.push_back({&series, time_per_token(series.rows)});
     }
     return bars;
 }
@@ -127,7 +123,7 @@ struct Pair {
 std::vector<Pair> plot_predictions(PlotScript& script, const Series& series) {
     std::vector<Pair> pairs;
     std::vector<TippedPoint> points;
-    for (const ReportRow* row : series.rows) {
+    for (const BenchRow* row : series.rows) {
         if (row->predicted.value_or(0) > 0 && row->measured.value_or(0) > 0) {
             pairs.push_back({*row->predicted, *row->measured});
             points.push_back({*row->predicted, *row->measured,
@@ -202,10 +198,6 @@ Figure time_figure(const ReportSet& set) {
                       "Milliseconds for each token written; the upright line is plain "
                       "decoding, measured in turn."};
     const std::vector<TimeBar> bars = time_bars(set);
-    if (bars.empty()) {
-        figure.caption = "Nothing to draw: nothing was written.";
-        return figure;
-    }
     PlotScript script;
     for (std::size_t part = 0; part < kParts.size(); ++part) {
         plot_part(script, bars, part);

@@ -11,7 +11,6 @@
 namespace knap {
 namespace {
 
-constexpr std::string_view kPlainStrategy = "autoregressive";
 constexpr std::string_view kPlainColor = "#8b929c";
 // Told apart on a light ground and on a dark one.
 constexpr std::array<std::string_view, 12> kColors{"#e4572e", "#2f7fd1", "#2a9d6f", "#a463c9",
@@ -38,7 +37,7 @@ struct Variants {
 std::map<std::string, Variants> variants_of(std::span<const ReportFile> files) {
     std::map<std::string, Variants> variants;
     for (const ReportFile& file : files) {
-        for (const ReportRow& row : file.rows) {
+        for (const BenchRow& row : file.bench.rows) {
             variants[row.strategy].options.insert(row.options);
             variants[row.strategy].acceptance.insert(row.acceptance);
         }
@@ -46,7 +45,7 @@ std::map<std::string, Variants> variants_of(std::span<const ReportFile> files) {
     return variants;
 }
 
-std::string way_of(const ReportRow& row, const Variants& variants) {
+std::string way_of(const BenchRow& row, const Variants& variants) {
     std::string way = row.strategy;
     if (variants.options.size() > 1 && !row.options.empty()) {
         way += concat(" ", row.options);
@@ -82,23 +81,13 @@ void set_colors(std::vector<Series>& all) {
     }
 }
 
-std::vector<double> speedups_of(const ReportRows& rows) {
-    std::vector<double> speedups;
-    for (const ReportRow* row : rows) {
-        if (row->speedup) {
-            speedups.push_back(row->speedup->mean);
-        }
-    }
-    return speedups;
-}
-
 }  // namespace
 
 std::vector<Series> series_of(std::span<const ReportFile> files) {
     const std::map<std::string, Variants> variants = variants_of(files);
     std::vector<Series> all;
     for (std::size_t i = 0; i < files.size(); ++i) {
-        for (const ReportRow& row : files[i].rows) {
+        for (const BenchRow& row : files[i].bench.rows) {
             Series& series = find_or_add(all, {.file = i,
                                                .strategy = row.strategy,
                                                .way = way_of(row, variants.at(row.strategy)),
@@ -115,7 +104,7 @@ std::vector<Series> series_of(std::span<const ReportFile> files) {
 }
 
 bool is_plain(const Series& series) {
-    return series.strategy == kPlainStrategy;
+    return series.strategy == plain_decoding().strategy;
 }
 
 Mark mark_of(const Series& series) {
@@ -123,45 +112,41 @@ Mark mark_of(const Series& series) {
     return series.is_projection ? shape.hollow : shape.filled;
 }
 
-std::optional<ReportSpeedup> mean_speedup(const ReportRows& rows) {
-    const std::vector<double> speedups = speedups_of(rows);
-    if (speedups.empty()) {
-        return std::nullopt;
+BenchSpeedup mean_speedup(const ReportRows& rows) {
+    if (rows.size() == 1) {
+        return rows.front()->speedup;
     }
-    if (speedups.size() == 1) {
-        return (*std::ranges::find_if(
-                    rows, [](const ReportRow* row) { return row->speedup.has_value(); }))
-            ->speedup;
+    std::vector<double> speedups;
+    for (const BenchRow* row : rows) {
+        speedups.push_back(row->speedup.mean);
     }
     const Interval interval = geometric_mean(speedups);
-    return ReportSpeedup{interval.mean, interval.low, interval.high};
+    return {.mean = interval.mean, .low = interval.low, .high = interval.high};
 }
 
-std::optional<double> mean_tokens_per_second(const ReportRows& rows) {
+double mean_tokens_per_second(const ReportRows& rows) {
     std::vector<double> speeds;
-    for (const ReportRow* row : rows) {
-        if (row->tokens_per_second.value_or(0) > 0) {
-            speeds.push_back(*row->tokens_per_second);
-        }
+    for (const BenchRow* row : rows) {
+        speeds.push_back(row->tokens_per_second);
     }
-    return speeds.empty() ? std::nullopt : std::optional(geometric_mean(speeds).mean);
+    return geometric_mean(speeds).mean;
 }
 
 std::optional<double> acceptance_rate(const ReportRows& rows) {
     double n_drafted = 0;
     double n_accepted = 0;
-    for (const ReportRow* row : rows) {
-        n_drafted += row->n_drafted.value_or(0);
-        n_accepted += row->n_accepted.value_or(0);
+    for (const BenchRow* row : rows) {
+        n_drafted += row->n_drafted;
+        n_accepted += row->n_accepted;
     }
     return n_drafted > 0 ? std::optional(n_accepted / n_drafted) : std::nullopt;
 }
 
-std::optional<TokenTime> time_per_token(const ReportRows& rows) {
+TokenTime time_per_token(const ReportRows& rows) {
     TokenTime sum;
     double n_tokens = 0;
-    for (const ReportRow* row : rows) {
-        for (const ReportTurn& turn : row->turns) {
+    for (const BenchRow* row : rows) {
+        for (const BenchTurn& turn : row->turns) {
             sum.draft += turn.draft_ms;
             sum.verify += turn.verify_ms;
             sum.search += turn.search_ms;
@@ -170,9 +155,6 @@ std::optional<TokenTime> time_per_token(const ReportRows& rows) {
             sum.plain += turn.plain_ms;
             n_tokens += turn.n_generated;
         }
-    }
-    if (n_tokens == 0) {
-        return std::nullopt;
     }
     for (double* part :
          {&sum.draft, &sum.verify, &sum.search, &sum.other, &sum.total, &sum.plain}) {

@@ -11,7 +11,7 @@
 
 namespace knap {
 
-using ReportRows = std::vector<const ReportRow*>;
+using ReportRows = std::vector<const BenchRow*>;
 
 struct Series {
     std::size_t file = 0;  // index
@@ -35,11 +35,12 @@ struct Mark {
 };
 Mark mark_of(const Series& series);
 
-// Geometric mean over rows with its 95 % interval; of one row its own. Nullopt: no row has any.
-std::optional<ReportSpeedup> mean_speedup(const ReportRows& rows);
-std::optional<double> mean_tokens_per_second(const ReportRows& rows);
+// What rows came to, one or more of them.
+// Geometric mean with its 95 % interval; of one row its own.
+BenchSpeedup mean_speedup(const ReportRows& rows);
+double mean_tokens_per_second(const ReportRows& rows);
 
-// Of all drafted tokens.
+// Of all drafted tokens; nullopt: nothing was drafted.
 std::optional<double> acceptance_rate(const ReportRows& rows);
 
 // ms for each generated token.
@@ -51,6 +52,6 @@ struct TokenTime {
     double total = 0;
     double plain = 0;  // of plain decoding in turn with it
 };
-std::optional<TokenTime> time_per_token(const ReportRows& rows);
+TokenTime time_per_token(const ReportRows& rows);
 
 }  // namespace knap

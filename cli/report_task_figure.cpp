@@ -17,14 +17,14 @@ class TaskNames {
   public:
     explicit TaskNames(std::span<const ReportFile> files) {
         for (const ReportFile& file : files) {
-            for (const ReportRow& row : file.rows) {
+            for (const BenchRow& row : file.bench.rows) {
                 tasks_of_[row.data].insert(row.task);
                 data_of_[row.task].insert(row.data);
             }
         }
     }
 
-    std::string of(const ReportRow& row) const {
+    std::string of(const BenchRow& row) const {
         if (data_of_.at(row.task).size() == 1) {
             return row.task;
         }
@@ -47,7 +47,7 @@ void add_row(std::vector<TaskRows>& tasks,
              const std::string& task,
              std::size_t series,
              std::size_t n_series,
-             const ReportRow& row) {
+             const BenchRow& row) {
     auto place = std::ranges::find(tasks, task, &TaskRows::task);
     if (place == tasks.end()) {
         tasks.push_back({task, std::vector<ReportRows>(n_series)});
@@ -60,8 +60,8 @@ std::vector<TaskRows> rows_by_task(const ReportSet& set) {
     const TaskNames names(set.files);
     std::vector<TaskRows> tasks;
     for (std::size_t i = 0; i < set.series.size(); ++i) {
-        for (const ReportRow* row : set.series[i].rows) {
-            if (!row->is_synthetic() && row->speedup) {
+        for (const BenchRow* row : set.series[i].rows) {
+            if (!row->is_synthetic()) {
                 add_row(tasks, "all tasks", i, set.series.size(), *row);
                 add_row(tasks, names.of(*row), i, set.series.size(), *row);
             }
@@ -73,7 +73,7 @@ std::vector<TaskRows> rows_by_task(const ReportSet& set) {
     return tasks;
 }
 
-std::string interval_text(const ReportSpeedup& speedup) {
+std::string interval_text(const BenchSpeedup& speedup) {
     const std::string mean = concat(format_fixed(speedup.mean, 2), "×");
     return speedup.low && speedup.high ? concat(mean, " (", format_fixed(*speedup.low, 2), " to ",
                                                 format_fixed(*speedup.high, 2), ")")
@@ -90,20 +90,19 @@ void plot_tasks(PlotScript& script,
     std::vector<TippedPoint> means;
     for (std::size_t task = 0; task < tasks.size(); ++task) {
         const ReportRows& rows = tasks[task].rows[index];
-        const auto mean = mean_speedup(rows);
-        if (!mean) {
+        if (rows.empty()) {
             continue;
         }
+        const BenchSpeedup mean = mean_speedup(rows);
         const auto n_series = static_cast<double>(tasks[task].rows.size());
         const double y =
             static_cast<double>(task) + 0.8 * ((static_cast<double>(index) + 0.5) / n_series - 0.5);
-        for (const ReportRow* row : rows) {
-            dots.push_back({row->speedup->mean, y});
+        for (const BenchRow* row : rows) {
+            dots.push_back({row->speedup.mean, y});
         }
-        bars.push_back(
-            {mean->mean, y, mean->low.value_or(mean->mean), mean->high.value_or(mean->mean)});
-        means.push_back({mean->mean, y,
-                         concat(series.label, ", ", tasks[task].task, ": ", interval_text(*mean),
+        bars.push_back({mean.mean, y, mean.low.value_or(mean.mean), mean.high.value_or(mean.mean)});
+        means.push_back({mean.mean, y,
+                         concat(series.label, ", ", tasks[task].task, ": ", interval_text(mean),
                                 ", ", count_text(rows.size(), "prompt"))});
     }
     if (means.empty()) {
@@ -126,8 +125,8 @@ void set_speed_axis(PlotScript& script, const std::vector<TaskRows>& tasks) {
     range.add(1);
     for (const TaskRows& task : tasks) {
         for (const ReportRows& rows : task.rows) {
-            for (const ReportRow* row : rows) {
-                range.add(row->speedup->mean);
+            for (const BenchRow* row : rows) {
+                range.add(row->speedup.mean);
             }
         }
     }

@@ -68,6 +68,8 @@ struct SamplingOptions {
     std::uint64_t seed = 0;
     // Added to the logits; -infinity forbids a token.
     std::vector<std::pair<Token, float>> logit_bias{};
+
+    bool operator==(const SamplingOptions&) const = default;
 };
 
 // How a drafted token is held against the whole model when sampling; greedy decoding has one rule.

@@ -2,10 +2,10 @@
 
 #include <string>
 
-#include "base/error.h"
 #include "base/quoted.h"
+#include "measure/bench_json.h"
 #include "measure/bench_row_json.h"
-#include "runtime/json_file.h"
+#include "measure/bench_setup_json.h"
 
 namespace knap {
 namespace {
@@ -15,27 +15,7 @@ using nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
 // What rows of one file have in common: those of another model or machine do not mix with them.
-constexpr const char* kIdentity[] = {"format", "knap", "device", "model", "settings"};
-
-ordered_json to_json(const BenchHost& host) {
-    return {{"cpu", host.cpu},
-            {"n_cores", host.n_cores},
-            {"isa", host.isa},
-            {"memory_bytes", host.memory_bytes},
-            {"system", host.system}};
-}
-
-ordered_json to_json(const BenchModel& model) {
-    return {{"file", model.file},
-            {"name", model.name},
-            {"architecture", model.architecture},
-            {"n_layers", model.n_layers},
-            {"n_embd", model.n_embd},
-            {"n_parameters", model.n_parameters},
-            {"types", model.types},
-            {"file_bytes", model.file_bytes},
-            {"fingerprint", model.fingerprint}};
-}
+constexpr const char* kIdentity[] = {"knap", "device", "model", "settings"};
 
 ordered_json to_json(const BenchCost& cost) {
     return {{"plan", cost.plan},
@@ -45,13 +25,59 @@ ordered_json to_json(const BenchCost& cost) {
             {"ms", cost.ms}};
 }
 
+BenchCost cost_from(const json& object, int n_layers) {
+    return {.plan = plan_in(object, "plan", n_layers),
+            .n_context = count_in(object, "n_context"),
+            .n_rows = positive_count_in(object, "n_rows"),
+            .has_head = flag_in(object, "has_head"),
+            .ms = amount_in(object, "ms")};
+}
+
 ordered_json to_json(const SkippedPrompt& skipped) {
     return {{"where", skipped.where}, {"why", skipped.why}};
 }
 
-// A number as it was given: 0.95, and not the nearest float's 0.949999988.
-double as_given(float value) {
-    return std::stod(concat(value));
+SkippedPrompt skipped_from(const json& object) {
+    return {.where = text_in(object, "where"), .why = text_in(object, "why")};
+}
+
+void check_format(const json& file) {
+    const auto format = file.find("format");
+    if (format == file.end() || !format->is_number_integer()) {
+        fail("expected a file of knap bench, found no `format`");
+    }
+    if (*format != kFormat) {
+        fail("expected format ", kFormat, " of knap bench, found ", printable(format->dump()));
+    }
+}
+
+BenchReport report_from(const json& file) {
+    check_format(file);
+    const BenchModel model = read_object(file, "model", model_from);
+    const int n_layers = model.n_layers;
+    return {
+        .version = text_in(file, "knap"),
+        .host = read_object(file, "host", host_from),
+        .device = text_in(file, "device"),
+        .model = model,
+        .settings = read_object(file, "settings", settings_from),
+        .memory_gb_per_second = unless_null(file, "memory_gb_per_second", amount_in),
+        .costs = read_list(file, "costs", "cost",
+                           [=](const json& cost) { return cost_from(cost, n_layers); }),
+        .is_complete = flag_in(file, "is_complete"),
+        .skipped = read_list(file, "skipped", "skipped prompt", skipped_from),
+        .rows = read_list(file, "rows", "row",
+                          [=](const json& row) { return row_from(row, n_layers); }),
+    };
+}
+
+// Throws in words that follow the path.
+BenchReport read_report(const std::filesystem::path& path) {
+    const auto file = read_json_file(path);
+    if (!file) {
+        fail("found no such file");
+    }
+    return report_from(*file);
 }
 
 std::string shown(const json& value) {
@@ -59,54 +85,24 @@ std::string shown(const json& value) {
 }
 
 void check_same(const std::string& name, const json& expected, const json& found) {
-    if (expected.is_object() && found.is_object()) {
+    if (expected.is_object()) {
         for (const auto& [key, value] : expected.items()) {
-            check_same(concat(name, ".", key), value, found.value(key, json()));
+            check_same(concat(name, ".", key), value, found[key]);
         }
     } else if (expected != found) {
         fail("its `", name, "` differs: expected ", shown(expected), ", found ", shown(found));
     }
 }
 
-EarlierRows rows_from(const json& file, const BenchReport& report) {
-    const json expected = to_json(report);
+void check_same_benchmark(const BenchReport& expected, const BenchReport& found) {
+    const json expected_members = to_json(expected);
+    const json found_members = to_json(found);
     for (const char* name : kIdentity) {
-        check_same(name, expected[name], file.value(name, json()));
+        check_same(name, expected_members[name], found_members[name]);
     }
-    EarlierRows earlier;
-    for (const json& row : array_in(file, "rows")) {
-        earlier.rows.push_back(row_from(row));
-    }
-    earlier.memory_gb_per_second = optional_number_in(file, "memory_gb_per_second");
-    return earlier;
 }
 
 }  // namespace
-
-ordered_json to_json(const BenchSettings& settings) {
-    const SamplingOptions& sampling = settings.sampling;
-    return {{"threads", settings.threads},
-            {"n_ctx", settings.n_ctx},
-            {"n_predict", settings.n_predict},
-            {"limit", settings.limit},
-            {"max_prompt_tokens", settings.max_prompt_tokens},
-            {"repeat", settings.repeat},
-            {"depths", settings.depths},
-            {"strategies", settings.strategies},
-            {"adapter", or_null(settings.adapter)},
-            {"acceptance", settings.acceptance},
-            {"temperature", as_given(sampling.temperature)},
-            {"top_k", sampling.top_k},
-            {"top_p", as_given(sampling.top_p)},
-            {"min_p", as_given(sampling.min_p)},
-            {"seed", sampling.seed},
-            {"assume_acceptance", or_null(settings.assume_acceptance)},
-            {"peer", settings.has_peer ? ordered_json(kPeerStrategy) : ordered_json(nullptr)},
-            {"cache_type_k", settings.cache_type_k},
-            {"cache_type_v", settings.cache_type_v},
-            {"kernels", settings.kernels},
-            {"data", settings.data}};
-}
 
 ordered_json to_json(const BenchReport& report) {
     return {
@@ -123,13 +119,20 @@ ordered_json to_json(const BenchReport& report) {
         {"rows", list_of(report.rows, [](const BenchRow& row) { return to_json(row); })}};
 }
 
+BenchReport load_report(const std::filesystem::path& path) {
+    try {
+        return read_report(path);
+    } catch (const Error& error) {
+        fail(path.string(), ": ", error.what());
+    }
+}
+
 EarlierRows load_rows(const std::filesystem::path& path, const BenchReport& report) {
     try {
-        const auto file = read_json_file(path);
-        if (!file) {
-            fail("found no such file");
-        }
-        return rows_from(*file, report);
+        BenchReport earlier = read_report(path);
+        check_same_benchmark(report, earlier);
+        return {.rows = std::move(earlier.rows),
+                .memory_gb_per_second = earlier.memory_gb_per_second};
     } catch (const Error& error) {
         fail("--resume: this benchmark cannot go on from ", path.string(), ": ", error.what());
     }

@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "base/number_text.h"
-#include "measure/bench_file.h"
+#include "measure/bench_setup_json.h"
 #include "measure/bench_summary.h"
 #include "measure/bench_table.h"
 

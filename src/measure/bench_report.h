@@ -103,6 +103,8 @@ struct BenchRow {
     std::optional<BenchDifference> first_difference{};
     bool is_projection = false;
 
+    bool is_synthetic() const { return depth.has_value(); }
+
     bool operator==(const BenchRow&) const = default;
 };
 
@@ -112,6 +114,8 @@ struct BenchHost {
     std::string isa;
     std::int64_t memory_bytes = 0;
     std::string system;
+
+    bool operator==(const BenchHost&) const = default;
 };
 
 struct BenchModel {
@@ -124,6 +128,8 @@ struct BenchModel {
     std::string types;  // "Q4_1,Q8_0"
     std::int64_t file_bytes = 0;
     std::string fingerprint;
+
+    bool operator==(const BenchModel&) const = default;
 };
 
 struct BenchSettings {
@@ -149,6 +155,8 @@ struct BenchSettings {
     std::size_t n_rows() const {
         return (strategies.size() + (has_peer ? 1 : 0)) * acceptance.size();
     }
+
+    bool operator==(const BenchSettings&) const = default;
 };
 
 // A measured pass of the saved profile.
@@ -158,6 +166,8 @@ struct BenchCost {
     int n_rows = 0;
     bool has_head = true;
     double ms = 0;
+
+    bool operator==(const BenchCost&) const = default;
 };
 
 struct BenchReport {
@@ -171,6 +181,8 @@ struct BenchReport {
     bool is_complete = false;
     std::vector<SkippedPrompt> skipped{};
     std::vector<BenchRow> rows{};
+
+    bool operator==(const BenchReport&) const = default;
 };
 
 }  // namespace knap

@@ -2,17 +2,14 @@
 
 #include <limits>
 
-#include "base/error.h"
-#include "runtime/json_file.h"
+#include "base/quoted.h"
+#include "measure/bench_json.h"
 
 namespace knap {
 namespace {
 
 using nlohmann::json;
 using nlohmann::ordered_json;
-
-constexpr double kAnyNumber = std::numeric_limits<double>::max();
-constexpr int kAnyInteger = std::numeric_limits<int>::max();
 
 ordered_json to_json(const BenchTurn& turn) {
     return {{"decode_ms", turn.decode_ms},     {"plain_ms", turn.plain_ms},
@@ -35,75 +32,63 @@ ordered_json to_json(const std::optional<BenchDifference>& difference) {
                : ordered_json(nullptr);
 }
 
-double amount_in(const json& object, const char* name) {
-    return number_in(object, name, -kAnyNumber, kAnyNumber);
+// An interval of few turns may be wide beyond measure.
+double bound_in(const json& object, const char* name) {
+    return number_in(object, name, 0, std::numeric_limits<double>::max());
 }
 
-int count_in(const json& object, const char* name) {
-    return integer_in(object, name, 0, kAnyInteger);
-}
-
-bool is_null(const json& object, const char* name) {
-    const auto found = object.find(name);
-    return found != object.end() && found->is_null();
+// What subtraction leaves of a time: rounding may take it below zero.
+double remainder_in(const json& object, const char* name) {
+    constexpr double kMost = std::numeric_limits<double>::max();
+    return number_in(object, name, -kMost, kMost);
 }
 
 BenchTurn turn_from(const json& object) {
-    return {.decode_ms = amount_in(object, "decode_ms"),
-            .plain_ms = amount_in(object, "plain_ms"),
-            .n_generated = count_in(object, "n_generated"),
+    return {.decode_ms = positive_in(object, "decode_ms"),
+            .plain_ms = positive_in(object, "plain_ms"),
+            .n_generated = positive_count_in(object, "n_generated"),
             .draft_ms = amount_in(object, "draft_ms"),
             .verify_ms = amount_in(object, "verify_ms"),
             .search_ms = amount_in(object, "search_ms"),
-            .other_ms = amount_in(object, "other_ms")};
+            .other_ms = remainder_in(object, "other_ms")};
+}
+
+std::vector<BenchTurn> turns_from(const json& row) {
+    auto turns = read_list(row, "turns", "turn", turn_from);
+    if (turns.empty()) {
+        fail("expected at least one of `turns`, found none");
+    }
+    return turns;
 }
 
 BenchSpeedup speedup_from(const json& object) {
-    return {.mean = amount_in(object, "mean"),
-            .low = optional_number_in(object, "low"),
-            .high = optional_number_in(object, "high")};
+    return {.mean = positive_in(object, "mean"),
+            .low = unless_null(object, "low", bound_in),
+            .high = unless_null(object, "high", bound_in)};
 }
 
-BenchLevel level_from(const json& object) {
-    return {.plan = text_in(object, "plan"),
+BenchLevel level_from(const json& object, int n_layers) {
+    return {.plan = plan_in(object, "plan", n_layers),
             .n_context = count_in(object, "n_context"),
             .n_tokens = count_in(object, "n_tokens")};
 }
 
 double share_from(const json& value) {
-    if (!value.is_number()) {
-        fail("expected numbers in `acceptance_by_position`, found ", value.type_name());
+    if (!value.is_number() || value < 0 || value > 1) {
+        fail("expected a number from 0 to 1, found ", printable(value.dump()));
     }
     return value.get<double>();
 }
 
-std::optional<BenchDifference> difference_in(const json& object, const char* name) {
-    if (is_null(object, name)) {
-        return std::nullopt;
-    }
-    const json& found = object_in(object, name);
-    return BenchDifference{.position = count_in(found, "position"),
-                           .gap = optional_number_in(found, "gap")};
+BenchDifference difference_from(const json& object) {
+    return {.position = count_in(object, "position"), .gap = unless_null(object, "gap", amount_in)};
 }
 
-std::optional<int> depth_in(const json& object) {
-    return is_null(object, "depth") ? std::nullopt : std::optional(count_in(object, "depth"));
-}
-
-template <typename Convert>
-auto values_in(const json& object, const char* name, Convert convert) {
-    std::vector<decltype(convert(object))> values;
-    for (const json& value : array_in(object, name)) {
-        values.push_back(convert(value));
-    }
-    return values;
+BenchDifference difference_in(const json& object, const char* name) {
+    return read_object(object, name, difference_from);
 }
 
 }  // namespace
-
-std::optional<double> optional_number_in(const json& object, const char* name) {
-    return is_null(object, name) ? std::nullopt : std::optional(amount_in(object, name));
-}
 
 ordered_json to_json(const BenchRow& row) {
     return {{"data", row.data},
@@ -137,12 +122,12 @@ ordered_json to_json(const BenchRow& row) {
             {"is_projection", row.is_projection}};
 }
 
-BenchRow row_from(const json& object) {
+BenchRow row_from(const json& object, int n_layers) {
     return {
         .data = text_in(object, "data"),
         .id = text_in(object, "id"),
         .task = text_in(object, "task"),
-        .depth = depth_in(object),
+        .depth = unless_null(object, "depth", count_in),
         .n_prompt = count_in(object, "n_prompt"),
         .n_document_tokens = count_in(object, "n_document_tokens"),
         .is_cut = flag_in(object, "is_cut"),
@@ -150,23 +135,25 @@ BenchRow row_from(const json& object) {
         .strategy = text_in(object, "strategy"),
         .options = text_in(object, "options"),
         .acceptance = text_in(object, "acceptance"),
-        .turns = values_in(object, "turns", turn_from),
-        .speedup = speedup_from(object_in(object, "speedup")),
-        .tokens_per_second = amount_in(object, "tokens_per_second"),
+        .turns = turns_from(object),
+        .speedup = read_object(object, "speedup", speedup_from),
+        .tokens_per_second = positive_in(object, "tokens_per_second"),
         .rounds = count_in(object, "rounds"),
         .n_drafted = count_in(object, "n_drafted"),
         .n_accepted = count_in(object, "n_accepted"),
-        .acceptance_rate = optional_number_in(object, "acceptance_rate"),
+        .acceptance_rate = unless_null(object, "acceptance_rate", share_in),
         .mean_accepted_length = amount_in(object, "mean_accepted_length"),
-        .acceptance_by_position = values_in(object, "acceptance_by_position", share_from),
-        .peak_memory_bytes = static_cast<std::int64_t>(amount_in(object, "peak_memory_bytes")),
-        .bandwidth_gb_per_second = optional_number_in(object, "bandwidth_gb_per_second"),
-        .distinct_trigrams = amount_in(object, "distinct_trigrams"),
-        .levels = values_in(object, "levels", level_from),
-        .predicted = optional_number_in(object, "predicted"),
-        .measured = optional_number_in(object, "measured"),
+        .acceptance_by_position =
+            read_list(object, "acceptance_by_position", "acceptance_by_position", share_from),
+        .peak_memory_bytes = large_count_in(object, "peak_memory_bytes"),
+        .bandwidth_gb_per_second = unless_null(object, "bandwidth_gb_per_second", amount_in),
+        .distinct_trigrams = share_in(object, "distinct_trigrams"),
+        .levels = read_list(object, "levels", "level",
+                            [=](const json& level) { return level_from(level, n_layers); }),
+        .predicted = unless_null(object, "predicted", amount_in),
+        .measured = unless_null(object, "measured", amount_in),
         .near_ties = count_in(object, "near_ties"),
-        .first_difference = difference_in(object, "first_difference"),
+        .first_difference = unless_null(object, "first_difference", difference_in),
         .is_projection = flag_in(object, "is_projection"),
     };
 }

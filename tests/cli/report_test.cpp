@@ -174,12 +174,12 @@ TEST_F(Report, TimeIsSharedByTokens) {
 TEST_F(Report, AcceptanceByPositionWeighsRowsByTheirRounds) {
     json few = bench_row("knapspec", "qa", 1);
     few["rounds"] = 20;
-    few["acceptance_by_position"] = {0.4, nullptr, 0.9};
+    few["acceptance_by_position"] = {0.4, 0.3};
     EXPECT_THAT(
         figure(page_of({file_of({bench_row("knapspec", "qa", 1), few})}), "Acceptance by position"),
         testing::AllOf(HasSubstr("knapspec, position 1: 70.0 %"),
-                       HasSubstr("knapspec, position 2: 70.0 %"),
-                       HasSubstr("knapspec, position 3: 60.0 %")));
+                       HasSubstr("knapspec, position 2: 60.0 %"),
+                       HasSubstr("knapspec, position 3: 50.0 %")));
 }
 
 TEST_F(Report, PromptsAreGatheredByTheNearestDoublingOfTheirLength) {
@@ -205,8 +205,8 @@ TEST_F(Report, PredictionsAreHeldAgainstMeasurements) {
 
 TEST_F(Report, HeatMapShadesModulesByTheirLevel) {
     json row = bench_row("knapspec", "qa", 1);
-    row["levels"] = {{{"plan", "a0-9=skip,a10-19=w16+64"}, {"n_context", 600}, {"n_tokens", 30}},
-                     {{"plan", nullptr}, {"n_context", 700}, {"n_tokens", 10}}};
+    row["levels"] =
+        json::array({{{"plan", "a0-9=skip,a10-19=w16+64"}, {"n_context", 600}, {"n_tokens", 96}}});
     const std::string drawn = figure(page_of({file_of({row})}), "Levels by layer and length");
     EXPECT_THAT(drawn, HasSubstr("75.0 % of the tokens"));
     EXPECT_THAT(drawn, HasSubstr("attention 512"));
@@ -358,14 +358,16 @@ TEST_F(Report, BadFilesAreErrorsOfOneLine) {
         {"no rows", "/rows", json::array(), "expected at least one of `rows`, found none"},
         {"rows of text", "/rows", "x", "expected a list `rows`, found string"},
         {"row of text", "/rows/2", "x", "row 3: expected a text `data`, found none"},
-        {"layers", "/model/n_layers", 0, "expected `n_layers` from 1 to"},
+        {"layers", "/model/n_layers", 0, "model: expected `n_layers` from 1 to"},
         {"plan", "/rows/2/levels/1/plan", "a99=skip", "row 3: level 2: `plan`: "},
         {"cost", "/costs/0/plan", "?", "cost 1: `plan`: "},
         {"time", "/rows/0/turns/1/plain_ms", 0, "row 1: turn 2: expected `plain_ms` from"},
-        {"speedup", "/rows/0/speedup/mean", -1, "row 1: expected `mean` from"},
+        {"speedup", "/rows/0/speedup/mean", -1, "row 1: speedup: expected `mean` from"},
         {"share", "/rows/1/acceptance_by_position/0", 2,
-         "row 2: acceptance_by_position 1: expected a number from 0 to 1 or null, found 2"},
+         "row 2: acceptance_by_position 1: expected a number from 0 to 1, found 2"},
         {"settings", "/settings", nullptr, "expected an object `settings`, found null"},
+        {"setting", "/settings/strategies/1", 7,
+         "settings: strategies 2: expected a text, found number"},
     };
     for (const BadFile& bad : cases) {
         SCOPED_TRACE(bad.name);

@@ -53,8 +53,7 @@ json levels(const std::string& strategy, int n_context) {
         return json::array();
     }
     const char* plan = strategy == "knapspec" ? "a=w16+256" : "a3-7=skip,m5=skip";
-    return {{{"plan", nullptr}, {"n_context", n_context}, {"n_tokens", 28}},
-            {{"plan", plan}, {"n_context", n_context + 28}, {"n_tokens", 100}}};
+    return json::array({{{"plan", plan}, {"n_context", n_context + 28}, {"n_tokens", 100}}});
 }
 
 void place_row(json& row, const std::string& data, const std::string& id, int n_context) {
@@ -175,11 +174,11 @@ json bench_row(const std::string& strategy, const std::string& task, double spee
             {"turns", {turn(strategy, 0.98 * speedup), turn(strategy, 1.02 * speedup)}},
             {"speedup", {{"mean", speedup}, {"low", 0.95 * speedup}, {"high", 1.05 * speedup}}},
             {"tokens_per_second", 1000 / kPlainMs * speedup},
-            {"rounds", is_draft ? json(60) : json()},
+            {"rounds", is_draft ? 60 : kGenerated - 1},
             {"n_drafted", is_draft ? 90 : 0},
             {"n_accepted", is_draft ? 63 : 0},
             {"acceptance_rate", is_draft ? json(0.7) : json()},
-            {"mean_accepted_length", is_draft ? json(2.1) : json()},
+            {"mean_accepted_length", is_draft ? 2.1 : 1.0},
             {"acceptance_by_position", is_draft ? json({0.8, 0.7, 0.5}) : json::array()},
             {"peak_memory_bytes", 300000000},
             {"bandwidth_gb_per_second", 20.0},

@@ -1,4 +1,5 @@
-// Files of `knap bench`, made up: for tests of what reads them.
+// Files of `knap bench`, made up: for tests of what reads them. Written out rather than made by
+// to_json(), because names of fields are a promise.
 #pragma once
 
 #include <string>
