@@ -2,6 +2,8 @@
 #
 #   JOBS=N                 compilers and tests run at once (default: all cores)
 #   PRESET=release         or debug, sanitize (CMakePresets.json): the build that `build` and `test` use
+#   CUDA=1                 compute on NVIDIA GPUs too: a prefix and a build folder (build-cuda) of their own; needs nvcc
+#   CUDA_ARCHS=90-real     the GPUs to build for (default: those of this machine)
 #   TEST_ARGS='-R Name'    further arguments of ctest
 #   DATA=FOLDER            prompts that `bench` compares strategies on: govreport.jsonl, humaneval.jsonl and others
 #   MUTATE_ARGS='--list'   further arguments of tests/mutate
@@ -13,12 +15,12 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 .NOTPARALLEL:
 
 JOBS ?= $(shell nproc)
-PRESET ?= release
+PRESET ?= $(if $(filter-out 0,$(CUDA)),cuda,release)
 PREFIX ?= /usr/local
 BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 SOURCES = $(shell find include src cli bench tests examples -name '*.h' -o -name '*.cpp' | sort)
 
-export JOBS
+export JOBS CUDA CUDA_ARCHS
 # Clones in other folders share what ccache holds.
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
@@ -161,7 +163,7 @@ tidy: configure ## run clang-tidy over the program and the library
 
 clean: ## remove the build folders; the prefix and the model stay in the cache
 	@echo "knap: removing the build folders"
-	@rm -rf build build-debug build-sanitize
+	@rm -rf build build-debug build-sanitize build-cuda
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
