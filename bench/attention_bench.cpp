@@ -76,7 +76,7 @@ std::unique_ptr<SingleGraph> build(Backend& backend,
 
 // A cache of the path and type, with pages of its own for every row.
 std::unique_ptr<KvCache> filled_cache(const ModelConfig& config,
-                                      const Backend& backend,
+                                      Backend& backend,
                                       AttentionPath path,
                                       CacheType type = CacheType::f16) {
     constexpr int kCapacity = 8192;

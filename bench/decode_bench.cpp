@@ -81,7 +81,7 @@ class Race {
                 .n_threads = backend_.n_threads(),
                 .flash_attention = flash_attention,
                 .repack = true,
-                .pool = &backend_};
+                .beside = &backend_};
     }
 
     std::span<const Token> beginning(int n) const {

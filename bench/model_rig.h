@@ -49,6 +49,7 @@ struct ModelRig {
                 cache_options(
                     config,
                     {.cache_type_k = cache_type, .cache_type_v = cache_type, .kernels = kernels},
+                    backend,
                     kContext + kScratchRows)),
           forward(config, weights->tensors(), backend, cache, kUbatch) {
         if (HeadSubset::is_possible(*weights)) {

@@ -93,7 +93,7 @@ class Prediction {
           impl_(engine_.impl()),
           cache_(impl_.model,
                  impl_.backend,
-                 cache_options(impl_.model, impl_.config, kContext + kScratchRows)),
+                 cache_options(impl_.model, impl_.config, impl_.backend, kContext + kScratchRows)),
           forward_(
               impl_.model, impl_.weights->tensors(), impl_.backend, cache_, impl_.config.n_ubatch),
           costs_(profile()) {}

@@ -15,6 +15,7 @@
 #include "bench_command.h"
 #include "chat_command.h"
 #include "check_command.h"
+#include "device_output.h"
 #include "exit_code.h"
 #include "explain_command.h"
 #include "flags.h"
@@ -85,6 +86,9 @@ int dispatch(const CommandLine& line, const Environment& environment) {
     }
     if (*line.report) {
         return run_report(line.report_args);
+    }
+    if (line.settings.lists_devices) {
+        return run_list_devices();
     }
     check_settings(line.settings);
     set_log_level(line.settings.is_verbose ? LogLevel::info : LogLevel::warning);

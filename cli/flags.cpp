@@ -125,8 +125,12 @@ void add_model_flags(CLI::App& app, Settings& settings) {
                  [&](const std::string& text) { runtime.model_path = text; });
     group.custom({"--adapter", "FILE", "strategy kangaroo: its adapter, in GGUF format", "none"},
                  [&](const std::string& text) { runtime.adapter_path = text; });
+    group.custom({"--device", "NAME", "what computes: see --list-devices",
+                  "the first GPU, else the CPU"},
+                 [&](const std::string& text) { runtime.device = text; });
+    group.toggle("--list-devices", settings.lists_devices, "list what can compute, and exit");
     group.choice("--flash-attn", runtime.flash_attention, as_choices(kFlashModes),
-                 "flash attention");
+                 "flash attention on the CPU; GPUs have it always");
     group.choice("--cache-type-k", runtime.cache_type_k, as_choices(kCacheTypes),
                  "type of cached keys");
     group.choice("--cache-type-v", runtime.cache_type_v, as_choices(kCacheTypes),

@@ -30,10 +30,11 @@ struct Settings {
 
     bool shows_draft = false;
     bool wants_json = false;
+    bool lists_devices = false;
     bool is_verbose = false;
 };
 
-void add_model_flags(CLI::App& app, Settings& settings);    // -m --adapter -fa -ctk -ctv
+void add_model_flags(CLI::App& app, Settings& settings);    // -m --adapter --device -fa -ctk
 void add_runtime_flags(CLI::App& app, Settings& settings);  // -c -t -ub --repack
 void add_prompt_flags(CLI::App& app, Settings& settings);   // -p -f --raw
 void add_prompt_cache_flag(CLI::App& app, Settings& settings);

@@ -22,6 +22,7 @@ namespace knap {
 
 std::string_view version();                  // "0.1.0"
 std::span<const StrategyInfo> strategies();  // every way of drafting, plain decoding first
+std::vector<DeviceInfo> devices();           // GPUs, then the CPU
 
 class Engine {
   public:
@@ -31,7 +32,7 @@ class Engine {
     Engine(Engine&&) noexcept;
     Engine& operator=(Engine&&) noexcept;
 
-    // The effective configuration: n_ctx and n_threads are filled in.
+    // The effective configuration: n_ctx, n_threads and device are filled in.
     const RuntimeConfig& config() const;
     ModelInfo info() const;
 

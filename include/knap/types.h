@@ -38,6 +38,8 @@ struct RuntimeConfig {
     std::filesystem::path adapter_path{};  // for the strategy kangaroo; empty: none
     int n_ctx = 0;       // context in tokens; 0: the model's own, at most kDefaultMaxContext
     int n_threads = 0;   // 0: the physical cores that this process may use
+    // What computes: a name of devices(); empty: the first GPU, or the CPU where there is none.
+    std::string device{};
     int n_ubatch = 512;  // most rows of one forward pass, up to kMaxUbatch
     CacheType cache_type_k = CacheType::f16;
     CacheType cache_type_v = CacheType::f16;
@@ -52,6 +54,15 @@ struct RuntimeConfig {
 
 inline constexpr int kDefaultMaxContext = 8192;
 inline constexpr int kMaxUbatch = 2048;
+
+// Something that can compute a model.
+struct DeviceInfo {
+    std::string name;         // "CUDA0", "CPU"
+    std::string description;  // "NVIDIA H200"
+    bool is_cpu = false;
+    std::int64_t memory_bytes = 0;
+    std::int64_t free_bytes = 0;
+};
 
 // How one token is chosen from logits. Applied in this order: logit bias, penalties (repetition,
 // frequency, presence), temperature, top-k, top-p, min-p; then a draw whose noise depends on seed,

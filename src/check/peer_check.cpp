@@ -80,7 +80,7 @@ LlamaPeer make_peer(Engine::Impl& engine, bool flash_attention) {
                                                 .n_ubatch = kPassRows,
                                                 .n_threads = engine.backend.n_threads(),
                                                 .flash_attention = flash_attention,
-                                                .pool = &engine.backend});
+                                                .beside = &engine.backend});
 }
 
 // Three computations of the same text, pass by pass.

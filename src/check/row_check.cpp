@@ -79,10 +79,11 @@ std::vector<float> multiply(Backend& backend, ggml_tensor* matrix, std::span<con
     if (!ggml_gallocr_alloc_graph(allocator.get(), graph)) {
         fail("memory: expected room for the product of a matrix and ", n_rows, " rows");
     }
-    ggml_backend_tensor_set(x, rows.data(), 0, ggml_nbytes(x));
+    backend.write(x, rows.data(), 0, ggml_nbytes(x));
     backend.compute(graph);
     std::vector<float> result(static_cast<std::size_t>(ggml_nelements(y)));
-    ggml_backend_tensor_get(y, result.data(), 0, ggml_nbytes(y));
+    backend.read(y, result.data(), 0, ggml_nbytes(y));
+    backend.wait();
     return result;
 }
 
@@ -170,7 +171,7 @@ std::optional<RowReport> check_rows(Engine& engine,
                                     const CheckObserver& observer) {
     Engine::Impl& parts = engine.impl();
     RowReport report;
-    report.attention_path = to_string(choose_attention(parts.model, parts.config));
+    report.attention_path = to_string(choose_attention(parts.model, parts.config, parts.backend));
     const std::vector<MatrixGroup> groups = group_matrices(parts.weights->tensors());
     for (const MatrixGroup& group : groups) {
         if (observer.cancelled()) {

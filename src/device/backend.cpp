@@ -1,6 +1,6 @@
 #include "device/backend.h"
 
-#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "ggml-backend.h"
@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "device/cpu_topology.h"
+#include "device/device_list.h"
 #include "device/ggml_log.h"
 
 namespace knap {
@@ -25,56 +26,57 @@ Function* find_function(ggml_backend_reg_t registry, const char* name) {
     return function;
 }
 
-ggml_backend_dev_t find_cpu_device() {
-    install_ggml_log();
-    if (ggml_backend_dev_count() == 0) {
-        ggml_backend_load_all();
-    }
-    ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
-    if (device == nullptr) {
-        fail("ggml: expected a CPU backend, found none");
-    }
-    return device;
-}
-
 // Wakes within microseconds while decoding, yet lets the core go when the engine is idle.
 constexpr std::uint32_t kPollLevel = 50;
 
 }  // namespace
 
 struct Backend::Impl {
+    void start_pool(int n_wanted);
+
     ggml_backend_dev_t device = nullptr;
     ggml_backend_reg_t registry = nullptr;
-    ggml_threadpool_t pool = nullptr;
+    ggml_threadpool_t pool = nullptr;  // of the CPU
     decltype(ggml_threadpool_free)* free_pool = nullptr;
     ggml_backend_ptr backend;  // freed before the pool: see ~Backend
-    int n_threads = 1;
+    int n_threads = 0;
+    bool is_host = false;
     std::function<bool()> should_abort;
 };
 
-Backend::Backend(int n_threads) : impl_(std::make_unique<Impl>()) {
-    Impl& self = *impl_;
-    self.device = find_cpu_device();
-    self.registry = ggml_backend_dev_backend_reg(self.device);
-    self.n_threads = n_threads > 0 ? n_threads : default_thread_count();
-    if (self.n_threads > GGML_MAX_N_THREADS) {
-        fail("threads: expected at most ", GGML_MAX_N_THREADS, ", found ", self.n_threads);
+void Backend::Impl::start_pool(int n_wanted) {
+    n_threads = n_wanted > 0 ? n_wanted : default_thread_count();
+    if (n_threads > GGML_MAX_N_THREADS) {
+        fail("threads: expected at most ", GGML_MAX_N_THREADS, ", found ", n_threads);
     }
-    self.free_pool =
-        find_function<decltype(ggml_threadpool_free)>(self.registry, "ggml_threadpool_free");
-
-    ggml_threadpool_params parameters = ggml_threadpool_params_default(self.n_threads);
+    free_pool = find_function<decltype(ggml_threadpool_free)>(registry, "ggml_threadpool_free");
+    ggml_threadpool_params parameters = ggml_threadpool_params_default(n_threads);
     parameters.poll = kPollLevel;
-    self.pool = find_function<decltype(ggml_threadpool_new)>(self.registry,
-                                                             "ggml_threadpool_new")(&parameters);
-    self.backend.reset(ggml_backend_dev_init(self.device, nullptr));
-    if (self.pool == nullptr || self.backend == nullptr) {
-        fail("ggml: could not start the CPU backend with ", self.n_threads, " threads");
+    pool =
+        find_function<decltype(ggml_threadpool_new)>(registry, "ggml_threadpool_new")(&parameters);
+    if (pool == nullptr) {
+        fail("ggml: could not start ", n_threads, " threads");
     }
-    find_function<decltype(ggml_backend_cpu_set_n_threads)>(
-        self.registry, "ggml_backend_set_n_threads")(self.backend.get(), self.n_threads);
+    find_function<decltype(ggml_backend_cpu_set_n_threads)>(registry, "ggml_backend_set_n_threads")(
+        backend.get(), n_threads);
     find_function<decltype(ggml_backend_cpu_set_threadpool)>(
-        self.registry, "ggml_backend_cpu_set_threadpool")(self.backend.get(), self.pool);
+        registry, "ggml_backend_cpu_set_threadpool")(backend.get(), pool);
+}
+
+Backend::Backend(int n_threads) : Backend(cpu_device(), n_threads) {}
+
+Backend::Backend(ggml_backend_dev_t device, int n_threads) : impl_(std::make_unique<Impl>()) {
+    Impl& self = *impl_;
+    self.device = device;
+    self.registry = ggml_backend_dev_backend_reg(device);
+    self.backend.reset(ggml_backend_dev_init(device, nullptr));
+    if (self.backend == nullptr) {
+        fail("ggml: could not start the device ", ggml_backend_dev_name(device));
+    }
+    self.is_host = ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU;
+    if (self.is_host) {
+        self.start_pool(n_threads);
+    }
 }
 
 Backend::~Backend() {
@@ -96,6 +98,11 @@ ggml_backend_buffer_type_t Backend::buffer_type() const {
     return ggml_backend_get_default_buffer_type(impl_->backend.get());
 }
 
+ggml_backend_buffer_type_t Backend::staging_type() const {
+    ggml_backend_buffer_type_t pinned = ggml_backend_dev_host_buffer_type(impl_->device);
+    return pinned != nullptr ? pinned : ggml_backend_cpu_buffer_type();
+}
+
 std::vector<ggml_backend_buffer_type_t> Backend::extra_buffer_types() const {
     auto* list = reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(
         ggml_backend_reg_get_proc_address(impl_->registry, "ggml_backend_dev_get_extra_bufts"));
@@ -112,12 +119,16 @@ bool Backend::supports(const ggml_tensor* op) const {
     return ggml_backend_dev_supports_op(impl_->device, op);
 }
 
+bool Backend::is_host() const {
+    return impl_->is_host;
+}
+
 int Backend::n_threads() const {
     return impl_->n_threads;
 }
 
 bool Backend::compute(ggml_cgraph* graph) {
-    const ggml_status status = ggml_backend_graph_compute(impl_->backend.get(), graph);
+    const ggml_status status = ggml_backend_graph_compute_async(impl_->backend.get(), graph);
     if (status == GGML_STATUS_ABORTED) {
         return false;
     }
@@ -129,6 +140,9 @@ bool Backend::compute(ggml_cgraph* graph) {
 
 void Backend::set_abort(std::function<bool()> should_abort) {
     impl_->should_abort = std::move(should_abort);
+    if (!impl_->is_host) {
+        return;
+    }
     auto* set = find_function<decltype(ggml_backend_cpu_set_abort_callback)>(
         impl_->registry, "ggml_backend_set_abort_callback");
     if (impl_->should_abort) {
@@ -137,6 +151,35 @@ void Backend::set_abort(std::function<bool()> should_abort) {
             [](void* self) { return static_cast<Impl*>(self)->should_abort(); }, impl_.get());
     } else {
         set(impl_->backend.get(), nullptr, nullptr);
+    }
+}
+
+bool Backend::is_aborted() const {
+    return impl_->should_abort && impl_->should_abort();
+}
+
+void Backend::write(ggml_tensor* tensor,
+                    const void* from,
+                    std::size_t offset,
+                    std::size_t n_bytes) {
+    if (impl_->is_host) {
+        std::memcpy(static_cast<std::byte*>(tensor->data) + offset, from, n_bytes);
+    } else {
+        ggml_backend_tensor_set_async(impl_->backend.get(), tensor, from, offset, n_bytes);
+    }
+}
+
+void Backend::read(const ggml_tensor* tensor, void* to, std::size_t offset, std::size_t n_bytes) {
+    if (impl_->is_host) {
+        std::memcpy(to, static_cast<const std::byte*>(tensor->data) + offset, n_bytes);
+    } else {
+        ggml_backend_tensor_get_async(impl_->backend.get(), tensor, to, offset, n_bytes);
+    }
+}
+
+void Backend::wait() {
+    if (!impl_->is_host) {
+        ggml_backend_synchronize(impl_->backend.get());
     }
 }
 

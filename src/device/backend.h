@@ -1,7 +1,9 @@
-// The device that computes: a ggml backend with a thread pool that lives as long as it does.
-// Everything above this room speaks of a Backend; whether it is a CPU is decided here.
+// One device that computes, as a ggml backend. The CPU has a thread pool that lives as long as the
+// backend does; other devices (device_list.h) have memory of their own, which tensors are copied to
+// and from. Everything above this room speaks of a Backend; which device it is, is decided here.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -14,6 +16,8 @@ class Backend {
   public:
     // The CPU with a pool of `n_threads` threads; 0 means default_thread_count() of cpu_topology.h.
     explicit Backend(int n_threads);
+    // Any device, such as one of list_devices(); the CPU as above.
+    Backend(ggml_backend_dev_t device, int n_threads);
     ~Backend();
     Backend(const Backend&) = delete;
     Backend& operator=(const Backend&) = delete;
@@ -21,19 +25,34 @@ class Backend {
     ggml_backend_t handle() const;
     ggml_backend_dev_t device() const;
     ggml_backend_buffer_type_t buffer_type() const;  // where tensors go by default
+    // Memory of the program that is copied to and from the device fastest.
+    ggml_backend_buffer_type_t staging_type() const;
     // Layouts made for faster kernels (repacked weights): tensors there serve matrix products
     // alone.
     std::vector<ggml_backend_buffer_type_t> extra_buffer_types() const;
     bool supports(const ggml_tensor* op) const;
-    int n_threads() const;
+    // Whether the device computes in the program's own memory, as the CPU does.
+    bool is_host() const;
+    int n_threads() const;  // of the pool; 0: another device than the CPU
 
     // Runs a graph whose tensors are allocated. False when `should_abort` ended it early; throws
-    // when it failed.
+    // when it failed. Another device than the host may still be computing when this returns: see
+    // wait().
     bool compute(ggml_cgraph* graph);
-    // Polled between the nodes of a graph, from any thread of the pool. Empty: never.
+    // Polled between the nodes of a graph, from any thread of the pool. Empty: never. Other devices
+    // than the CPU cannot be stopped: is_aborted() says before a graph that it is not wanted.
     void set_abort(std::function<bool()> should_abort);
+    bool is_aborted() const;
 
-    // The pool as ggml knows it, to lend to a peer (the benchmarks give it to libllama).
+    // Copies between the program's memory and a tensor on the device, in the order in which they
+    // and computations are called for. The memory must stay as it is until wait() returns.
+    void write(ggml_tensor* tensor, const void* from, std::size_t offset, std::size_t n_bytes);
+    void read(const ggml_tensor* tensor, void* to, std::size_t offset, std::size_t n_bytes);
+    // Until all that was called for is done.
+    void wait();
+
+    // The pool as ggml knows it, to lend to a peer (the benchmarks give it to libllama). Null on
+    // other devices than the CPU.
     void* thread_pool() const;
 
   private:

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "device/backend.h"
 #include "graph/kernel_attention.h"
 
 namespace knap {
@@ -144,6 +145,18 @@ ggml_tensor* folded_block(ggml_context* ctx,
     return ggml_cont_2d(ctx, ggml_permute(ctx, out, 0, 2, 1, 3), config.n_embd_q(), block.n_rows);
 }
 
+// [head_dim, n_heads, n_rows] as ggml's operator wants it, [head_dim, n_columns, n_heads]. Padding
+// is the only row once more.
+ggml_tensor* flash_queries(ggml_context* ctx, ggml_tensor* q, const AttentionBlock& block) {
+    ggml_tensor* columns = ggml_permute(ctx, q, 0, 2, 1, 3);
+    if (block.n_padding > 0) {
+        KNAP_ASSERT(block.n_rows == 1, "only a single row is padded");
+        columns->ne[1] = block.n_columns();
+        columns->nb[1] = 0;
+    }
+    return columns;
+}
+
 // ggml's operator reads one run of rows, so those of a window are copied together.
 ggml_tensor* flash_block(ggml_context* ctx,
                          const ModelConfig& config,
@@ -154,10 +167,29 @@ ggml_tensor* flash_block(ggml_context* ctx,
                          ggml_tensor* mask) {
     ggml_tensor* keys = join_runs(ctx, key_runs(ctx, cache, layer, block), 1);
     ggml_tensor* values = join_runs(ctx, value_runs(ctx, cache, layer, block), 1);
-    ggml_tensor* out = ggml_flash_attn_ext(ctx, ggml_permute(ctx, q, 0, 2, 1, 3), keys, values,
-                                           mask, config.attention_scale, 0.0f, 0.0f);
+    ggml_tensor* out = ggml_flash_attn_ext(ctx, flash_queries(ctx, q, block), keys, values, mask,
+                                           config.attention_scale, 0.0f, 0.0f);
     ggml_prec_set_acc(out, GGML_PREC_F32);
+    if (block.n_padding > 0) {
+        return ggml_view_2d(ctx, out, config.n_embd_q(), block.n_rows, out->nb[2], 0);
+    }
     return ggml_reshape_2d(ctx, out, config.n_embd_q(), block.n_rows);
+}
+
+// Whether the device computes ggml's flash attention over heads of this size.
+bool has_flash_attention(const ModelConfig& config, const Backend& backend) {
+    constexpr std::int64_t kRows = 256;
+    const ggml_context_ptr context(ggml_init({8 * ggml_tensor_overhead(), nullptr, true}));
+    ggml_context* ctx = context.get();
+    const auto new_rows = [&](ggml_type type, std::int64_t n_rows, int n_heads) {
+        return ggml_new_tensor_3d(ctx, type, config.head_dim, n_rows, n_heads);
+    };
+    ggml_tensor* out = ggml_flash_attn_ext(ctx, new_rows(GGML_TYPE_F32, 1, config.n_heads),
+                                           new_rows(GGML_TYPE_F16, kRows, config.n_kv_heads),
+                                           new_rows(GGML_TYPE_F16, kRows, config.n_kv_heads),
+                                           ggml_new_tensor_2d(ctx, GGML_TYPE_F16, kRows, 1),
+                                           config.attention_scale, 0.0f, 0.0f);
+    return backend.supports(out);
 }
 
 // Joins blocks pairwise, so that each row is copied a logarithmic number of times.
@@ -177,7 +209,12 @@ ggml_tensor* join_blocks(ggml_context* ctx,
 
 }  // namespace
 
-AttentionPath choose_attention(const ModelConfig& config, const RuntimeConfig& runtime) {
+AttentionPath choose_attention(const ModelConfig& config,
+                               const RuntimeConfig& runtime,
+                               const Backend& backend) {
+    if (!backend.is_host()) {
+        return has_flash_attention(config, backend) ? AttentionPath::flash : AttentionPath::folded;
+    }
     if (runtime.flash_attention) {
         return AttentionPath::flash;
     }
@@ -187,13 +224,16 @@ AttentionPath choose_attention(const ModelConfig& config, const RuntimeConfig& r
     return has_kernel ? AttentionPath::kernel : AttentionPath::folded;
 }
 
-KvCacheOptions cache_options(const ModelConfig& config, const RuntimeConfig& runtime, int n_rows) {
+KvCacheOptions cache_options(const ModelConfig& config,
+                             const RuntimeConfig& runtime,
+                             const Backend& backend,
+                             int n_rows) {
     constexpr int kRowStep = 256;  // a whole number of context buckets
     return {
         .capacity = (n_rows + kRowStep - 1) / kRowStep * kRowStep,
         .type_k = runtime.cache_type_k,
         .type_v = runtime.cache_type_v,
-        .layout = layout_for(choose_attention(config, runtime), runtime.cache_type_k),
+        .layout = layout_for(choose_attention(config, runtime, backend), runtime.cache_type_k),
     };
 }
 
@@ -216,8 +256,22 @@ std::string_view to_string(AttentionPath path) {
     return find_path([&](const PathEntry& entry) { return entry.path == path; }).name;
 }
 
-int heads_with_scores(const ModelConfig& config, const KvCache& cache) {
-    return path_for(cache.options().layout) == AttentionPath::folded ? config.n_heads : 0;
+BlockRules block_rules(const ModelConfig& config, const KvCache& cache) {
+    const AttentionPath path = path_for(cache.options().layout);
+    if (cache.backend().is_host()) {
+        return {.n_score_heads = path == AttentionPath::folded ? config.n_heads : 0};
+    }
+    // ggml-cuda's flash attention is fast where it reads whole numbers of 256 rows. Few query heads
+    // to a KV head take its vector kernel for a single row, which falls behind the one for two rows
+    // as the context grows.
+    constexpr int kStep = 256;
+    constexpr int kFewHeads = 4;
+    constexpr int kLongContext = 8192;
+    return {.n_score_heads = path == AttentionPath::folded ? config.n_heads : 0,
+            .step = kStep,
+            .pad_from = path == AttentionPath::flash && config.heads_per_kv() <= kFewHeads
+                            ? kLongContext
+                            : 0};
 }
 
 ggml_tensor* build_attention(ggml_context* ctx,

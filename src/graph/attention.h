@@ -22,25 +22,30 @@ enum class AttentionPath {
     flash,   // ggml's flash attention: the only one that makes no promise of row invariance
 };
 
-// The path for a model on this machine: flash when asked for; our kernel when it fits and `kernels`
-// allows it.
-AttentionPath choose_attention(const ModelConfig& config, const RuntimeConfig& runtime);
+// The path for a model on this device. On the host: flash when asked for; our kernel when it fits
+// and `kernels` allows it. On another one: flash where it has it.
+AttentionPath choose_attention(const ModelConfig& config,
+                               const RuntimeConfig& runtime,
+                               const Backend& backend);
 // The layout that a path reads, for a cache whose keys are of `type`.
 KvLayout layout_for(AttentionPath path, CacheType type);
 // A cache of `n_rows` rows or a few more, as the path that choose_attention() gives wants it.
-KvCacheOptions cache_options(const ModelConfig& config, const RuntimeConfig& runtime, int n_rows);
+KvCacheOptions cache_options(const ModelConfig& config,
+                             const RuntimeConfig& runtime,
+                             const Backend& backend,
+                             int n_rows);
 AttentionPath path_for(KvLayout layout);
 // Whether rows of a tree, at full attention, have the bits that plain decoding gives them.
 bool has_exact_trees(AttentionPath path);
 std::string_view to_string(AttentionPath path);  // "kernel", "folded", "flash"
 
-// Heads whose scores a path holds at once, for the size of its blocks: 0 where it holds none.
-int heads_with_scores(const ModelConfig& config, const KvCache& cache);
+// How passes over this cache are cut into blocks.
+BlockRules block_rules(const ModelConfig& config, const KvCache& cache);
 
 // What the attentions of a group read besides queries and cache.
 struct AttentionInputs {
     std::span<const AttentionBlock> blocks;
-    std::vector<ggml_tensor*> masks;  // of each block, f16 [n_kv, n_rows]
+    std::vector<ggml_tensor*> masks;  // of each block, f16 [n_kv, n_columns()]
     // On the kernel path:
     std::vector<ggml_tensor*> runs;  // windows: of each block, i32 [2], its n_sinks and recent_row
     ggml_tensor* tree = nullptr;     // full attention of a tree: i32, see TreePaths

@@ -27,9 +27,13 @@ int round_down(int n, int step) {
 }
 
 // Rows of the recent run: the window wherever it begins, then `n_round` rows of the round.
-int recent_rows(const Window& window, int n_round) {
-    constexpr int kSlack = kRunStep - 1;  // the run begins at a multiple of its step
-    return round_up(window.recent + kSlack + std::max(kRoundRows, n_round), kRunStep);
+int recent_rows(const Window& window, int n_round, int step) {
+    const int slack = step - 1;  // the run begins at a multiple of its step
+    return round_up(window.recent + slack + std::max(kRoundRows, n_round), kRunStep);
+}
+
+int padding(const BlockRules& rules, int n_rows, int n_kv) {
+    return rules.pad_from > 0 && n_rows == 1 && n_kv >= rules.pad_from ? 1 : 0;
 }
 
 // Calls add(first, count) for runs of at most `step` rows.
@@ -42,8 +46,9 @@ void for_each_run(int n_rows, int step, Add add) {
 
 }  // namespace
 
-int context_bucket(int n_kv, int capacity) {
-    return std::min(round_up(n_kv, n_kv <= 1024 ? 64 : 256), capacity);
+int context_bucket(int n_kv, int capacity, int step) {
+    constexpr int kLongStep = 256;
+    return std::min(round_up(n_kv, n_kv <= 1024 ? step : kLongStep), capacity);
 }
 
 int max_block_rows(int n_kv, int n_score_heads) {
@@ -62,12 +67,15 @@ int max_pass_rows(int n_kv, int n_score_heads, int n_ubatch) {
 }
 
 void cut_into_blocks(const BlockCut& cut, std::vector<AttentionBlock>& blocks) {
-    const int bucket = context_bucket(cut.first_row + cut.n_rows, cut.capacity);
+    const auto& [n_score_heads, step, pad_from] = cut.rules;
+    const int bucket = context_bucket(cut.first_row + cut.n_rows, cut.capacity, step);
     blocks.clear();
-    for_each_run(cut.n_rows, max_block_rows(bucket, cut.n_score_heads), [&](int first, int count) {
+    for_each_run(cut.n_rows, max_block_rows(bucket, n_score_heads), [&](int first, int count) {
+        const int n_kv = context_bucket(cut.first_row + first + count, cut.capacity, step);
         blocks.push_back({.first = first,
                           .n_rows = count,
-                          .n_kv = context_bucket(cut.first_row + first + count, cut.capacity)});
+                          .n_kv = n_kv,
+                          .n_padding = padding(cut.rules, cut.n_rows, n_kv)});
     });
 }
 
@@ -77,21 +85,25 @@ void cut_into_window_blocks(const BlockCut& cut,
                             std::vector<AttentionBlock>& blocks) {
     KNAP_ASSERT(window.sinks >= 0 && window.recent >= 0 && cut.capacity % kRunStep == 0,
                 "runs are whole steps of the cache");
+    const int step = cut.rules.step;
     const int end = cut.first_row + cut.n_rows;
-    const int bucket = context_bucket(end, cut.capacity);
+    const int bucket = context_bucket(end, cut.capacity, step);
     const int n_sinks = std::min(round_up(window.sinks, kRunStep), bucket);
-    const int most = std::min(bucket, n_sinks + recent_rows(window, end - context));
-    const int begin = round_down(std::max(0, context - window.recent), kRunStep);
+    const int most = std::min(bucket, n_sinks + recent_rows(window, end - context, step));
+    const int begin = round_down(std::max(0, context - window.recent), step);
+    const int max_rows = max_block_rows(most, cut.rules.n_score_heads);
     blocks.clear();
-    for_each_run(cut.n_rows, max_block_rows(most, cut.n_score_heads), [&](int first, int count) {
+    for_each_run(cut.n_rows, max_rows, [&](int first, int count) {
         const int block_end = cut.first_row + first + count;
-        const int n_recent = std::min(recent_rows(window, block_end - context),
-                                      context_bucket(block_end, cut.capacity));
+        const int n_wanted = std::min(recent_rows(window, block_end - context, step),
+                                      context_bucket(block_end, cut.capacity, step));
+        const int n_recent = std::min(round_up(n_sinks + n_wanted, step) - n_sinks, cut.capacity);
         blocks.push_back({.first = first,
                           .n_rows = count,
                           .n_kv = n_sinks + n_recent,
                           .n_sinks = n_sinks,
-                          .recent_row = std::min(begin, cut.capacity - n_recent)});
+                          .recent_row = std::min(begin, cut.capacity - n_recent),
+                          .n_padding = padding(cut.rules, cut.n_rows, n_sinks + n_recent)});
     });
 }
 

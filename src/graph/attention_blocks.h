@@ -28,20 +28,22 @@ struct AttentionBlock {
     int n_kv = 0;  // cache rows that the block reads, rounded up to a bucket
     int n_sinks = 0;
     int recent_row = 0;
+    int n_padding = 0;  // rows more that the attention computes, which nobody reads
 
+    int n_columns() const { return n_rows + n_padding; }
     int n_recent() const { return n_kv - n_sinks; }
     std::size_t mask_size() const {
-        return static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(n_kv);
+        return static_cast<std::size_t>(n_columns()) * static_cast<std::size_t>(n_kv);
     }
     bool operator==(const AttentionBlock&) const = default;
 };
 
 inline constexpr int kRunStep = 64;
 
-// Rounds a number of cache rows up, so that graphs repeat while the context grows: in steps of 64
-// while that is a large part of the context, of 256 beyond. Never above `capacity`, which is itself
-// a bucket.
-int context_bucket(int n_kv, int capacity);
+// Rounds a number of cache rows up, so that graphs repeat while the context grows: in steps of
+// `step`, which divides 256, while that is a large part of the context, of 256 beyond. Never above
+// `capacity`, which is itself a bucket.
+int context_bucket(int n_kv, int capacity, int step = kRunStep);
 
 // Most rows of one block at `n_kv` cache rows, so that its scores stay within a fixed memory.
 int max_block_rows(int n_kv, int n_score_heads);
@@ -49,12 +51,21 @@ int max_block_rows(int n_kv, int n_score_heads);
 int max_pass_rows(int n_kv, int n_score_heads, int n_ubatch);
 inline constexpr int kMaxBlocks = 16;
 
+// What the device and its attention want of blocks.
+struct BlockRules {
+    int n_score_heads = 0;  // heads whose scores are held at once; 0: none are
+    int step = kRunStep;    // cache rows are read in whole numbers of it
+    // A single row that reads so many cache rows or more is padded to two; 0: never. GPUs have a
+    // faster kernel for two rows than for one.
+    int pad_from = 0;
+};
+
 // What blocks are cut from: rows [0, n_rows) of a pass, at cache rows first_row, first_row + 1, ...
 struct BlockCut {
     int first_row = 0;
     int n_rows = 0;
-    int n_score_heads = 0;
     int capacity = 0;  // of the cache
+    BlockRules rules{};
 };
 
 // Blocks of full attention; `blocks` is overwritten.

@@ -152,6 +152,13 @@ void build_mask(const AttentionLayout& layout,
         show_context(window, context, line);
         show_round(layout, row, own, context, line);
     }
+    // Padding looks where the last row does: nothing else is sure to be a number.
+    for (int i = block.n_rows; i < block.n_columns(); ++i) {
+        const auto last = mask.subspan(static_cast<std::size_t>(block.n_rows - 1) * n_columns);
+        std::copy_n(
+            last.begin(), n_columns,
+            mask.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(i) * n_columns));
+    }
 }
 
 }  // namespace knap

@@ -12,6 +12,7 @@
 #include "graph/attention.h"
 #include "graph/attention_groups.h"
 #include "graph/forward_inputs.h"
+#include "graph/forward_outputs.h"
 #include "graph/graph_cache.h"
 #include "graph/pass_graph.h"
 #include "kv/kv_cache.h"
@@ -57,14 +58,6 @@ int count_captured_rows(const ForwardRequest& request, int n_rows) {
     return request.capture_rows.empty() ? n_rows : static_cast<int>(request.capture_rows.size());
 }
 
-std::span<const float> host_view(const ggml_tensor* tensor) {
-    if (tensor == nullptr) {
-        return {};
-    }
-    return {static_cast<const float*>(tensor->data),
-            static_cast<std::size_t>(ggml_nelements(tensor))};
-}
-
 }  // namespace
 
 struct Forward::Impl {
@@ -86,14 +79,14 @@ struct Forward::Impl {
     void reserve_for(int first_row);
     bool reserve(ggml_cgraph* graph);
     HeadTensors head();
-    std::span<const float> logits_of(const BuiltGraph& built);
+    ForwardResult fetch(const BuiltGraph& built);
 
     const ModelConfig& config;
     const ModelTensors& tensors;
     Backend& backend;
     KvCache& cache;
     const int n_ubatch;
-    const int n_score_heads;
+    const BlockRules rules;
     const std::size_t n_tensors;  // of one graph, at most
     ForwardInputs inputs;
     ggml_gallocr_ptr allocator;
@@ -104,7 +97,7 @@ struct Forward::Impl {
     GraphKey key;
     AttentionLayout layout;
     AttentionGroups groups;
-    std::vector<std::span<const float>> capture_views;
+    ForwardOutputs outputs;
     std::vector<float> spread_logits;  // [n_vocab, n_logit_rows] of a reduced head
     ForwardStatistics statistics;
 };
@@ -119,13 +112,14 @@ Forward::Impl::Impl(const ModelConfig& model_config,
       backend(device),
       cache(kv),
       n_ubatch(max_rows_per_pass),
-      n_score_heads(heads_with_scores(config, cache)),
-      n_tensors(
-          max_pass_tensors(config.n_layers, max_blocks(cache.capacity(), n_score_heads, n_ubatch))),
+      rules(block_rules(config, cache)),
+      n_tensors(max_pass_tensors(config.n_layers,
+                                 max_blocks(cache.capacity(), rules.n_score_heads, n_ubatch))),
       inputs(config, backend, cache, n_ubatch),
       allocator(ggml_gallocr_new(backend.buffer_type())),
       graphs(kMaxGraphs, arena_bytes(n_tensors)),
-      full_plan(config.n_layers) {
+      full_plan(config.n_layers),
+      outputs(backend) {
     reserve_for(0);
     reserve_for(std::max(0, cache.capacity() - n_ubatch));
     graphs.clear();
@@ -135,7 +129,8 @@ Forward::Impl::Impl(const ModelConfig& model_config,
 
 int Forward::Impl::max_rows(int first_row) const {
     const int end = std::min(first_row + n_ubatch, cache.capacity());
-    return max_pass_rows(context_bucket(end, cache.capacity()), n_score_heads, n_ubatch);
+    return max_pass_rows(context_bucket(end, cache.capacity(), rules.step), rules.n_score_heads,
+                         n_ubatch);
 }
 
 // Reserves compute memory for the largest pass that starts at `first_row`.
@@ -215,8 +210,8 @@ void Forward::Impl::set_layout(const ForwardRequest& request) {
 void Forward::Impl::set_blocks(int first_row) {
     groups.cut({.first_row = first_row,
                 .n_rows = key.n_rows,
-                .n_score_heads = n_score_heads,
-                .capacity = cache.capacity()},
+                .capacity = cache.capacity(),
+                .rules = rules},
                layout.context);
     const bool has_moving_runs = path_for(cache.options().layout) == AttentionPath::kernel;
     for (std::size_t i = 0; i < key.blocks.size(); ++i) {
@@ -285,13 +280,14 @@ HeadTensors Forward::Impl::head() {
     return {tensors.output, tensors.output_b};
 }
 
-std::span<const float> Forward::Impl::logits_of(const BuiltGraph& built) {
-    const std::span<const float> logits = host_view(built.logits);
-    if (key.head == HeadLevel::full) {
-        return logits;
+// What the pass gave, once it is computed.
+ForwardResult Forward::Impl::fetch(const BuiltGraph& built) {
+    ForwardResult result = outputs.fetch(built);
+    if (key.head == HeadLevel::reduced) {
+        draft_head->spread(result.logits, spread_logits);
+        result.logits = spread_logits;
     }
-    draft_head->spread(logits, spread_logits);
-    return spread_logits;
+    return result;
 }
 
 Forward::Forward(const ModelConfig& config,
@@ -319,16 +315,12 @@ ForwardResult Forward::run(const ForwardRequest& request) {
     self.inputs.set(request, self.layout, self.groups.groups(), self.key.n_rows);
 
     const Stopwatch watch;
-    const bool is_complete = self.backend.compute(built.graph);
-    self.statistics.compute_ms += watch.elapsed_ms();
-    if (!is_complete) {
+    if (self.backend.is_aborted() || !self.backend.compute(built.graph)) {
         return {.is_complete = false};
     }
-    self.capture_views.clear();
-    for (const ggml_tensor* capture : built.captures) {
-        self.capture_views.push_back(host_view(capture));
-    }
-    return {.logits = self.logits_of(built), .captures = self.capture_views};
+    const ForwardResult result = self.fetch(built);
+    self.statistics.compute_ms += watch.elapsed_ms();
+    return result;
 }
 
 int Forward::max_rows(int first_row) const {

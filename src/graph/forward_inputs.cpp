@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "ggml-backend.h"
-
-#include "base/error.h"
+#include "base/text.h"
 #include "device/backend.h"
 #include "graph/rotation.h"
 #include "graph/tree_paths.h"
@@ -14,38 +12,37 @@
 namespace knap {
 namespace {
 
+constexpr std::string_view kWhat = "the inputs of a pass (a smaller -ub needs less)";
+
 // The most mask entries of any pass of full attention: its rows shrink as the context grows.
-std::size_t max_mask_size(int n_score_heads, int capacity, int n_ubatch) {
+std::size_t max_mask_size(const BlockRules& rules, int capacity, int n_ubatch) {
     std::size_t most = 0;
-    for (int n_kv = capacity; n_kv > 0; n_kv -= 64) {
-        const AttentionBlock whole{.n_rows = max_pass_rows(n_kv, n_score_heads, n_ubatch),
-                                   .n_kv = n_kv};
+    for (int n_kv = capacity; n_kv > 0; n_kv -= kRunStep) {
+        const AttentionBlock whole{.n_rows = max_pass_rows(n_kv, rules.n_score_heads, n_ubatch),
+                                   .n_kv = n_kv,
+                                   .n_padding = rules.pad_from > 0 ? 1 : 0};
         most = std::max(most, whole.mask_size());
     }
     return most;
 }
 
-template <typename Value>
-std::span<Value> host_span(ggml_tensor* tensor) {
-    return {static_cast<Value*>(tensor->data), static_cast<std::size_t>(ggml_nelements(tensor))};
-}
-
 }  // namespace
 
 ForwardInputs::ForwardInputs(const ModelConfig& config,
-                             const Backend& backend,
+                             Backend& backend,
                              const KvCache& cache,
                              int n_ubatch)
-    : config_(config), backend_(backend), cache_(cache) {
-    constexpr std::size_t kMaxInputs = 9;
+    : config_(config),
+      backend_(backend),
+      cache_(cache),
+      n_ubatch_(static_cast<std::size_t>(n_ubatch)) {
+    constexpr std::size_t kMaxInputs = 8;
     context_.reset(ggml_init({kMaxInputs * ggml_tensor_overhead(), nullptr, true}));
     ggml_context* ctx = context_.get();
     const auto new_numbers = [&](const char* name, int n) {
         return ggml_set_name(ggml_new_tensor_1d(ctx, GGML_TYPE_I32, n), name);
     };
     tokens_ = new_numbers("in.tokens", n_ubatch);
-    hidden_ =
-        ggml_set_name(ggml_new_tensor_2d(ctx, GGML_TYPE_F32, config.n_embd, n_ubatch), "in.hidden");
     positions_ = new_numbers("in.positions", n_ubatch);
     logit_rows_ = new_numbers("in.logit_rows", n_ubatch);
     capture_rows_ = new_numbers("in.capture_rows", n_ubatch);
@@ -56,15 +53,15 @@ ForwardInputs::ForwardInputs(const ModelConfig& config,
         unit_pairs_ = ggml_set_name(
             ggml_new_tensor_2d(ctx, GGML_TYPE_F32, config.rope.n_rot, n_ubatch), "in.unit_pairs");
     }
-    buffer_.reset(ggml_backend_alloc_ctx_tensors_from_buft(ctx, backend.buffer_type()));
-    if (buffer_ == nullptr) {
-        fail("memory: expected room for the inputs of a pass of ", n_ubatch,
-             " rows (-ub), found less");
-    }
+    numbers_.emplace(backend, ctx, kWhat);
     if (unit_pairs_ != nullptr) {
-        fill_unit_pairs(config.rope, host_span<float>(unit_pairs_));
+        fill_unit_pairs(config.rope, numbers_->host<float>(unit_pairs_));
     }
-    reserve_masks(max_mask_size(heads_with_scores(config, cache), cache.capacity(), n_ubatch));
+    hidden_context_.reset(ggml_init({ggml_tensor_overhead(), nullptr, true}));
+    hidden_ = ggml_new_tensor_2d(hidden_context_.get(), GGML_TYPE_F32, config.n_embd, n_ubatch);
+    ggml_set_name(hidden_, "in.hidden");
+    hidden_buffer_.emplace(backend, hidden_context_.get(), kWhat);
+    reserve_masks(max_mask_size(block_rules(config, cache), cache.capacity(), n_ubatch));
 }
 
 bool ForwardInputs::reserve_masks(std::size_t n_entries) {
@@ -76,12 +73,9 @@ bool ForwardInputs::reserve_masks(std::size_t n_entries) {
     mask_context_.reset(ggml_init({ggml_tensor_overhead(), nullptr, true}));
     ggml_tensor* mask = ggml_new_tensor_1d(mask_context_.get(), GGML_TYPE_F16,
                                            static_cast<std::int64_t>(n_entries));
-    mask_buffer_.reset(
-        ggml_backend_alloc_ctx_tensors_from_buft(mask_context_.get(), backend_.buffer_type()));
-    if (mask_buffer_ == nullptr) {
-        fail("memory: expected ", n_entries * sizeof(std::uint16_t) >> 20,
-             " MiB for the attention masks of a pass, found less (a smaller -ub needs less)");
-    }
+    mask_buffer_.emplace(backend_, mask_context_.get(),
+                         concat("attention masks of ", n_entries * sizeof(std::uint16_t) >> 20,
+                                " MiB (a smaller -ub needs less)"));
     mask_ = ggml_set_name(mask, "in.mask");
     return true;
 }
@@ -90,27 +84,48 @@ void ForwardInputs::set(const ForwardRequest& request,
                         const AttentionLayout& layout,
                         std::span<const AttentionGroup> groups,
                         int n_rows) {
-    const auto fill = [](auto values, ggml_tensor* tensor) {
-        using Value = typename decltype(values)::value_type;
-        std::copy(values.begin(), values.end(), host_span<Value>(tensor).begin());
+    const auto fill = [&](std::span<const std::int32_t> values, const ggml_tensor* tensor) {
+        std::ranges::copy(values, numbers_->host<std::int32_t>(tensor).begin());
     };
     fill(request.tokens, tokens_);
-    fill(request.hidden, hidden_);
     fill(request.logit_rows, logit_rows_);
     fill(request.capture_rows, capture_rows_);
     set_positions(request, layout, n_rows);
-    cache_.set_slots(slots_, request.first_row, n_rows);
-    set_masks(request.first_row, layout, groups);
+    set_slots(request.first_row, n_rows);
     set_runs(groups);
     if (tree_ != nullptr && layout.kind == AttentionLayout::Kind::tree) {
-        TreePaths::write(layout, request.first_row, host_span<std::int32_t>(tree_));
+        TreePaths::write(layout, request.first_row, numbers_->host<std::int32_t>(tree_));
+    }
+    upload_numbers(n_rows);
+    set_masks(request.first_row, layout, groups);
+    if (!request.hidden.empty()) {
+        std::ranges::copy(request.hidden, hidden_buffer_->host<float>(hidden_).begin());
+        hidden_buffer_->upload_until(hidden_, request.hidden.size_bytes());
+    }
+}
+
+void ForwardInputs::set_slots(int first_row, int n_rows) {
+    if (slots_.rows != nullptr) {
+        KvCache::fill_slots(numbers_->host<std::int32_t>(slots_.rows), first_row, n_rows);
+        return;
+    }
+    cache_.fill_slots(numbers_->host<std::int64_t>(slots_.keys),
+                      numbers_->host<std::int64_t>(slots_.values), first_row, n_rows);
+}
+
+// Slots come last of what another device than the host reads.
+void ForwardInputs::upload_numbers(int n_rows) {
+    if (slots_.values != nullptr) {
+        numbers_->upload_until(slots_.values, ggml_nbytes(slots_.values) / n_ubatch_ *
+                                                  static_cast<std::size_t>(n_rows));
     }
 }
 
 void ForwardInputs::set_positions(const ForwardRequest& request,
                                   const AttentionLayout& layout,
                                   int n_rows) {
-    const auto out = host_span<std::int32_t>(positions_).first(static_cast<std::size_t>(n_rows));
+    const auto out =
+        numbers_->host<std::int32_t>(positions_).first(static_cast<std::size_t>(n_rows));
     if (request.positions.empty()) {
         fill_positions(layout, request.first_row, out);
         return;
@@ -121,17 +136,18 @@ void ForwardInputs::set_positions(const ForwardRequest& request,
 void ForwardInputs::set_masks(int first_row,
                               const AttentionLayout& layout,
                               std::span<const AttentionGroup> groups) {
-    auto rest = host_span<std::uint16_t>(mask_);
+    auto rest = mask_buffer_->host<std::uint16_t>(mask_);
     for (const AttentionGroup& group : groups) {
         for (const AttentionBlock& block : group.blocks) {
             build_mask(layout, first_row, group.window, block, rest.first(block.mask_size()));
             rest = rest.subspan(block.mask_size());
         }
     }
+    mask_buffer_->upload_until(mask_, ggml_nbytes(mask_) - rest.size_bytes());
 }
 
 void ForwardInputs::set_runs(std::span<const AttentionGroup> groups) {
-    auto out = host_span<std::int32_t>(runs_).begin();
+    auto out = numbers_->host<std::int32_t>(runs_).begin();
     for (const AttentionGroup& group : groups.subspan(1)) {
         for (const AttentionBlock& block : group.blocks) {
             *out++ = block.n_sinks;
@@ -184,8 +200,8 @@ std::array<AttentionInputs, kMaxGroups> ForwardInputs::attention(ggml_context* c
         for (const AttentionBlock& block : key.blocks[group]) {
             const std::size_t row_bytes = ggml_row_size(GGML_TYPE_F16, block.n_kv);
             inputs[group].masks.push_back(
-                ggml_view_2d(ctx, mask_, block.n_kv, block.n_rows, row_bytes, mask_offset));
-            mask_offset += row_bytes * static_cast<std::size_t>(block.n_rows);
+                ggml_view_2d(ctx, mask_, block.n_kv, block.n_columns(), row_bytes, mask_offset));
+            mask_offset += row_bytes * static_cast<std::size_t>(block.n_columns());
             if (has_runs && group > 0) {
                 inputs[group].runs.push_back(ggml_view_1d(ctx, runs_, 2, run_offset));
                 run_offset += 2 * sizeof(std::int32_t);
@@ -197,8 +213,7 @@ std::array<AttentionInputs, kMaxGroups> ForwardInputs::attention(ggml_context* c
 }
 
 std::size_t ForwardInputs::bytes() const {
-    return ggml_backend_buffer_get_size(buffer_.get()) +
-           ggml_backend_buffer_get_size(mask_buffer_.get());
+    return numbers_->size() + hidden_buffer_->size() + mask_buffer_->size();
 }
 
 }  // namespace knap

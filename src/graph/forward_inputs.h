@@ -5,10 +5,12 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include "ggml-cpp.h"
 
+#include "device/mirrored_buffer.h"
 #include "graph/attention.h"
 #include "graph/attention_groups.h"
 #include "graph/attention_layout.h"
@@ -20,15 +22,13 @@ namespace knap {
 
 class ForwardInputs {
   public:
-    ForwardInputs(const ModelConfig& config,
-                  const Backend& backend,
-                  const KvCache& cache,
-                  int n_ubatch);
+    ForwardInputs(const ModelConfig& config, Backend& backend, const KvCache& cache, int n_ubatch);
 
     // Makes room for so many mask entries; true when masks moved, which voids every graph. There is
     // room for any pass of full attention; windows may need more, once.
     bool reserve_masks(std::size_t n_entries);
-    // Fills what the graph of a pass over `n_rows` rows reads. The context of `layout` is known.
+    // Fills what the graph of a pass over `n_rows` rows reads, and has it brought to the device.
+    // The context of `layout` is known.
     void set(const ForwardRequest& request,
              const AttentionLayout& layout,
              std::span<const AttentionGroup> groups,
@@ -54,14 +54,16 @@ class ForwardInputs {
                    const AttentionLayout& layout,
                    std::span<const AttentionGroup> groups);
     void set_runs(std::span<const AttentionGroup> groups);
+    void set_slots(int first_row, int n_rows);
+    void upload_numbers(int n_rows);
 
     const ModelConfig& config_;
-    const Backend& backend_;
+    Backend& backend_;
     const KvCache& cache_;
+    const std::size_t n_ubatch_;
     ggml_context_ptr context_;
-    ggml_backend_buffer_ptr buffer_;
+    std::optional<MirroredBuffer> numbers_;
     ggml_tensor* tokens_ = nullptr;
-    ggml_tensor* hidden_ = nullptr;
     ggml_tensor* positions_ = nullptr;
     ggml_tensor* logit_rows_ = nullptr;
     ggml_tensor* capture_rows_ = nullptr;
@@ -69,8 +71,11 @@ class ForwardInputs {
     ggml_tensor* tree_ = nullptr;  // for our kernel, i32: see TreePaths
     ggml_tensor* unit_pairs_ = nullptr;  // for our kernel, f32 [n_rot, n_ubatch]: constant
     KvSlots slots_;
+    ggml_context_ptr hidden_context_;
+    std::optional<MirroredBuffer> hidden_buffer_;
+    ggml_tensor* hidden_ = nullptr;
     ggml_context_ptr mask_context_;
-    ggml_backend_buffer_ptr mask_buffer_;
+    std::optional<MirroredBuffer> mask_buffer_;
     ggml_tensor* mask_ = nullptr;  // f16, one block after the other, group by group
 };
 

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
 #include "base/error.h"
 #include "device/backend.h"
+#include "device/host_images.h"
 #include "device/zeroed_buffer.h"
 #include "kernels/attention.h"
+#include "kv/row_copier.h"
 
 namespace knap {
 namespace {
@@ -58,8 +61,9 @@ std::size_t kv_row_bytes(const ModelConfig& config, const KvCacheOptions& option
            stored_bytes(to_ggml(options.type_v), config.n_embd_kv());
 }
 
-KvCache::KvCache(const ModelConfig& config, const Backend& backend, const KvCacheOptions& options)
-    : options_(options),
+KvCache::KvCache(const ModelConfig& config, Backend& backend, const KvCacheOptions& options)
+    : backend_(backend),
+      options_(options),
       head_dim_(config.head_dim),
       n_kv_heads_(config.n_kv_heads),
       row_bytes_(kv_row_bytes(config, options)) {
@@ -71,7 +75,7 @@ KvCache::KvCache(const ModelConfig& config, const Backend& backend, const KvCach
         ggml_format_name(tensors(i).keys, "cache.k.%d", i);
         ggml_format_name(tensors(i).values, "cache.v.%d", i);
     }
-    buffer_ = is_tiled(options.layout) ? place_in_blocks(backend)
+    buffer_ = is_tiled(options.layout) ? place_in_blocks()
                                        : std::make_unique<ZeroedBuffer>(backend, context_.get());
 }
 
@@ -87,6 +91,10 @@ void KvCache::check_types() const {
                         capacity() % kAttentionStep == 0,
                     "whoever chooses the kernel's layout has checked that it fits");
         return;
+    }
+    if (!backend_.is_host() && (type_k != GGML_TYPE_F16 || type_v != GGML_TYPE_F16)) {
+        fail("-ctk ", ggml_type_name(type_k), " -ctv ", ggml_type_name(type_v),
+             ": expected f16 on the device ", ggml_backend_dev_name(backend_.device()));
     }
     check_type("-ctk", type_k, head_dim_);
     check_type("-ctv", type_v, head_dim_);
@@ -145,14 +153,14 @@ Strand KvCache::new_tiled(ggml_type type, int width, int unit, int tile) const {
 
 // A block of rows of every layer lies together, so that memory is taken as the context grows, in
 // large pages.
-std::unique_ptr<ZeroedBuffer> KvCache::place_in_blocks(const Backend& backend) const {
+std::unique_ptr<ZeroedBuffer> KvCache::place_in_blocks() const {
     const std::vector<ggml_tensor*> all = tensors_of(context_.get());
     std::size_t block_bytes = 0;
     for (const ggml_tensor* tensor : all) {
         block_bytes += tensor->nb[3];
     }
     const auto n_blocks = static_cast<std::size_t>(all.front()->ne[3]);
-    auto buffer = std::make_unique<ZeroedBuffer>(backend, block_bytes * n_blocks);
+    auto buffer = std::make_unique<ZeroedBuffer>(backend_, block_bytes * n_blocks);
     std::size_t offset = 0;
     for (ggml_tensor* tensor : all) {
         const std::size_t bytes = std::exchange(tensor->nb[3], block_bytes);
@@ -176,10 +184,28 @@ void KvCache::truncate(int n_rows) {
 void KvCache::copy_row(int from, int to) {
     KNAP_ASSERT(to >= committed_ && to < capacity() && from >= 0 && from < capacity(),
                 "only scratch rows are overwritten");
+    if (backend_.is_host()) {
+        copy_row_on_host(from, to);
+        return;
+    }
+    if (copier_ == nullptr) {
+        std::vector<Strand> all;
+        for (const Layer& layer : layers_) {
+            std::ranges::copy(layer.keys, std::back_inserter(all));
+            std::ranges::copy(layer.values, std::back_inserter(all));
+        }
+        copier_ = std::make_unique<RowCopier>(backend_, all, n_kv_heads_);
+    }
+    copier_->copy(from, to);
+}
+
+void KvCache::copy_row_on_host(int from, int to) const {
     const auto copy = [&](const Strand& strand) {
+        auto* data = static_cast<std::byte*>(strand.tensor->data);
         for (int head = 0; head < n_kv_heads_; ++head) {
             for (std::int64_t unit = 0; unit < strand.n_units; ++unit) {
-                std::memcpy(strand.data(head, to, unit), strand.data(head, from, unit),
+                std::memcpy(data + strand.offset(head, to, unit),
+                            data + strand.offset(head, from, unit),
                             static_cast<std::size_t>(strand.unit_bytes));
             }
         }
@@ -231,15 +257,17 @@ KvSlots KvCache::view_slots(ggml_context* ctx, const KvSlots& slots, int n_rows)
             .values = view_half(layers_[0].values, slots.values)};
 }
 
-void KvCache::set_slots(const KvSlots& slots, int first_row, int n_rows) const {
+void KvCache::fill_slots(std::span<std::int32_t> rows, int first_row, int n_rows) {
+    std::iota(rows.begin(), rows.begin() + n_rows, first_row);
+}
+
+void KvCache::fill_slots(std::span<std::int64_t> keys,
+                         std::span<std::int64_t> values,
+                         int first_row,
+                         int n_rows) const {
     KNAP_ASSERT(first_row >= 0 && first_row + n_rows <= capacity(), "rows lie within the cache");
-    if (is_tiled(options_.layout)) {
-        auto* row = static_cast<std::int32_t*>(slots.rows->data);
-        std::iota(row, row + n_rows, first_row);
-        return;
-    }
-    const auto fill = [&](const Strand& strand, ggml_tensor* tensor) {
-        auto* slot = static_cast<std::int64_t*>(tensor->data);
+    const auto fill = [&](const Strand& strand, std::span<std::int64_t> slots) {
+        auto slot = slots.begin();
         for (int row = first_row; row < first_row + n_rows; ++row) {
             for (int head = 0; head < n_kv_heads_; ++head) {
                 for (std::int64_t unit = 0; unit < strand.n_units; ++unit) {
@@ -248,8 +276,8 @@ void KvCache::set_slots(const KvSlots& slots, int first_row, int n_rows) const {
             }
         }
     };
-    fill(layers_[0].keys[0], slots.keys);
-    fill(layers_[0].values[0], slots.values);
+    fill(layers_[0].keys[0], keys);
+    fill(layers_[0].values[0], values);
 }
 
 void KvCache::write(ggml_context* ctx,
@@ -287,8 +315,8 @@ std::size_t KvCache::saved_row_bytes() const {
     return row_bytes_;
 }
 
-// Calls visit(place in the cache, n_bytes) for every contiguous piece of the first `n_rows` rows of
-// a layer, in the order in which they are saved.
+// Calls visit(strand, offset in its tensor) for every unit of the first `n_rows` rows of a layer,
+// in the order in which they are saved.
 template <typename Visit>
 void KvCache::for_each_piece(int layer, int n_rows, Visit visit) const {
     const Layer& stored = layers_[static_cast<std::size_t>(layer)];
@@ -297,8 +325,7 @@ void KvCache::for_each_piece(int layer, int n_rows, Visit visit) const {
             for (int row = 0; row < n_rows; ++row) {
                 for (const Strand& strand : *half) {
                     for (std::int64_t unit = 0; unit < strand.n_units; ++unit) {
-                        visit(strand.data(head, row, unit),
-                              static_cast<std::size_t>(strand.unit_bytes));
+                        visit(strand, strand.offset(head, row, unit));
                     }
                 }
             }
@@ -306,18 +333,35 @@ void KvCache::for_each_piece(int layer, int n_rows, Visit visit) const {
     }
 }
 
+// The tensors of a layer as the program sees them.
+HostImages KvCache::images(int layer) const {
+    const Layer& stored = layers_[static_cast<std::size_t>(layer)];
+    HostImages images(backend_);
+    for (const Half* half : {&stored.keys, &stored.values}) {
+        for (const Strand& strand : *half) {
+            images.add(strand.tensor);
+        }
+    }
+    return images;
+}
+
 void KvCache::read_rows(int layer, int n_rows, std::byte* out) const {
-    for_each_piece(layer, n_rows, [&](const std::byte* place, std::size_t n_bytes) {
-        std::memcpy(out, place, n_bytes);
-        out += n_bytes;
+    HostImages images = this->images(layer);
+    for_each_piece(layer, n_rows, [&](const Strand& strand, std::int64_t offset) {
+        std::memcpy(out, images.data(strand.tensor) + offset,
+                    static_cast<std::size_t>(strand.unit_bytes));
+        out += strand.unit_bytes;
     });
 }
 
 void KvCache::write_rows(int layer, int n_rows, const std::byte* in) {
-    for_each_piece(layer, n_rows, [&](std::byte* place, std::size_t n_bytes) {
-        std::memcpy(place, in, n_bytes);
-        in += n_bytes;
+    HostImages images = this->images(layer);
+    for_each_piece(layer, n_rows, [&](const Strand& strand, std::int64_t offset) {
+        std::memcpy(images.data(strand.tensor) + offset, in,
+                    static_cast<std::size_t>(strand.unit_bytes));
+        in += strand.unit_bytes;
     });
+    images.store();
 }
 
 }  // namespace knap

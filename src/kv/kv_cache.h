@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "ggml-cpp.h"
@@ -23,6 +24,8 @@
 namespace knap {
 
 class Backend;
+class HostImages;
+class RowCopier;
 class ZeroedBuffer;
 
 // Per KV head, in ggml's order (first dimension contiguous):
@@ -50,7 +53,7 @@ struct KvCacheOptions {
 // Bytes of one row of keys and one of values, in one layer.
 std::size_t kv_row_bytes(const ModelConfig& config, const KvCacheOptions& options);
 
-// Where the rows of a pass go: inputs of a graph, filled by KvCache::set_slots.
+// Where the rows of a pass go: inputs of a graph, filled by KvCache::fill_slots.
 struct KvSlots {
     // Tiled layouts: i32 [n_rows], the cache row of every row
     ggml_tensor* rows = nullptr;
@@ -81,7 +84,8 @@ Number* cached_row(const ggml_tensor* tensor, int head, std::int64_t row) {
 class KvCache {
   public:
     // Throws knap::Error when the types do not fit the model or memory is short.
-    KvCache(const ModelConfig& config, const Backend& backend, const KvCacheOptions& options);
+    // `backend` must outlive the cache.
+    KvCache(const ModelConfig& config, Backend& backend, const KvCacheOptions& options);
     ~KvCache();
 
     int capacity() const { return options_.capacity; }
@@ -91,6 +95,7 @@ class KvCache {
     // Copies row `from` over row `to` in every layer; `to` is scratch.
     void copy_row(int from, int to);
     const KvCacheOptions& options() const { return options_; }
+    const Backend& backend() const { return backend_; }
 
     std::size_t bytes() const;  // reserved
     // Bytes that attention over `n_rows` rows reads, all layers.
@@ -99,8 +104,13 @@ class KvCache {
     // --- for graphs ---
     KvSlots new_slots(ggml_context* inputs, int max_rows) const;
     KvSlots view_slots(ggml_context* ctx, const KvSlots& slots, int n_rows) const;
-    // Rows first_row, first_row + 1, ... of the cache.
-    void set_slots(const KvSlots& slots, int first_row, int n_rows) const;
+    // What slots hold for rows first_row, first_row + 1, ... of the cache: of tiled layouts, and of
+    // others.
+    static void fill_slots(std::span<std::int32_t> rows, int first_row, int n_rows);
+    void fill_slots(std::span<std::int64_t> keys,
+                    std::span<std::int64_t> values,
+                    int first_row,
+                    int n_rows) const;
     // Adds to `graph` the writes of `keys` and `values`, both f32 [n_embd_kv, n_rows]; tiled
     // layouts are written by graph/kernel_heads. What reads the cache after them must be added to
     // the graph later: only node order ties it to the write.
@@ -135,10 +145,13 @@ class KvCache {
     Strand new_rows(ggml_type type) const;
     Strand new_transposed(ggml_type type) const;
     Strand new_tiled(ggml_type type, int width, int unit, int tile) const;
-    std::unique_ptr<ZeroedBuffer> place_in_blocks(const Backend& backend) const;
+    std::unique_ptr<ZeroedBuffer> place_in_blocks() const;
     template <typename Visit>
     void for_each_piece(int layer, int n_rows, Visit visit) const;
+    void copy_row_on_host(int from, int to) const;
+    HostImages images(int layer) const;
 
+    Backend& backend_;
     KvCacheOptions options_;
     int head_dim_ = 0;
     int n_kv_heads_ = 0;
@@ -147,6 +160,7 @@ class KvCache {
     ggml_context_ptr context_;
     std::unique_ptr<ZeroedBuffer> buffer_;
     std::vector<Layer> layers_;
+    std::unique_ptr<RowCopier> copier_;  // on a device; made when it is first needed
 };
 
 }  // namespace knap

@@ -18,15 +18,11 @@ struct Strand {
     std::int64_t tile;
     std::int64_t block;  // a multiple of tile
 
-    std::byte* data(std::int64_t head, std::int64_t row, std::int64_t unit) const {
-        return static_cast<std::byte*>(tensor->data) + offset(head, row, unit);
-    }
     // Where a unit lies, counted in units.
     std::int64_t index(std::int64_t head, std::int64_t row, std::int64_t unit) const {
         return offset(head, row, unit) / unit_bytes;
     }
-
-  private:
+    // The same in bytes.
     std::int64_t offset(std::int64_t head, std::int64_t row, std::int64_t unit) const {
         const std::int64_t in_block = row % block;
         const std::int64_t in_tile = in_block % tile;

@@ -1,5 +1,7 @@
 #include "peer/llama_peer.h"
 
+#include <array>
+
 #include "ggml.h"
 #include "llama-cpp.h"
 
@@ -10,11 +12,17 @@
 namespace knap {
 namespace {
 
+constexpr int kAllLayers = 1 << 20;
+
 llama_model_ptr load_model(const std::filesystem::path& path, const PeerOptions& options) {
     install_ggml_log();
     GgmlErrorCapture errors;
     llama_model_params params = llama_model_default_params();
     params.use_extra_bufts = options.repack;
+    const bool is_on_host = options.beside == nullptr || options.beside->is_host();
+    std::array<ggml_backend_dev_t, 2> devices{is_on_host ? nullptr : options.beside->device()};
+    params.devices = devices.data();
+    params.n_gpu_layers = is_on_host ? 0 : kAllLayers;
     llama_model_ptr model(llama_model_load_from_file(path.c_str(), params));
     if (model == nullptr) {
         fail(path.string(), ": libllama could not load it: ", errors.reason());
@@ -79,8 +87,8 @@ LlamaPeer::LlamaPeer(const std::filesystem::path& path, const PeerOptions& optio
     impl_->context = make_context(impl_->model.get(), options);
     impl_->n_vocab =
         static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(impl_->model.get())));
-    if (options.pool != nullptr) {
-        auto* pool = static_cast<ggml_threadpool_t>(options.pool->thread_pool());
+    if (options.beside != nullptr && options.beside->is_host()) {
+        auto* pool = static_cast<ggml_threadpool_t>(options.beside->thread_pool());
         llama_attach_threadpool(impl_->context.get(), pool, pool);
     }
 }

@@ -19,8 +19,9 @@ struct PeerOptions {
     int n_threads = 1;
     bool flash_attention = false;
     bool repack = false;
-    Backend* pool = nullptr;  // lends its threads, so that both sides wait and wake alike; must
-                              // outlive the peer
+    // Computes where this backend does, and with its threads, so that both sides wait and wake
+    // alike; must outlive the peer. Null: the CPU.
+    Backend* beside = nullptr;
 };
 
 class LlamaPeer {

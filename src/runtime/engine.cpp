@@ -4,10 +4,13 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "decode/strategy.h"
+#include "device/cpu_topology.h"
+#include "device/device_list.h"
 #include "graph/attention.h"
 #include "kv/kv_cache.h"
 #include "model/fingerprint.h"
 #include "model/vocab_check.h"
+#include "runtime/device_memory.h"
 #include "runtime/engine_impl.h"
 #include "text/chat_template.h"
 
@@ -37,6 +40,20 @@ GgufFile open_checked(const std::filesystem::path& path) {
     return file;
 }
 
+// The first GPU, if there is one and none is named.
+ggml_backend_dev_t choose_device(const RuntimeConfig& config) {
+    return config.device.empty() ? list_devices().front().device
+                                 : find_device(config.device).device;
+}
+
+// Threads of the program's own, also where another device computes.
+int thread_count(const RuntimeConfig& config, const Backend& backend) {
+    if (backend.is_host()) {
+        return backend.n_threads();
+    }
+    return config.n_threads > 0 ? config.n_threads : default_thread_count();
+}
+
 WeightOptions weight_options(const RuntimeConfig& config) {
     return {.repack = config.repack, .kernels = config.kernels};
 }
@@ -47,6 +64,30 @@ int choose_context(const RuntimeConfig& config, const ModelConfig& model) {
              config.n_ctx);
     }
     return config.n_ctx > 0 ? config.n_ctx : std::min(model.n_ctx_train, kDefaultMaxContext);
+}
+
+std::int64_t cache_bytes_per_token(const ModelConfig& model,
+                                   const RuntimeConfig& config,
+                                   const Backend& backend) {
+    return static_cast<std::int64_t>(
+               kv_row_bytes(model, cache_options(model, config, backend, 0))) *
+           model.n_layers;
+}
+
+// Memory is checked before it is taken.
+std::unique_ptr<Weights> load_weights(const Engine::Impl& engine) {
+    const RuntimeConfig& config = engine.config;
+    if (!engine.backend.is_host()) {
+        const int n_ctx = choose_context(config, engine.model);
+        const auto row_bytes = cache_bytes_per_token(engine.model, config, engine.backend);
+        check_fits(describe(engine.backend.device()),
+                   {.weight_bytes = engine.file.total_bytes(),
+                    .cache_row_bytes = static_cast<std::size_t>(row_bytes),
+                    .scratch_bytes = estimate_scratch(engine.model, config.n_ubatch, n_ctx),
+                    .n_ctx = n_ctx});
+    }
+    return Weights::load(engine.file, engine.model, engine.backend, weight_options(config),
+                         config.on_load_progress);
 }
 
 std::unique_ptr<Adapter> load_adapter(const Engine::Impl& engine) {
@@ -74,11 +115,6 @@ std::string describe(const RopeConfig& rope) {
                : concat(pairing, ", ", rope.scaling, " x", 1.0f / rope.freq_scale);
 }
 
-std::int64_t cache_bytes_per_token(const ModelConfig& model, const RuntimeConfig& config) {
-    return static_cast<std::int64_t>(kv_row_bytes(model, cache_options(model, config, 0))) *
-           model.n_layers;
-}
-
 }  // namespace
 
 std::string_view version() {
@@ -87,6 +123,18 @@ std::string_view version() {
 
 std::span<const StrategyInfo> strategies() {
     return list_strategies();
+}
+
+std::vector<DeviceInfo> devices() {
+    std::vector<DeviceInfo> infos;
+    for (const DeviceEntry& entry : list_devices()) {
+        infos.push_back({.name = entry.name,
+                         .description = entry.description,
+                         .is_cpu = entry.is_cpu,
+                         .memory_bytes = static_cast<std::int64_t>(entry.memory_bytes),
+                         .free_bytes = static_cast<std::int64_t>(entry.free_bytes)});
+    }
+    return infos;
 }
 
 std::string_view to_string(StopReason reason) {
@@ -109,14 +157,15 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
     : config(checked(std::move(runtime_config))),
       file(open_checked(config.model_path)),
       model(read_config(file)),
-      backend(config.n_threads),
-      weights(Weights::load(file, model, backend, weight_options(config), config.on_load_progress)),
+      backend(choose_device(config), config.n_threads),
+      weights(load_weights(*this)),
       adapter(load_adapter(*this)),
       tokenizer(Tokenizer::load(config.model_path)),
-      cost(model_cost(model, *weights, cache_options(model, config, 0))),
+      cost(model_cost(model, *weights, cache_options(model, config, backend, 0))),
       fingerprint(knap::fingerprint(file)) {
     config.n_ctx = choose_context(config, model);
-    config.n_threads = backend.n_threads();
+    config.device = ggml_backend_dev_name(backend.device());
+    config.n_threads = thread_count(config, backend);
     if (tokenizer->n_vocab() != model.n_vocab) {
         fail(config.model_path.string(), ": expected a vocabulary of ", model.n_vocab,
              " tokens, found ", tokenizer->n_vocab());
@@ -157,7 +206,7 @@ ModelInfo Engine::info() const {
         .n_parameters = weights.n_parameters,
         .file_bytes = static_cast<std::int64_t>(impl_->file.total_bytes()),
         .weight_bytes_per_token = weights.per_token_bytes,
-        .cache_bytes_per_token = cache_bytes_per_token(model, impl_->config),
+        .cache_bytes_per_token = cache_bytes_per_token(model, impl_->config, impl_->backend),
         .types = weights.types,
         .chat_template =
             ChatTemplate::recognises(chat) ? ChatTemplate::choose({}, chat).name() : "",

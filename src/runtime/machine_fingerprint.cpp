@@ -34,7 +34,7 @@ std::string name_of(CacheType type) {
 
 // The path of attention, and which of our kernels takes it: "kernel avx512", "folded", "flash".
 std::string describe_attention(const Engine::Impl& engine) {
-    const AttentionPath path = choose_attention(engine.model, engine.config);
+    const AttentionPath path = choose_attention(engine.model, engine.config, engine.backend);
     const bool is_ours = path == AttentionPath::kernel;
     return concat(to_string(path), is_ours ? " " : "",
                   is_ours ? to_string(attention_kernels().front().isa) : "");

@@ -35,7 +35,8 @@ struct Workbench {
     Workbench(Engine::Impl& engine, int n_scratch)
         : cache(engine.model,
                 engine.backend,
-                cache_options(engine.model, engine.config, engine.config.n_ctx + n_scratch)),
+                cache_options(
+                    engine.model, engine.config, engine.backend, engine.config.n_ctx + n_scratch)),
           forward(engine.model,
                   engine.weights->tensors(),
                   engine.backend,

@@ -21,7 +21,7 @@ int count_invariant_rows(const Engine::Impl& engine, const KvCache& cache) {
 }
 
 KvCacheOptions options_for_cache(const Engine::Impl& engine, const ModelConfig& config) {
-    return cache_options(config, engine.config, engine.config.n_ctx + kScratchRows);
+    return cache_options(config, engine.config, engine.backend, engine.config.n_ctx + kScratchRows);
 }
 
 }  // namespace

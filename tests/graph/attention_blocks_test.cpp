@@ -18,13 +18,15 @@ TEST(ContextBucket, CoversTheRowsInStepsThatGrow) {
     EXPECT_EQ(context_bucket(1025, 8448), 1280);
     EXPECT_EQ(context_bucket(8448, 8448), 8448);
     EXPECT_EQ(context_bucket(90, 100), 100) << "never above the capacity";
+    EXPECT_EQ(context_bucket(1, 8448, 256), 256) << "as the device wants it";
+    EXPECT_EQ(context_bucket(257, 8448, 256), 512);
 }
 
 TEST(Blocks, CoverEveryRowOnceAndReachItsOwnCacheRow) {
     for (const int first_row : {0, 1, 63, 64, 500, 7900}) {
         for (const int n_rows : {1, 2, 64, 127, 128, 129, 300, 512}) {
             std::vector<AttentionBlock> blocks;
-            cut_into_blocks({first_row, n_rows, 9, 8448}, blocks);
+            cut_into_blocks({first_row, n_rows, 8448, {.n_score_heads = 9}}, blocks);
             int next = 0;
             for (const AttentionBlock& block : blocks) {
                 EXPECT_EQ(block.first, next);
@@ -52,8 +54,10 @@ TEST(Blocks, KeepScoresWithinAFixedMemory) {
 TEST(WindowBlocks, HoldEveryRowThatTheWindowShowsWithinTheCache) {
     std::mt19937 engine(5);
     for (int trial = 0; trial < 3000; ++trial) {
-        const int capacity = 64 * test::random_between(engine, 1, 40);
-        const int n_score_heads = test::random_between(engine, 0, 1) * 9;
+        const int step = test::random_between(engine, 0, 1) == 0 ? kRunStep : 256;
+        const int capacity = step * test::random_between(engine, 1, 40);
+        const BlockRules rules{.n_score_heads = test::random_between(engine, 0, 1) * 9,
+                               .step = step};
         const int context = test::random_between(engine, 0, capacity - 1);
         const int n_rows =
             std::min(test::random_between(engine, 1, 200), (capacity - context + 1) / 2);
@@ -62,10 +66,9 @@ TEST(WindowBlocks, HoldEveryRowThatTheWindowShowsWithinTheCache) {
             test::random_between(engine, 0, 1) * test::random_between(engine, 1, 300),
             test::random_between(engine, 0, 3) * test::random_between(engine, 0, 300)};
         std::vector<AttentionBlock> blocks;
-        cut_into_window_blocks({first_row, n_rows, n_score_heads, capacity}, window, context,
-                               blocks);
+        cut_into_window_blocks({first_row, n_rows, capacity, rules}, window, context, blocks);
         std::vector<AttentionBlock> full;
-        cut_into_blocks({first_row, n_rows, n_score_heads, capacity}, full);
+        cut_into_blocks({first_row, n_rows, capacity, rules}, full);
         ASSERT_LE(blocks.size(), full.size()) << "as many rows fit a pass as without windows";
         int next = 0;
         for (const AttentionBlock& block : blocks) {
@@ -80,21 +83,35 @@ TEST(WindowBlocks, HoldEveryRowThatTheWindowShowsWithinTheCache) {
             ASSERT_LE(block.recent_row + block.n_recent(), capacity);
             ASSERT_TRUE(block.n_sinks % kRunStep == 0 && block.n_kv % kRunStep == 0 &&
                         block.recent_row % kRunStep == 0);
+            ASSERT_TRUE(block.n_kv % step == 0 || block.n_recent() == capacity);
         }
         ASSERT_EQ(next, n_rows);
     }
 }
 
+TEST(Blocks, PadASingleRowWhereTheContextIsLong) {
+    const auto padding = [](int first_row, int n_rows) {
+        std::vector<AttentionBlock> blocks;
+        cut_into_blocks({first_row, n_rows, 16384, {.step = 256, .pad_from = 8192}}, blocks);
+        return blocks.front().n_padding;
+    };
+    EXPECT_EQ(padding(7000, 1), 0);
+    EXPECT_EQ(padding(8000, 1), 1);
+    EXPECT_EQ(padding(8000, 2), 0);
+    EXPECT_EQ((AttentionBlock{.n_rows = 1, .n_kv = 256, .n_padding = 1}.mask_size()), 512u);
+}
+
 TEST(WindowBlocks, DoNotGrowWithTheContext) {
     const Window window{16, 256};
     std::vector<AttentionBlock> first;
-    cut_into_window_blocks({1000, 1, 9, 8448}, window, 1000, first);
+    cut_into_window_blocks({1000, 1, 8448, {.n_score_heads = 9}}, window, 1000, first);
     EXPECT_EQ(first[0].n_sinks, 64);
     EXPECT_EQ(first[0].n_recent(), 384);
     for (int context = 1000; context < 8192; ++context) {
         for (const int ahead : {0, 7, 31}) {
             std::vector<AttentionBlock> blocks;
-            cut_into_window_blocks({context + ahead, 1, 9, 8448}, window, context, blocks);
+            cut_into_window_blocks({context + ahead, 1, 8448, {.n_score_heads = 9}}, window,
+                                   context, blocks);
             blocks[0].recent_row = first[0].recent_row;
             ASSERT_EQ(blocks, first) << context << " + " << ahead;
         }
@@ -103,7 +120,7 @@ TEST(WindowBlocks, DoNotGrowWithTheContext) {
 
 TEST(WindowBlocks, ReadNoMoreThanTheRowsThereAreInEachRun) {
     std::vector<AttentionBlock> blocks;
-    cut_into_window_blocks({100, 1, 9, 8448}, {5000, 3000}, 100, blocks);
+    cut_into_window_blocks({100, 1, 8448, {.n_score_heads = 9}}, {5000, 3000}, 100, blocks);
     EXPECT_EQ(blocks[0].n_sinks, 128);
     EXPECT_EQ(blocks[0].n_recent(), 128);
 }

@@ -73,7 +73,8 @@ TEST_P(Masks, EqualTheNaiveOneForAnyLayoutWindowAndCut) {
             window = random_window(engine);
         }
         // So many heads that blocks are small.
-        const BlockCut cut{pass.first_row, pass.n_rows, (trial % 2) * 3000, kCapacity};
+        const BlockCut cut{
+            pass.first_row, pass.n_rows, kCapacity, {.n_score_heads = (trial % 2) * 3000}};
         std::vector<AttentionBlock> blocks;
         if (window) {
             cut_into_window_blocks(cut, *window, pass.layout.context, blocks);

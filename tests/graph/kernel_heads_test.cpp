@@ -68,7 +68,7 @@ class HeadsGraph {
         ggml_tensor* turns = build_turns(ctx_, config_.rope, pairs_, positions_, divisors_);
         ggml_tensor* queries = build_kernel_heads(ctx_, config_, cache, 0, heads(), turns, slots);
         allocate(queries);
-        cache.set_slots(slots, first_row, n_rows_);
+        KvCache::fill_slots(numbers_of<std::int32_t>(slots.rows), first_row, n_rows_);
         return compute(queries, cache);
     }
 
@@ -84,11 +84,18 @@ class HeadsGraph {
             ggml_reshape_2d(ctx_, ggml_cont(ctx_, rotated(k)), config_.n_embd_kv(), n_rows_);
         cache.write(ctx_, graph_, 0, keys, ggml_cont(ctx_, v), slots);
         allocate(queries);
-        cache.set_slots(slots, first_row, n_rows_);
+        cache.fill_slots(numbers_of<std::int64_t>(slots.keys),
+                         numbers_of<std::int64_t>(slots.values), first_row, n_rows_);
         return compute(queries, cache);
     }
 
   private:
+    template <typename Number>
+    static std::span<Number> numbers_of(const ggml_tensor* tensor) {
+        return {static_cast<Number*>(tensor->data),
+                static_cast<std::size_t>(ggml_nelements(tensor))};
+    }
+
     ggml_tensor* new_input(int n) {
         ggml_tensor* input = ggml_new_tensor_2d(ctx_, GGML_TYPE_F32, n, n_rows_);
         ggml_set_output(input);  // kept from being overwritten

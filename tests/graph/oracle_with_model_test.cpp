@@ -37,8 +37,9 @@ TEST(DefaultModel, ReferenceIsBitIdenticalAndTheShippedPathIsClose) {
     Engine engine({.model_path = path, .n_ctx = 1024, .n_threads = kThreads});
     auto tokens = engine.tokenize(kText);
     LoadedModel model(path, Repack::off, kThreads);
-    LlamaPeer oracle(path, {.n_threads = kThreads, .pool = &model.backend});
-    LlamaPeer flash(path, {.n_threads = kThreads, .flash_attention = true, .pool = &model.backend});
+    LlamaPeer oracle(path, {.n_threads = kThreads, .beside = &model.backend});
+    LlamaPeer flash(path,
+                    {.n_threads = kThreads, .flash_attention = true, .beside = &model.backend});
     ReferenceForward reference(model, 1024);
     ForwardRig rig(model);
 

@@ -248,7 +248,8 @@ TEST_F(Sessions, StatisticsAddUp) {
     EXPECT_GT(result.memory.peak_rss_bytes, 0);
     RuntimeConfig config = config_of(tiny_model("tiny-llama", "Q8_0"));
     EXPECT_EQ(result.attention_path,
-              to_string(choose_attention(read_config(GgufFile::open(config.model_path)), config)));
+              to_string(choose_attention(read_config(GgufFile::open(config.model_path)), config,
+                                         Backend(1))));
     EXPECT_EQ(result.strategy, "autoregressive");
     EXPECT_EQ(result.repack, "off");
 }

@@ -5,12 +5,15 @@
 #include <numeric>
 #include <random>
 
+#include "device/device_list.h"
+
 namespace knap::test {
 namespace {
 
-KvCacheOptions cache_options(const ModelConfig& config, const ForwardOptions& options) {
-    const AttentionPath usual =
-        choose_attention(config, {.cache_type_k = options.type_k, .cache_type_v = options.type_v});
+KvCacheOptions cache_options(const LoadedModel& model, const ForwardOptions& options) {
+    const AttentionPath usual = choose_attention(
+        model.config, {.cache_type_k = options.type_k, .cache_type_v = options.type_v},
+        model.backend);
     return {.capacity = options.capacity,
             .type_k = options.type_k,
             .type_v = options.type_v,
@@ -22,15 +25,16 @@ KvCacheOptions cache_options(const ModelConfig& config, const ForwardOptions& op
 LoadedModel::LoadedModel(const std::filesystem::path& path,
                          Repack repack,
                          int n_threads,
-                         Kernels kernels)
+                         Kernels kernels,
+                         ggml_backend_dev_t device)
     : file(GgufFile::open(path)),
       config(read_config(file)),
-      backend(n_threads),
+      backend(device != nullptr ? device : cpu_device(), n_threads),
       weights(Weights::load(file, config, backend, {.repack = repack, .kernels = kernels}, {})) {}
 
 ForwardRig::ForwardRig(LoadedModel& loaded, const ForwardOptions& options)
     : model(loaded),
-      cache(loaded.config, loaded.backend, cache_options(loaded.config, options)),
+      cache(loaded.config, loaded.backend, cache_options(loaded, options)),
       forward(loaded.config, loaded.weights->tensors(), loaded.backend, cache, options.n_ubatch) {
     if (HeadSubset::is_possible(*loaded.weights)) {
         draft_head.emplace(*loaded.weights, loaded.backend, std::span<const Token>());

@@ -24,7 +24,8 @@ struct LoadedModel {
     explicit LoadedModel(const std::filesystem::path& path,
                          Repack repack = Repack::off,
                          int n_threads = 1,
-                         Kernels kernels = Kernels::ggml);
+                         Kernels kernels = Kernels::ggml,
+                         ggml_backend_dev_t device = nullptr);  // null: the CPU
 
     GgufFile file;
     ModelConfig config;

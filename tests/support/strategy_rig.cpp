@@ -29,7 +29,7 @@ StrategyRig::StrategyRig(const std::filesystem::path& path,
               {.repack = Repack::off, .kernels = Kernels::ggml}),
       adapter_parts{.adapter = adapter,
                     .backend = model.backend,
-                    .cache = cache_options(adapter.config(), {}, options.capacity),
+                    .cache = cache_options(adapter.config(), {}, model.backend, options.capacity),
                     .n_ubatch = options.n_ubatch},
       adapter_head(adapter_parts),
       profile{.layer_classes = classify_layers(*model.weights)} {}

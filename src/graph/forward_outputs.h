@@ -1,0 +1,35 @@
+// What a pass gives, where the program can read it: in the graph's own memory on a host device, in
+// a copy elsewhere.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "ggml-cpp.h"
+
+#include "graph/forward.h"
+#include "graph/graph_cache.h"
+
+namespace knap {
+
+class ForwardOutputs {
+  public:
+    explicit ForwardOutputs(Backend& backend) : backend_(backend) {}
+
+    // Waits until the graph is computed. The result is valid until the next call.
+    ForwardResult fetch(const BuiltGraph& built);
+
+  private:
+    void reserve(std::size_t n_bytes);
+    // Queues a copy of the tensor's numbers behind those that are on their way.
+    std::span<const float> copy(const ggml_tensor* tensor);
+    std::span<const float> view(const ggml_tensor* tensor);
+
+    Backend& backend_;
+    ggml_backend_buffer_ptr staging_;  // none on a host device
+    std::size_t n_used_ = 0;
+    std::vector<std::span<const float>> captures_;
+};
+
+}  // namespace knap

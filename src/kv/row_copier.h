@@ -1,0 +1,47 @@
+// Copies a row of a cache that lies on a device, all layers in one graph: the device does it where
+// the rows are.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "ggml-cpp.h"
+
+#include "device/mirrored_buffer.h"
+#include "kv/strand.h"
+
+namespace knap {
+
+class Backend;
+
+class RowCopier {
+  public:
+    // `strands` alternate between keys and values, layer by layer; all keys lie alike, and all
+    // values. What is given must outlive the object.
+    RowCopier(Backend& backend, std::span<const Strand> strands, int n_kv_heads);
+
+    void copy(int from, int to);
+
+  private:
+    // The units of a row: where they come from and go to, the same in every layer.
+    struct Units {
+        Strand strand;
+        ggml_tensor* from;  // i32 [n_units]
+        ggml_tensor* to;    // i64 [n_units]
+    };
+    Units new_units(const Strand& strand) const;
+    void add_copy(const Strand& strand, const Units& units);
+    void set(const Units& units, int from, int to) const;
+
+    Backend& backend_;
+    int n_kv_heads_;
+    ggml_context_ptr context_;
+    std::optional<MirroredBuffer> indices_;
+    Units keys_;
+    Units values_;
+    ggml_context_ptr graph_context_;
+    ggml_cgraph* graph_ = nullptr;
+    ggml_gallocr_ptr allocator_;
+};
+
+}  // namespace knap

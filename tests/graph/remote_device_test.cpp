@@ -1,0 +1,55 @@
+// Every kind of pass on a device that has memory of its own, against the CPU: a worker on loopback,
+// which computes on the CPU too. It stands in for a GPU where there is none.
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "device/device_list.h"
+#include "device/remote_workers.h"
+#include "support/device_agreement.h"
+#include "support/free_port.h"
+#include "support/tiny_model.h"
+
+namespace knap::test {
+namespace {
+
+// A worker of this process, for as long as that lives.
+ggml_backend_dev_t remote_device() {
+    static ggml_backend_dev_t device = [] {
+        const std::string endpoint = "127.0.0.1:" + std::to_string(free_port());
+        std::thread([endpoint] { serve_clients(endpoint, 1, {cpu_device()}); }).detach();
+        wait_for_port(endpoint);
+        return connect_worker(endpoint).front();
+    }();
+    return device;
+}
+
+struct RemoteCase {
+    const char* shape;
+    const char* type;
+    double bound;  // of the relative error
+};
+
+void PrintTo(const RemoteCase& c, std::ostream* out) {
+    *out << c.shape << '/' << c.type;
+}
+
+class RemoteDevice : public ::testing::TestWithParam<RemoteCase> {};
+
+TEST_P(RemoteDevice, AgreesWithTheCpu) {
+    for (const PassAgreement& agreement :
+         compare_with_cpu(tiny_model(GetParam().shape, GetParam().type), remote_device(), 1024)) {
+        EXPECT_LT(agreement.error, GetParam().bound) << agreement.pass;
+    }
+}
+
+// Flash attention of the CPU against its products: it sums in half precision.
+INSTANTIATE_TEST_SUITE_P(Models,
+                         RemoteDevice,
+                         ::testing::Values(RemoteCase{"tiny-llama", "F32", 0.01},
+                                           RemoteCase{"tiny-qwen3", "F16", 0.01},
+                                           RemoteCase{"tiny-mha", "F32", 0.01},
+                                           RemoteCase{"tiny-llama", "Q8_0", 0.05}));
+
+}  // namespace
+}  // namespace knap::test

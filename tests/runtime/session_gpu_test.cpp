@@ -1,0 +1,70 @@
+// Sessions on a GPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "knap/knap.h"
+
+#include "support/gpu.h"
+#include "support/loaded_model.h"
+#include "support/tiny_model.h"
+
+namespace knap::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+RuntimeConfig on_gpu() {
+    return {.model_path = tiny_model("small-llama", "Q8_0"),
+            .n_ctx = 256,
+            .n_threads = 1,
+            .device = ggml_backend_dev_name(gpu())};
+}
+
+TEST(SessionOnGpu, IsWhereASessionRunsUnlessToldOtherwise) {
+    KNAP_SKIP_WITHOUT_GPU();
+    RuntimeConfig config = on_gpu();
+    config.device.clear();
+    Engine engine(config);
+    EXPECT_EQ(engine.config().device, ggml_backend_dev_name(gpu()));
+}
+
+TEST(SessionOnGpu, TakesNoMemoryThatItDoesNotGiveBack) {
+    KNAP_SKIP_WITHOUT_GPU();
+    Engine engine(on_gpu());
+    const auto request = [&](unsigned seed) {
+        Session session(engine);
+        const auto prompt = random_tokens(1 + static_cast<int>(seed) % 100, 256, seed);
+        session.generate(prompt, {.n_predict = 8, .ignore_eos = true});
+    };
+    for (unsigned i = 0; i < 50; ++i) {
+        request(i);
+    }
+    const std::size_t before = describe(gpu()).free_bytes;
+    for (unsigned i = 0; i < 1000; ++i) {
+        request(i);
+    }
+    EXPECT_EQ(describe(gpu()).free_bytes, before);
+}
+
+TEST(SessionOnGpu, SaysWhatWouldFit) {
+    KNAP_SKIP_WITHOUT_GPU();
+    RuntimeConfig config = on_gpu();
+    config.cache_type_k = CacheType::q8_0;
+    EXPECT_THAT([&] { Session session(*std::make_unique<Engine>(config)); },
+                ThrowsMessage<Error>(HasSubstr("expected f16 on the device")));
+}
+
+TEST(SessionOnGpu, CanBeCancelled) {
+    KNAP_SKIP_WITHOUT_GPU();
+    Engine engine(on_gpu());
+    Session session(engine);
+    int n_left = 20;
+    const Observer observer{.is_cancelled = [&] { return --n_left < 0; }};
+    const Result result = session.generate(random_tokens(30, 256, 1),
+                                           {.n_predict = 200, .ignore_eos = true}, observer);
+    EXPECT_EQ(result.stop, StopReason::cancelled);
+}
+
+}  // namespace
+}  // namespace knap::test

@@ -1,0 +1,146 @@
+#include "support/device_agreement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace knap::test {
+namespace {
+
+using Rows = std::vector<std::vector<float>>;
+
+double relative_error(const Rows& rows, const Rows& expected) {
+    double difference = 0;
+    double size = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        for (std::size_t j = 0; j < expected[i].size(); ++j) {
+            difference += std::pow(double{rows[i][j]} - expected[i][j], 2);
+            size += std::pow(double{expected[i][j]}, 2);
+        }
+    }
+    return std::sqrt(difference / size);
+}
+
+ModulePlan windowed(int n_layers) {
+    ModulePlan plan(n_layers);
+    for (int layer = 0; layer < n_layers; ++layer) {
+        plan.set(layer, Module::attention, Level::windowed(16, layer % 2 == 0 ? 32 : 200));
+    }
+    return plan;
+}
+
+ModulePlan skipping(int n_layers) {
+    ModulePlan plan(n_layers);
+    plan.set(1, Module::attention, Level::skip);
+    plan.set(n_layers - 1, Module::mlp, Level::skip);
+    return plan;
+}
+
+// A device with a model and a cache, half full.
+struct Side {
+    Side(const std::filesystem::path& path, ggml_backend_dev_t device, int capacity)
+        : model(path, Repack::off, 1, Kernels::ggml, device),
+          rig(model, {.capacity = capacity}),
+          context(capacity / 2) {
+        const auto text = random_tokens(context, model.config.n_vocab, 1);
+        std::vector<int> passes(static_cast<std::size_t>(context / 256), 256);
+        prompt = rig.feed(text, passes);
+    }
+
+    LoadedModel model;
+    ForwardRig rig;
+    int context;
+    Rows prompt;
+};
+
+Rows run(Side& side, ForwardRequest request) {
+    request.first_row = std::max(request.first_row, side.context);
+    return side.rig.run(request);
+}
+
+// The stream after some modules, and logits of going on from there.
+Rows resumed(Side& side, std::span<const Token> tokens) {
+    const int entry = 2;
+    const std::vector<int> captures{2 * entry};
+    const std::vector<int> last{static_cast<int>(tokens.size()) - 1};
+    const ForwardResult half = side.rig.forward.run({.tokens = tokens,
+                                                     .first_row = side.context,
+                                                     .exit_layer = entry,
+                                                     .captures = captures,
+                                                     .capture_rows = {}});
+    const std::vector<float> stream(half.captures[0].begin(), half.captures[0].end());
+    Rows rows = side.rig.run({.hidden = stream, .first_row = side.context, .entry_layer = entry});
+    rows.push_back(stream);
+    return rows;
+}
+
+// A row that was computed elsewhere and copied to where it belongs, read by the next one.
+Rows copied(Side& side, std::span<const Token> tokens) {
+    const std::vector<int> parents{-1, -1, 1};
+    side.rig.run({.tokens = tokens.first(3),
+                  .first_row = side.context,
+                  .layout = {.kind = AttentionLayout::Kind::tree, .parents = parents}});
+    side.rig.cache.copy_row(side.context + 1, side.context);
+    return side.rig.run({.tokens = tokens.subspan(3, 1),
+                         .first_row = side.context + 1,
+                         .layout = {.context = side.context}});
+}
+
+// Rows that went to the program and back.
+Rows restored(Side& side, std::span<const Token> tokens) {
+    KvCache& cache = side.rig.cache;
+    std::vector<std::byte> bytes(cache.saved_row_bytes() * static_cast<std::size_t>(side.context));
+    std::vector<std::byte> zeros(bytes.size());
+    for (int layer = 0; layer < side.model.config.n_layers; ++layer) {
+        cache.read_rows(layer, side.context, bytes.data());
+        cache.write_rows(layer, side.context, zeros.data());
+        cache.write_rows(layer, side.context, bytes.data());
+    }
+    return run(side, {.tokens = tokens});
+}
+
+}  // namespace
+
+std::vector<PassAgreement> compare_with_cpu(const std::filesystem::path& path,
+                                            ggml_backend_dev_t device,
+                                            int capacity) {
+    Side ours(path, device, capacity);
+    Side reference(path, nullptr, capacity);
+    const int n_layers = reference.model.config.n_layers;
+    const auto tokens = random_tokens(8, reference.model.config.n_vocab, 2);
+    const std::span<const Token> draft = tokens;
+    const std::vector<int> parents{-1, 0, 0, 1, 2, 2, 4, 3};
+    const ModulePlan windows = windowed(n_layers);
+    const ModulePlan skips = skipping(n_layers);
+    using Kind = AttentionLayout::Kind;
+
+    std::vector<PassAgreement> results{{"prompt", relative_error(ours.prompt, reference.prompt)}};
+    const auto compare = [&](const char* name, auto body) {
+        results.push_back({name, relative_error(body(ours), body(reference))});
+    };
+    const auto compare_pass = [&](const char* name, const ForwardRequest& request) {
+        compare(name, [&](Side& side) { return run(side, request); });
+    };
+    compare_pass("one row", {.tokens = draft.first(1)});
+    compare_pass("eight rows", {.tokens = draft});
+    compare_pass("skipped modules", {.tokens = draft, .plan = &skips});
+    compare_pass("early exit", {.tokens = draft, .exit_layer = 2});
+    compare_pass("windows, one row", {.tokens = draft.first(1), .plan = &windows});
+    compare_pass("windows", {.tokens = draft, .plan = &windows});
+    compare_pass("tree", {.tokens = draft, .layout = {.kind = Kind::tree, .parents = parents}});
+    compare_pass(
+        "tree, windows",
+        {.tokens = draft, .plan = &windows, .layout = {.kind = Kind::tree, .parents = parents}});
+    compare_pass("branches",
+                 {.tokens = draft, .layout = {.kind = Kind::branches, .branch_rows = 2}});
+    compare("replay", [&](Side& side) {
+        return run(
+            side, {.tokens = draft, .layout = {.kind = Kind::replay, .context = side.context - 8}});
+    });
+    compare("resumed", [&](Side& side) { return resumed(side, draft); });
+    compare("copied row", [&](Side& side) { return copied(side, draft); });
+    compare("restored rows", [&](Side& side) { return restored(side, draft); });
+    return results;
+}
+
+}  // namespace knap::test

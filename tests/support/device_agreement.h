@@ -1,0 +1,24 @@
+// One device held against another: every kind of pass, from the same file and the same rows.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "support/loaded_model.h"
+
+namespace knap::test {
+
+struct PassAgreement {
+    std::string pass;  // "prompt", "tree", ...
+    double error = 0;  // root mean square of the difference, over that of the logits
+};
+
+// The passes of a model on `device` against those on the CPU: prompts, single rows, windows, trees,
+// branches, replays, early exits, resumed and captured streams, copied and saved cache rows.
+// `capacity` is that of the caches; half of it is filled at first.
+std::vector<PassAgreement> compare_with_cpu(const std::filesystem::path& path,
+                                            ggml_backend_dev_t device,
+                                            int capacity);
+
+}  // namespace knap::test
