@@ -33,7 +33,7 @@ ModelConfig shape(int n_layers, int n_heads, int n_kv_heads, int head_dim) {
 
 ggml_tensor* unfolded(ggml_context* ctx,
                       const ModelConfig& config,
-                      const KvCache& cache,
+                      const KvStore& cache,
                       int layer,
                       ggml_tensor* q,
                       int n_kv,
@@ -49,7 +49,7 @@ ggml_tensor* unfolded(ggml_context* ctx,
 // not depend on them.
 std::unique_ptr<SingleGraph> build(Backend& backend,
                                    const ModelConfig& config,
-                                   const KvCache& cache,
+                                   const KvStore& cache,
                                    bool is_unfolded,
                                    int n_kv,
                                    int n_rows) {
@@ -106,9 +106,9 @@ void compare(Backend& backend, const ModelConfig& config) {
         for (const int n_rows : {1, 2, 4, 8, 16, 128}) {
             std::vector<std::unique_ptr<SingleGraph>> graphs;
             for (const KvCache* cache : {half.get(), int8.get(), transposed.get(), rows.get()}) {
-                graphs.push_back(build(backend, config, *cache, false, n_kv, n_rows));
+                graphs.push_back(build(backend, config, cache->of_layer(0), false, n_kv, n_rows));
             }
-            graphs.push_back(build(backend, config, *transposed, true, n_kv, n_rows));
+            graphs.push_back(build(backend, config, transposed->of_layer(0), true, n_kv, n_rows));
             std::vector<Contestant> sides;
             for (const auto& graph : graphs) {
                 sides.push_back({"", [g = graph.get()] { g->run(); }});

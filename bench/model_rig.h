@@ -51,7 +51,7 @@ struct ModelRig {
                     {.cache_type_k = cache_type, .cache_type_v = cache_type, .kernels = kernels},
                     backend,
                     kContext + kScratchRows)),
-          forward(config, weights->tensors(), backend, cache, kUbatch) {
+          forward(config, weights->tensors(), cache, kUbatch) {
         if (HeadSubset::is_possible(*weights)) {
             draft_head.emplace(*weights, backend, std::span<const Token>());
             forward.set_draft_head(*draft_head);

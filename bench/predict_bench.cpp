@@ -91,11 +91,8 @@ class Prediction {
           engine_(
               {.model_path = settings.model, .n_ctx = kContext, .n_threads = settings.n_threads}),
           impl_(engine_.impl()),
-          cache_(impl_.model,
-                 impl_.backend,
-                 cache_options(impl_.model, impl_.config, impl_.backend, kContext + kScratchRows)),
-          forward_(
-              impl_.model, impl_.weights->tensors(), impl_.backend, cache_, impl_.config.n_ubatch),
+          cache_(impl_.make_cache(kContext + kScratchRows)),
+          forward_(impl_.model, impl_.weights->tensors(), cache_, impl_.config.n_ubatch),
           costs_(profile()) {}
 
     void run(const Cell& cell) {

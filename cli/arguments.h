@@ -18,7 +18,7 @@ struct Alias {
 
 inline constexpr Alias kAliases[] = {
     {"-ub", "ubatch-size"},   {"-fa", "flash-attn"}, {"-ctk", "cache-type-k"},
-    {"-ctv", "cache-type-v"}, {"-sys", "system"},
+    {"-ctv", "cache-type-v"}, {"-sys", "system"},    {"-ngl", "n-gpu-layers"},
 };
 
 // Rewrites the words so that each flag is one that `root` or its command knows by that name,

@@ -27,6 +27,7 @@
 #include "report_command.h"
 #include "run_command.h"
 #include "search_command.h"
+#include "worker_command.h"
 
 namespace knap {
 namespace {
@@ -43,6 +44,7 @@ struct CommandLine {
     SearchArgs search_args;
     BenchArgs bench_args;
     ReportArgs report_args;
+    WorkerConfig worker_config;
     MakeModelArgs make_model_args;
     CLI::App* run = nullptr;
     CLI::App* chat = nullptr;
@@ -53,6 +55,7 @@ struct CommandLine {
     CLI::App* search = nullptr;
     CLI::App* bench = nullptr;
     CLI::App* report = nullptr;
+    CLI::App* worker = nullptr;
     CLI::App* make_model = nullptr;
 };
 
@@ -70,6 +73,7 @@ CommandLine::CommandLine() {
     search = add_search(root, settings, search_args);
     bench = add_bench(root, settings, bench_args);
     report = add_report(root, report_args);
+    worker = add_worker(root, worker_config);
     make_model = add_make_model(root, make_model_args);
     for (CLI::App* command : root.get_subcommands({})) {
         command->group("Commands");
@@ -86,6 +90,9 @@ int dispatch(const CommandLine& line, const Environment& environment) {
     }
     if (*line.report) {
         return run_report(line.report_args);
+    }
+    if (*line.worker) {
+        run_worker_command(line.worker_config);
     }
     if (line.settings.lists_devices) {
         return run_list_devices();

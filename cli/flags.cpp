@@ -9,6 +9,7 @@
 
 #include "knap/knap.h"
 
+#include "device/worker_address.h"
 #include "flag_group.h"
 #include "measure/contenders.h"
 
@@ -116,6 +117,18 @@ std::string describe_options(const StrategyInfo& strategy) {
     return text;
 }
 
+std::vector<std::string> parse_workers(const std::string& text) {
+    const std::vector<std::string> workers = parse_words("--rpc", text);
+    for (const std::string& worker : workers) {
+        try {
+            parse_worker_address(worker);
+        } catch (const Error& error) {
+            fail_usage(error.what());
+        }
+    }
+    return workers;
+}
+
 }  // namespace
 
 void add_model_flags(CLI::App& app, Settings& settings) {
@@ -125,9 +138,13 @@ void add_model_flags(CLI::App& app, Settings& settings) {
                  [&](const std::string& text) { runtime.model_path = text; });
     group.custom({"--adapter", "FILE", "strategy kangaroo: its adapter, in GGUF format", "none"},
                  [&](const std::string& text) { runtime.adapter_path = text; });
-    group.custom({"--device", "NAME", "what computes: see --list-devices",
+    group.custom({"--device", "NAME,...", "what computes; several share the layers",
                   "the first GPU, else the CPU"},
                  [&](const std::string& text) { runtime.device = text; });
+    group.integer("--n-gpu-layers", runtime.n_gpu_layers, {.min = -1},
+                  "layers on GPUs and workers, the last; -1: all");
+    group.custom({"--rpc", "HOST:PORT,...", "workers (knap worker) that compute", "none"},
+                 [&](const std::string& text) { runtime.workers = parse_workers(text); });
     group.toggle("--list-devices", settings.lists_devices, "list what can compute, and exit");
     group.choice("--flash-attn", runtime.flash_attention, as_choices(kFlashModes),
                  "flash attention on the CPU; GPUs have it always");

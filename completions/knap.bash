@@ -3,7 +3,7 @@
 _knap() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]-}
     local common="-v --verbose -h --help"
-    local model="-m --model --adapter -fa --flash-attn -ctk --cache-type-k -ctv --cache-type-v"
+    local model="-m --model --adapter --device --list-devices -ngl --n-gpu-layers --rpc -fa --flash-attn -ctk --cache-type-k -ctv --cache-type-v"
     local runtime="-c --ctx-size -t --threads -ub --ubatch-size --repack --kernels"
     local prompt="-p --prompt -f --file --raw"
     local chat="-sys --system --system-prompt --chat-template"
@@ -57,9 +57,10 @@ _knap() {
                     mapfile -t COMPREPLY < <(compgen -W "-o --output -h --help" -- "$current"; compgen -f -- "$current")
                     return
                     ;;
+                worker) words="--port --host --device -t --threads -h --help" ;;
                 make-model) words="--shape --type --head-type --layers -s --seed -o --output -h --help" ;;
             esac
-            [ "$COMP_CWORD" -eq 1 ] && words="run chat info check profile explain search bench report make-model --version -h --help"
+            [ "$COMP_CWORD" -eq 1 ] && words="run chat info check profile explain search bench report worker make-model --version -h --help"
             ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")

@@ -1,6 +1,6 @@
 # fish completion for knap
 
-set -l commands run chat info check profile explain search bench report make-model
+set -l commands run chat info check profile explain search bench report worker make-model
 set -l computes '__fish_seen_subcommand_from run chat check profile explain search bench'
 set -l generates '__fish_seen_subcommand_from run chat'
 set -l samples '__fish_seen_subcommand_from run chat bench'
@@ -22,19 +22,26 @@ complete -c knap -n "not __fish_seen_subcommand_from $commands" -a explain -d 's
 complete -c knap -n "not __fish_seen_subcommand_from $commands" -a search -d 'find a plan to draft with on prompts'
 complete -c knap -n "not __fish_seen_subcommand_from $commands" -a bench -d 'measure strategies on prompts'
 complete -c knap -n "not __fish_seen_subcommand_from $commands" -a report -d 'draw benchmarks as one page'
+complete -c knap -n "not __fish_seen_subcommand_from $commands" -a worker -d 'lend devices to another machine'
 complete -c knap -n "not __fish_seen_subcommand_from $commands" -a make-model -d 'write a model with random weights'
 complete -c knap -n "not __fish_seen_subcommand_from $commands" -l version -d 'print the version'
 complete -c knap -s h -l help -d 'print the help'
 
 complete -c knap -n $loads -s m -l model -r -F -d 'model in GGUF format'
 complete -c knap -n $loads -l adapter -r -F -d 'adapter of the strategy kangaroo'
+complete -c knap -n "$loads; or __fish_seen_subcommand_from worker" -l device -x -d 'what computes'
+complete -c knap -n $loads -l list-devices -d 'list what can compute'
+complete -c knap -n $loads -o ngl -l n-gpu-layers -x -d 'layers on GPUs and workers'
+complete -c knap -n $loads -l rpc -x -d 'workers that compute, host:port'
+complete -c knap -n '__fish_seen_subcommand_from worker' -l port -x -d 'port to listen on'
+complete -c knap -n '__fish_seen_subcommand_from worker' -l host -x -d 'address to listen on'
 complete -c knap -n $loads -o fa -l flash-attn -x -a 'off on auto' -d 'flash attention'
 complete -c knap -n $loads -o ctk -l cache-type-k -x -a 'f16 f32 q8_0' -d 'type of cached keys'
 complete -c knap -n $loads -o ctv -l cache-type-v -x -a 'f16 f32 q8_0' -d 'type of cached values'
 complete -c knap -n $loads -s v -l verbose -d 'say more on standard error'
 
 complete -c knap -n $computes -s c -l ctx-size -x -d 'tokens of context'
-complete -c knap -n $computes -s t -l threads -x -d 'threads'
+complete -c knap -n "$computes; or __fish_seen_subcommand_from worker" -s t -l threads -x -d 'threads'
 complete -c knap -n $computes -o ub -l ubatch-size -x -d 'most prompt tokens of one pass'
 complete -c knap -n $computes -l repack -x -a 'auto on off' -d 'copy weights into layouts of faster kernels'
 complete -c knap -n $computes -l kernels -x -a 'auto ggml' -d 'own CPU kernels where they win, or ggml alone'

@@ -36,10 +36,15 @@ enum class Kernels { automatic, ggml };
 struct RuntimeConfig {
     std::filesystem::path model_path{};
     std::filesystem::path adapter_path{};  // for the strategy kangaroo; empty: none
-    int n_ctx = 0;       // context in tokens; 0: the model's own, at most kDefaultMaxContext
-    int n_threads = 0;   // 0: the physical cores that this process may use
-    // What computes: a name of devices(); empty: the first GPU, or the CPU where there is none.
+    int n_ctx = 0;      // context in tokens; 0: the model's own, at most kDefaultMaxContext
+    int n_threads = 0;  // 0: the physical cores that this process may use
+    // What computes: names of devices(), separated by commas, that share the layers in this order;
+    // empty: the workers, or the first GPU, or the CPU where there is none.
     std::string device{};
+    // Layers that other devices than the CPU compute: the last ones, with the head. -1: all.
+    int n_gpu_layers = -1;
+    // Programs on other machines (`knap worker`) that lend their devices: "host:port".
+    std::vector<std::string> workers{};
     int n_ubatch = 512;  // most rows of one forward pass, up to kMaxUbatch
     CacheType cache_type_k = CacheType::f16;
     CacheType cache_type_v = CacheType::f16;

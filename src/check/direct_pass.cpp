@@ -2,15 +2,11 @@
 
 #include <numeric>
 
-#include "graph/attention.h"
-
 namespace knap {
 
 DirectPass::DirectPass(Engine::Impl& engine, int n_tokens, int max_rows)
-    : cache_(engine.model,
-             engine.backend,
-             cache_options(engine.model, engine.config, engine.backend, n_tokens)),
-      forward_(engine.model, engine.weights->tensors(), engine.backend, cache_, max_rows),
+    : cache_(engine.make_cache(n_tokens)),
+      forward_(engine.model, engine.weights->tensors(), cache_, max_rows),
       all_rows_(static_cast<std::size_t>(max_rows)) {
     std::iota(all_rows_.begin(), all_rows_.end(), 0);
 }

@@ -78,9 +78,9 @@ std::size_t count_tokens(std::span<const CheckPrompt> prompts) {
 LlamaPeer make_peer(Engine::Impl& engine, bool flash_attention) {
     return LlamaPeer(engine.config.model_path, {.n_ctx = kMaxTokens,
                                                 .n_ubatch = kPassRows,
-                                                .n_threads = engine.backend.n_threads(),
+                                                .n_threads = engine.config.n_threads,
                                                 .flash_attention = flash_attention,
-                                                .beside = &engine.backend});
+                                                .beside = &engine.head_backend()});
 }
 
 // Three computations of the same text, pass by pass.

@@ -27,6 +27,7 @@ constexpr int kPassTokens = 48;
 constexpr double kProductShare = 0.3;
 
 struct MatrixGroup {
+    Backend* backend;
     ggml_tensor* first;
     int n_matrices;
 };
@@ -36,22 +37,25 @@ bool has_same_kind(const ggml_tensor* a, const ggml_tensor* b) {
            layout_of(a) == layout_of(b);
 }
 
-// Every matrix that rows are multiplied with, gathered by kind.
-std::vector<MatrixGroup> group_matrices(const ModelTensors& tensors) {
+// Every matrix that rows are multiplied with, gathered by device and kind.
+std::vector<MatrixGroup> group_matrices(const ModelTensors& tensors, const LayerMap& layers) {
     std::vector<MatrixGroup> groups;
-    const auto add = [&](ggml_tensor* matrix) {
-        const auto group = std::ranges::find_if(
-            groups, [&](const MatrixGroup& g) { return has_same_kind(g.first, matrix); });
+    const auto add = [&](Backend* backend, ggml_tensor* matrix) {
+        const auto group = std::ranges::find_if(groups, [&](const MatrixGroup& g) {
+            return g.backend == backend && has_same_kind(g.first, matrix);
+        });
         if (group == groups.end()) {
-            groups.push_back({matrix, 1});
+            groups.push_back({backend, matrix, 1});
         } else {
             ++group->n_matrices;
         }
     };
-    for (const LayerWeights& layer : tensors.layers) {
-        std::ranges::for_each(matrices(layer), add);
+    for (int layer = 0; layer < layers.n_layers(); ++layer) {
+        for (ggml_tensor* matrix : matrices(tensors.layers[static_cast<std::size_t>(layer)])) {
+            add(layers.of_layer(layer).backend, matrix);
+        }
     }
-    add(tensors.output);
+    add(layers.last().backend, tensors.output);
     return groups;
 }
 
@@ -111,14 +115,14 @@ RowAgreement check_product(Backend& backend, ggml_tensor* matrix) {
     return agreement;
 }
 
-ProductRows check_group(Backend& backend, const MatrixGroup& group) {
+ProductRows check_group(const MatrixGroup& group) {
     return {
         .type = type_label(group.first->type),
         .layout = std::string(to_string(layout_of(group.first))),
         .n_in = group.first->ne[0],
         .n_out = group.first->ne[1],
         .n_matrices = group.n_matrices,
-        .rows = check_product(backend, group.first),
+        .rows = check_product(*group.backend, group.first),
     };
 }
 
@@ -171,13 +175,14 @@ std::optional<RowReport> check_rows(Engine& engine,
                                     const CheckObserver& observer) {
     Engine::Impl& parts = engine.impl();
     RowReport report;
-    report.attention_path = to_string(choose_attention(parts.model, parts.config, parts.backend));
-    const std::vector<MatrixGroup> groups = group_matrices(parts.weights->tensors());
+    report.attention_path = to_string(weakest_path(parts.make_cache(1)));
+    const std::vector<MatrixGroup> groups =
+        group_matrices(parts.weights->tensors(), parts.layers());
     for (const MatrixGroup& group : groups) {
         if (observer.cancelled()) {
             return std::nullopt;
         }
-        report.products.push_back(check_group(parts.backend, group));
+        report.products.push_back(check_group(group));
         observer.progress(kProductShare * static_cast<double>(report.products.size()) /
                           static_cast<double>(groups.size()));
     }

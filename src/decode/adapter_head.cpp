@@ -12,7 +12,7 @@ namespace knap {
 AdapterHead::AdapterHead(const AdapterParts& parts)
     : adapter_(parts.adapter),
       cache_(adapter_.config(), parts.backend, parts.cache),
-      forward_(adapter_.config(), adapter_.tensors(), parts.backend, cache_, parts.n_ubatch) {}
+      forward_(adapter_.config(), adapter_.tensors(), cache_, parts.n_ubatch) {}
 
 int AdapterHead::exit_layer() const {
     return adapter_.exit_layer();

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "device/backend.h"
+#include "device/layer_map.h"
 
 namespace knap {
 namespace {
@@ -38,6 +39,22 @@ DeviceIdentity identify(const Backend& backend) {
         .features = list_features(ggml_backend_dev_backend_reg(backend.device())),
         .ggml = concat(ggml_version(), " ", ggml_commit()),
     };
+}
+
+DeviceIdentity identify(const LayerMap& layers) {
+    DeviceIdentity whole = identify(*layers.first().backend);
+    if (layers.shares().size() == 1) {
+        return whole;
+    }
+    whole.name.clear();
+    whole.features.clear();
+    for (const LayerShare& share : layers.shares()) {
+        const DeviceIdentity device = identify(*share.backend);
+        const char* comma = whole.name.empty() ? "" : ", ";
+        whole.name += concat(comma, device.name, " x", share.n_layers());
+        whole.features += concat(comma, device.features);
+    }
+    return whole;
 }
 
 }  // namespace knap

@@ -6,6 +6,7 @@
 namespace knap {
 
 class Backend;
+class LayerMap;
 
 struct DeviceIdentity {
     std::string name;      // "AMD EPYC 7B13"
@@ -14,5 +15,7 @@ struct DeviceIdentity {
 };
 
 DeviceIdentity identify(const Backend& backend);
+// Of several devices together, with how many layers each has.
+DeviceIdentity identify(const LayerMap& layers);
 
 }  // namespace knap

@@ -66,8 +66,7 @@ std::vector<DeviceEntry> list_devices() {
     return entries;
 }
 
-DeviceEntry find_device(std::string_view name) {
-    const std::vector<DeviceEntry> entries = list_devices();
+DeviceEntry find_device(std::string_view name, std::span<const DeviceEntry> entries) {
     std::string names;
     for (const DeviceEntry& entry : entries) {
         if (is_same_name(entry.name, name)) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,6 @@ ggml_backend_dev_t cpu_device();
 // GPUs first, in ggml's order; then the CPU.
 std::vector<DeviceEntry> list_devices();
 // The device of that name, in any case; throws knap::Error with the names that there are.
-DeviceEntry find_device(std::string_view name);
+DeviceEntry find_device(std::string_view name, std::span<const DeviceEntry> entries);
 
 }  // namespace knap

@@ -2,19 +2,38 @@
 // private networks alone.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "ggml-backend.h"
+#include "ggml-cpp.h"
+
+#include "device/device_list.h"
+#include "device/worker_address.h"
 
 namespace knap {
 
-// The devices of the worker at "host:port".
-std::vector<ggml_backend_dev_t> connect_worker(const std::string& endpoint);
+// A worker that is ours for as long as the object lives: it serves one program at a time. When it
+// is lost the process ends (lost_worker.h).
+class WorkerConnection {
+  public:
+    // Throws knap::Error when nobody listens there or it lends nothing; ends the process where
+    // somebody listens and does not answer.
+    explicit WorkerConnection(const WorkerAddress& address);
 
-// Lends `devices` to one client after the other, at "host:port". Returns where that cannot be done.
-void serve_clients(const std::string& endpoint,
-                   int n_threads,
-                   std::vector<ggml_backend_dev_t> devices);
+    const std::vector<DeviceEntry>& devices() const { return devices_; }
+
+  private:
+    ggml_backend_ptr held_;  // ggml keeps the connection while a backend of it lives
+    std::vector<DeviceEntry> devices_;
+};
+
+// Lends `devices` to one program after the other at this address, until the process ends. Throws
+// knap::Error where that cannot be done. `on_listening` is called once programs can connect, on
+// another thread.
+[[noreturn]] void serve_clients(const WorkerAddress& address,
+                                int n_threads,
+                                std::vector<ggml_backend_dev_t> devices,
+                                const std::function<void()>& on_listening);
 
 }  // namespace knap

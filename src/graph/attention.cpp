@@ -77,12 +77,12 @@ Runs find_runs(ggml_context* ctx, const AttentionBlock& block, int dim, View vie
 }
 
 // Each [head_dim, rows of the run, n_kv_heads].
-Runs key_runs(ggml_context* ctx, const KvCache& cache, int layer, const AttentionBlock& block) {
+Runs key_runs(ggml_context* ctx, const KvStore& cache, int layer, const AttentionBlock& block) {
     return find_runs(ctx, block, 1, [&](int n) { return cache.keys(ctx, layer, n); });
 }
 
 // As keys, or each [rows of the run, head_dim, n_kv_heads] where values are transposed.
-Runs value_runs(ggml_context* ctx, const KvCache& cache, int layer, const AttentionBlock& block) {
+Runs value_runs(ggml_context* ctx, const KvStore& cache, int layer, const AttentionBlock& block) {
     const int dim = cache.options().layout == KvLayout::transposed_values ? 0 : 1;
     return find_runs(ctx, block, dim, [&](int n) { return cache.values(ctx, layer, n); });
 }
@@ -116,7 +116,7 @@ ggml_tensor* folded_values(ggml_context* ctx,
 
 ggml_tensor* folded_block(ggml_context* ctx,
                           const ModelConfig& config,
-                          const KvCache& cache,
+                          const KvStore& cache,
                           int layer,
                           ggml_tensor* q,
                           const AttentionBlock& block,
@@ -160,7 +160,7 @@ ggml_tensor* flash_queries(ggml_context* ctx, ggml_tensor* q, const AttentionBlo
 // ggml's operator reads one run of rows, so those of a window are copied together.
 ggml_tensor* flash_block(ggml_context* ctx,
                          const ModelConfig& config,
-                         const KvCache& cache,
+                         const KvStore& cache,
                          int layer,
                          ggml_tensor* q,
                          const AttentionBlock& block,
@@ -237,6 +237,17 @@ KvCacheOptions cache_options(const ModelConfig& config,
     };
 }
 
+std::vector<KvCacheOptions> cache_options(const ModelConfig& config,
+                                          const RuntimeConfig& runtime,
+                                          const LayerMap& layers,
+                                          int n_rows) {
+    std::vector<KvCacheOptions> options;
+    for (const LayerShare& share : layers.shares()) {
+        options.push_back(cache_options(config, runtime, *share.backend, n_rows));
+    }
+    return options;
+}
+
 KvLayout layout_for(AttentionPath path, CacheType type) {
     if (path == AttentionPath::kernel && type == CacheType::q8_0) {
         return KvLayout::tiled_int8;
@@ -248,6 +259,14 @@ AttentionPath path_for(KvLayout layout) {
     return find_path([&](const PathEntry& entry) { return entry.layout == layout; }).path;
 }
 
+AttentionPath weakest_path(const KvCache& cache) {
+    AttentionPath weakest = AttentionPath::kernel;
+    for (const auto& store : cache.stores()) {
+        weakest = std::max(weakest, path_for(store->options().layout));
+    }
+    return weakest;
+}
+
 bool has_exact_trees(AttentionPath path) {
     return path == AttentionPath::kernel;
 }
@@ -256,7 +275,7 @@ std::string_view to_string(AttentionPath path) {
     return find_path([&](const PathEntry& entry) { return entry.path == path; }).name;
 }
 
-BlockRules block_rules(const ModelConfig& config, const KvCache& cache) {
+BlockRules block_rules(const ModelConfig& config, const KvStore& cache) {
     const AttentionPath path = path_for(cache.options().layout);
     if (cache.backend().is_host()) {
         return {.n_score_heads = path == AttentionPath::folded ? config.n_heads : 0};
@@ -276,7 +295,7 @@ BlockRules block_rules(const ModelConfig& config, const KvCache& cache) {
 
 ggml_tensor* build_attention(ggml_context* ctx,
                              const ModelConfig& config,
-                             const KvCache& cache,
+                             const KvStore& cache,
                              int layer,
                              ggml_tensor* queries,
                              const AttentionInputs& inputs) {

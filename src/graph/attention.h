@@ -17,7 +17,7 @@
 namespace knap {
 
 enum class AttentionPath {
-    kernel,  // our own kernel
+    kernel,  // our own kernel; the paths that follow promise less and less
     folded,  // ggml's matrix products, the query heads of one KV head as columns of one product
     flash,   // ggml's flash attention: the only one that makes no promise of row invariance
 };
@@ -34,13 +34,20 @@ KvCacheOptions cache_options(const ModelConfig& config,
                              const RuntimeConfig& runtime,
                              const Backend& backend,
                              int n_rows);
+// The same of each share of the layers.
+std::vector<KvCacheOptions> cache_options(const ModelConfig& config,
+                                          const RuntimeConfig& runtime,
+                                          const LayerMap& layers,
+                                          int n_rows);
 AttentionPath path_for(KvLayout layout);
+// Of a cache on several devices, the path that promises least.
+AttentionPath weakest_path(const KvCache& cache);
 // Whether rows of a tree, at full attention, have the bits that plain decoding gives them.
 bool has_exact_trees(AttentionPath path);
 std::string_view to_string(AttentionPath path);  // "kernel", "folded", "flash"
 
-// How passes over this cache are cut into blocks.
-BlockRules block_rules(const ModelConfig& config, const KvCache& cache);
+// How passes over these layers are cut into blocks.
+BlockRules block_rules(const ModelConfig& config, const KvStore& cache);
 
 // What the attentions of a group read besides queries and cache.
 struct AttentionInputs {
@@ -58,7 +65,7 @@ struct AttentionInputs {
 // to two: a row's result does not depend on how many rows run with it.
 ggml_tensor* build_attention(ggml_context* ctx,
                              const ModelConfig& config,
-                             const KvCache& cache,
+                             const KvStore& cache,
                              int layer,
                              ggml_tensor* queries,
                              const AttentionInputs& inputs);

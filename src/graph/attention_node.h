@@ -10,7 +10,7 @@
 #include "graph/attention_blocks.h"
 #include "graph/chunk_copy.h"
 #include "graph/tree_paths.h"
-#include "kv/kv_cache.h"
+#include "kv/kv_store.h"
 #include "model/config.h"
 
 namespace knap {

@@ -64,12 +64,11 @@ ggml_tensor* build_normed_heads(const BlockContext& block, ggml_tensor* x, ggml_
 }
 
 // [head_dim, n_heads, n_rows]
-ggml_tensor* build_rotated_heads(const BlockContext& block, ggml_tensor* x) {
+ggml_tensor* build_rotated_heads(const BlockContext& block, ggml_tensor* x, ggml_tensor* divisors) {
     const std::int64_t head_dim = block.config.head_dim;
     x = ggml_view_3d(block.ctx, x, head_dim, x->ne[0] / head_dim, x->ne[1],
                      ggml_row_size(x->type, head_dim), x->nb[1], 0);
-    return build_rotation(block.ctx, block.config.rope, x, block.positions,
-                          block.tensors.rope_freqs);
+    return build_rotation(block.ctx, block.config.rope, x, block.positions, divisors);
 }
 
 // From the products q, k and v, each [n_heads * head_dim, n_rows] for its number of heads: keys and
@@ -87,8 +86,8 @@ ggml_tensor* build_heads(
         ggml_build_forward_expand(block.graph, q);
         return q;
     }
-    q = named(build_rotated_heads(block, q), layer, "attn.q");
-    k = named(build_rotated_heads(block, k), layer, "attn.k");
+    q = named(build_rotated_heads(block, q, weights.rope_freqs), layer, "attn.q");
+    k = named(build_rotated_heads(block, k, weights.rope_freqs), layer, "attn.k");
     // Kept in this order in the graph: the three products read the same activations while they are
     // warm.
     ggml_build_forward_expand(block.graph, q);

@@ -8,7 +8,7 @@
 #include "ggml.h"
 
 #include "graph/attention.h"
-#include "kv/kv_cache.h"
+#include "kv/kv_store.h"
 #include "model/config.h"
 #include "model/head_subset.h"
 #include "model/weights.h"
@@ -21,7 +21,7 @@ struct BlockContext {
     ggml_cgraph* graph;
     const ModelConfig& config;
     const ModelTensors& tensors;
-    const KvCache& cache;
+    const KvStore& cache;    // of these layers
     ggml_tensor* positions;  // i32 [n_rows]
     ggml_tensor* turns;      // for our kernel, f32 [n_rot, n_rows] (see rotation.h); else null
     KvSlots slots;

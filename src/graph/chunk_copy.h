@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/attention.h"
-#include "kv/kv_cache.h"
+#include "kv/kv_store.h"
 
 namespace knap {
 

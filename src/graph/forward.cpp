@@ -3,46 +3,13 @@
 #include <algorithm>
 #include <functional>
 
-#include "ggml-alloc.h"
-#include "ggml-backend.h"
-
-#include "base/clock.h"
 #include "base/error.h"
-#include "device/backend.h"
-#include "graph/attention.h"
-#include "graph/attention_groups.h"
-#include "graph/forward_inputs.h"
-#include "graph/forward_outputs.h"
-#include "graph/graph_cache.h"
-#include "graph/pass_graph.h"
+#include "graph/stage.h"
 #include "kv/kv_cache.h"
-#include "model/head_subset.h"
-#include "model/weights.h"
+#include "model/config.h"
 
 namespace knap {
 namespace {
-
-constexpr std::size_t kMaxGraphs = 64;
-// Reserved for in advance; a pass that asks for more logits makes the memory grow once.
-constexpr int kReservedLogitRows = 32;
-
-std::size_t arena_bytes(std::size_t n_tensors) {
-    constexpr std::size_t kPage = 4096;
-    const std::size_t bytes =
-        n_tensors * ggml_tensor_overhead() + ggml_graph_overhead_custom(n_tensors, false);
-    return (bytes + kPage - 1) / kPage * kPage;
-}
-
-// At most as many blocks as the longest context cuts the largest pass into.
-int max_blocks(int capacity, int n_score_heads, int n_ubatch) {
-    const int step = max_block_rows(capacity, n_score_heads);
-    return std::min(kMaxBlocks, (n_ubatch + step - 1) / step);
-}
-
-[[noreturn]] void fail_for_memory(int n_rows) {
-    fail("memory: expected room to compute ", n_rows,
-         " rows, found less (a smaller -ub or -c needs less)");
-}
 
 // Whether numbers rise from `lowest` to `highest` at most, each once.
 bool are_ascending(std::span<const int> numbers, int lowest, int highest) {
@@ -51,280 +18,183 @@ bool are_ascending(std::span<const int> numbers, int lowest, int highest) {
            (numbers.empty() || (numbers.front() >= lowest && numbers.back() <= highest));
 }
 
-int count_captured_rows(const ForwardRequest& request, int n_rows) {
-    if (request.captures.empty()) {
-        return 0;
+bool runs_any_module(const ForwardRequest& request) {
+    for (int layer = request.entry_layer; layer < request.exit_layer; ++layer) {
+        if (request.plan->runs(layer, Module::attention) ||
+            request.plan->runs(layer, Module::mlp)) {
+            return true;
+        }
     }
-    return request.capture_rows.empty() ? n_rows : static_cast<int>(request.capture_rows.size());
+    return false;
+}
+
+void add(const ForwardStatistics& part, ForwardStatistics& sum) {
+    sum.graphs.built += part.graphs.built;
+    sum.graphs.reused += part.graphs.reused;
+    sum.graphs.evicted += part.graphs.evicted;
+    sum.reservations += part.reservations;
+    sum.scratch_bytes += part.scratch_bytes;
+    sum.compute_ms += part.compute_ms;
 }
 
 }  // namespace
 
+int count_rows(const ForwardRequest& request, const ModelConfig& config) {
+    return static_cast<int>(request.hidden.empty()
+                                ? request.tokens.size()
+                                : request.hidden.size() / static_cast<std::size_t>(config.n_embd));
+}
+
 struct Forward::Impl {
     Impl(const ModelConfig& model_config,
-         const ModelTensors& model_tensors,
-         Backend& device,
+         const ModelTensors& tensors,
          KvCache& kv,
          int max_rows_per_pass);
 
-    void describe(const ForwardRequest& request);
-    void check_rows(const ForwardRequest& request) const;
-    void set_layout(const ForwardRequest& request);
-    void set_layers(const ModulePlan& plan, int exit_layer);
-    void set_blocks(int first_row);
-    BuiltGraph& graph_for_pass();
-    BuiltGraph& build();
-    void lay_out(BuiltGraph& built);
-    int max_rows(int first_row) const;
-    void reserve_for(int first_row);
-    bool reserve(ggml_cgraph* graph);
-    HeadTensors head();
-    ForwardResult fetch(const BuiltGraph& built);
+    ForwardRequest filled_in(const ForwardRequest& request) const;
+    void check(const ForwardRequest& request) const;
+    void set_legs(const ForwardRequest& request);
+    ForwardResult run_legs(const ForwardRequest& request);
+
+    // What one device has to do of a request.
+    struct Leg {
+        Stage* stage;
+        ForwardRequest request;
+    };
 
     const ModelConfig& config;
-    const ModelTensors& tensors;
-    Backend& backend;
     KvCache& cache;
     const int n_ubatch;
-    const BlockRules rules;
-    const std::size_t n_tensors;  // of one graph, at most
-    ForwardInputs inputs;
-    ggml_gallocr_ptr allocator;
-    GraphCache graphs;
     const ModulePlan full_plan;
-    HeadSubset* draft_head = nullptr;  // null: there is the whole head alone
-    // Of the pass at hand; kept so that their vectors keep their memory.
-    GraphKey key;
-    AttentionLayout layout;
-    AttentionGroups groups;
-    ForwardOutputs outputs;
-    std::vector<float> spread_logits;  // [n_vocab, n_logit_rows] of a reduced head
+    std::vector<std::unique_ptr<Stage>> stages;  // in the order of the layers
+    bool has_draft_head = false;                 // or the whole head alone
+    // Of the pass at hand; kept so that they keep their memory.
+    std::vector<Leg> legs;
+    std::vector<std::span<const float>> captures;
     ForwardStatistics statistics;
 };
 
 Forward::Impl::Impl(const ModelConfig& model_config,
-                    const ModelTensors& model_tensors,
-                    Backend& device,
+                    const ModelTensors& tensors,
                     KvCache& kv,
                     int max_rows_per_pass)
-    : config(model_config),
-      tensors(model_tensors),
-      backend(device),
-      cache(kv),
-      n_ubatch(max_rows_per_pass),
-      rules(block_rules(config, cache)),
-      n_tensors(max_pass_tensors(config.n_layers,
-                                 max_blocks(cache.capacity(), rules.n_score_heads, n_ubatch))),
-      inputs(config, backend, cache, n_ubatch),
-      allocator(ggml_gallocr_new(backend.buffer_type())),
-      graphs(kMaxGraphs, arena_bytes(n_tensors)),
-      full_plan(config.n_layers),
-      outputs(backend) {
-    reserve_for(0);
-    reserve_for(std::max(0, cache.capacity() - n_ubatch));
-    graphs.clear();
-    graphs.reset_statistics();  // what was built to size the memory is nobody's pass
-    statistics = {};
+    : config(model_config), cache(kv), n_ubatch(max_rows_per_pass), full_plan(config.n_layers) {
+    for (const auto& store : cache.stores()) {
+        stages.push_back(std::make_unique<Stage>(config, tensors, *store, n_ubatch));
+    }
 }
 
-int Forward::Impl::max_rows(int first_row) const {
-    const int end = std::min(first_row + n_ubatch, cache.capacity());
-    return max_pass_rows(context_bucket(end, cache.capacity(), rules.step), rules.n_score_heads,
-                         n_ubatch);
+// The request with what it leaves open.
+ForwardRequest Forward::Impl::filled_in(const ForwardRequest& request) const {
+    ForwardRequest filled = request;
+    filled.plan = request.plan != nullptr ? request.plan : &full_plan;
+    filled.exit_layer = request.exit_layer < 0 ? config.n_layers : request.exit_layer;
+    filled.layout.context = request.layout.context < 0 ? cache.committed() : request.layout.context;
+    return filled;
 }
 
-// Reserves compute memory for the largest pass that starts at `first_row`.
-void Forward::Impl::reserve_for(int first_row) {
-    key.n_rows = std::min(max_rows(first_row), cache.capacity() - first_row);
-    key.n_logit_rows = std::min(kReservedLogitRows, key.n_rows);
-    set_layers(full_plan, config.n_layers);
-    set_blocks(first_row);
-    BuiltGraph& built = graphs.place(key);
-    lay_out(built);
-    reserve(built.graph);
-}
-
-// Turns a request into the key of its graph, and what its inputs are made of.
-void Forward::Impl::describe(const ForwardRequest& request) {
-    const auto n_embd = static_cast<std::size_t>(config.n_embd);
-    const int exit_layer = request.exit_layer < 0 ? config.n_layers : request.exit_layer;
-    const ModulePlan& plan = request.plan != nullptr ? *request.plan : full_plan;
-    key.embeds_tokens = request.hidden.empty();
-    key.n_rows = static_cast<int>(key.embeds_tokens ? request.tokens.size()
-                                                    : request.hidden.size() / n_embd);
-    key.entry_layer = request.entry_layer;
-    key.n_logit_rows = static_cast<int>(request.logit_rows.size());
-    key.captures.assign(request.captures.begin(), request.captures.end());
-    key.n_capture_rows = count_captured_rows(request, key.n_rows);
-    KNAP_ASSERT(0 <= key.entry_layer && key.entry_layer <= exit_layer &&
-                    exit_layer <= config.n_layers && plan.n_layers() == config.n_layers,
+void Forward::Impl::check(const ForwardRequest& request) const {
+    const int n_rows = count_rows(request, config);
+    KNAP_ASSERT(0 <= request.entry_layer && request.entry_layer <= request.exit_layer &&
+                    request.exit_layer <= config.n_layers &&
+                    request.plan->n_layers() == config.n_layers,
                 "layers of this model");
-    KNAP_ASSERT(plan.head() == HeadLevel::full || draft_head != nullptr,
+    KNAP_ASSERT(request.plan->head() == HeadLevel::full || has_draft_head,
                 "only a head that is there is reduced");
-    key.head = key.n_logit_rows > 0 ? plan.head() : HeadLevel::full;
-    check_rows(request);
-    set_layers(plan, exit_layer);
-    KNAP_ASSERT(are_ascending(key.captures, 2 * key.entry_layer, 2 * key.exit_layer()),
-                "captures lie within the layers that run");
-    set_layout(request);
-    set_blocks(request.first_row);
-}
-
-void Forward::Impl::check_rows(const ForwardRequest& request) const {
-    KNAP_ASSERT(key.embeds_tokens ? key.entry_layer == 0 : request.tokens.empty(),
+    KNAP_ASSERT(request.hidden.empty() ? request.entry_layer == 0 : request.tokens.empty(),
                 "one kind of input");
-    KNAP_ASSERT(key.n_rows > 0 && key.n_rows <= n_ubatch, "rows fit max_rows()");
-    KNAP_ASSERT(request.first_row >= 0 && request.first_row + key.n_rows <= cache.capacity(),
+    KNAP_ASSERT(n_rows > 0 && n_rows <= n_ubatch, "rows fit max_rows()");
+    KNAP_ASSERT(request.first_row >= 0 && request.first_row + n_rows <= cache.capacity(),
                 "rows fit the cache");
-    KNAP_ASSERT(request.positions.empty() ||
-                    request.positions.size() == static_cast<std::size_t>(key.n_rows),
-                "a position for every row");
-    KNAP_ASSERT(are_ascending(request.capture_rows, 0, key.n_rows - 1) &&
-                    are_ascending(request.logit_rows, 0, key.n_rows - 1),
+    KNAP_ASSERT(
+        request.positions.empty() || request.positions.size() == static_cast<std::size_t>(n_rows),
+        "a position for every row");
+    KNAP_ASSERT(are_ascending(request.capture_rows, 0, n_rows - 1) &&
+                    are_ascending(request.logit_rows, 0, n_rows - 1),
                 "rows of the pass");
+    KNAP_ASSERT(are_ascending(request.captures, 2 * request.entry_layer, 2 * request.exit_layer),
+                "captures lie within the layers that run");
 }
 
-// What is built of each layer.
-void Forward::Impl::set_layers(const ModulePlan& plan, int exit_layer) {
-    groups.assign(plan, key.entry_layer, exit_layer);
-    key.layers.clear();
-    for (int layer = key.entry_layer; layer < exit_layer; ++layer) {
-        const bool has_mlp = tensors.layers[static_cast<std::size_t>(layer)].ffn_down != nullptr;
-        key.layers.push_back(
-            {.attention_group = groups.group_of(plan.level(layer, Module::attention)),
-             .has_mlp = has_mlp && plan.runs(layer, Module::mlp)});
-    }
-}
-
-void Forward::Impl::set_layout(const ForwardRequest& request) {
-    layout = request.layout;
-    if (layout.context < 0) {
-        layout.context = cache.committed();
-    }
-    KNAP_ASSERT(is_valid_layout(layout, request.first_row, key.n_rows, groups.has_windows()),
-                "the layout fits the rows");
-    key.follows_tree =
-        is_tiled(cache.options().layout) && layout.kind == AttentionLayout::Kind::tree;
-}
-
-void Forward::Impl::set_blocks(int first_row) {
-    groups.cut({.first_row = first_row,
-                .n_rows = key.n_rows,
-                .capacity = cache.capacity(),
-                .rules = rules},
-               layout.context);
-    const bool has_moving_runs = path_for(cache.options().layout) == AttentionPath::kernel;
-    for (std::size_t i = 0; i < key.blocks.size(); ++i) {
-        if (i >= groups.groups().size()) {
-            key.blocks[i].clear();
+// Which devices the request goes through, and with what. A capture between two devices is the
+// earlier one's. A device on whose layers nothing is computed or captured is passed over, but for
+// the first, which looks tokens up, and the last, which has the head.
+void Forward::Impl::set_legs(const ForwardRequest& request) {
+    legs.clear();
+    std::span<const int> left = request.captures;
+    for (const auto& stage : stages) {
+        const LayerShare& share = stage->share();
+        const bool is_last = stage == stages.back();
+        if (share.end_layer <= request.entry_layer && !is_last) {
             continue;
         }
-        key.blocks[i] = groups.groups()[i].blocks;
-        KNAP_ASSERT(key.blocks[i].size() <= kMaxBlocks, "rows fit max_rows()");
-        for (AttentionBlock& block : key.blocks[i]) {
-            block.recent_row = has_moving_runs ? 0 : block.recent_row;
+        ForwardRequest part = request;
+        part.entry_layer = std::max(request.entry_layer, share.first_layer);
+        part.exit_layer = std::max(part.entry_layer, std::min(request.exit_layer, share.end_layer));
+        const auto n_captures = static_cast<std::size_t>(
+            std::ranges::upper_bound(left, 2 * share.end_layer) - left.begin());
+        part.captures = left.first(n_captures);
+        left = left.subspan(n_captures);
+        part.logit_rows = is_last ? request.logit_rows : std::span<const int>();
+        const bool embeds = legs.empty() && !request.tokens.empty();
+        if (embeds || runs_any_module(part) || !part.captures.empty() || !part.logit_rows.empty()) {
+            legs.push_back({stage.get(), part});
         }
     }
-    if (inputs.reserve_masks(groups.n_mask_entries())) {
-        ++statistics.reservations;
-        graphs.clear();
-    }
 }
 
-BuiltGraph& Forward::Impl::graph_for_pass() {
-    BuiltGraph* built = graphs.find(key);
-    return built != nullptr ? *built : build();
-}
-
-BuiltGraph& Forward::Impl::build() {
-    BuiltGraph* built = &graphs.place(key);
-    lay_out(*built);
-    if (reserve(built->graph)) {
-        // The compute memory moved: every graph allocated in it before is void, and this one is
-        // laid out anew.
-        graphs.clear();
-        built = &graphs.place(key);
-        lay_out(*built);
-        reserve(built->graph);
+// Each device goes on with the stream that the one before it gave.
+ForwardResult Forward::Impl::run_legs(const ForwardRequest& request) {
+    set_legs(request);
+    captures.clear();
+    ForwardResult whole;
+    std::span<const float> stream = request.hidden;
+    for (Leg& leg : legs) {
+        leg.request.hidden = stream;
+        leg.request.tokens = stream.empty() ? request.tokens : std::span<const Token>();
+        const auto [result, given] = leg.stage->run(leg.request, &leg != &legs.back());
+        if (!result.is_complete) {
+            return result;
+        }
+        captures.insert(captures.end(), result.captures.begin(), result.captures.end());
+        whole.logits = result.logits;
+        stream = given;
     }
-    if (!ggml_gallocr_alloc_graph(allocator.get(), built->graph)) {
-        fail_for_memory(key.n_rows);
-    }
-    return *built;
-}
-
-// Plans the graph's memory afresh (ggml would otherwise reuse the plan of another graph of equal
-// sizes); true when the compute memory had to grow.
-bool Forward::Impl::reserve(ggml_cgraph* graph) {
-    const std::size_t before = ggml_gallocr_get_buffer_size(allocator.get(), 0);
-    if (!ggml_gallocr_reserve(allocator.get(), graph)) {
-        fail_for_memory(key.n_rows);
-    }
-    const std::size_t after = ggml_gallocr_get_buffer_size(allocator.get(), 0);
-    statistics.reservations += after != before ? 1 : 0;
-    return after != before;
-}
-
-// Builds the nodes of the pass that `key` describes.
-void Forward::Impl::lay_out(BuiltGraph& built) {
-    const std::span<std::byte> arena = graphs.arena(built);
-    built.context.reset(ggml_init({arena.size(), arena.data(), true}));
-    built.graph = ggml_new_graph_custom(built.context.get(), n_tensors, false);
-    build_pass({config, tensors, cache, inputs, head()}, key, built);
-}
-
-HeadTensors Forward::Impl::head() {
-    if (key.head == HeadLevel::reduced) {
-        return draft_head->tensors();
-    }
-    return {tensors.output, tensors.output_b};
-}
-
-// What the pass gave, once it is computed.
-ForwardResult Forward::Impl::fetch(const BuiltGraph& built) {
-    ForwardResult result = outputs.fetch(built);
-    if (key.head == HeadLevel::reduced) {
-        draft_head->spread(result.logits, spread_logits);
-        result.logits = spread_logits;
-    }
-    return result;
+    whole.captures = captures;
+    return whole;
 }
 
 Forward::Forward(const ModelConfig& config,
                  const ModelTensors& tensors,
-                 Backend& backend,
                  KvCache& cache,
                  int n_ubatch)
-    : impl_(std::make_unique<Impl>(config, tensors, backend, cache, n_ubatch)) {}
+    : impl_(std::make_unique<Impl>(config, tensors, cache, n_ubatch)) {}
 
 Forward::~Forward() = default;
 
 void Forward::set_draft_head(HeadSubset& head) {
-    impl_->draft_head = &head;
-    impl_->graphs.clear();  // those that hold another one's tensors
+    impl_->stages.back()->set_draft_head(head);
+    impl_->has_draft_head = true;
 }
 
 HeadLevel Forward::cheapest_head() const {
-    return impl_->draft_head != nullptr ? HeadLevel::reduced : HeadLevel::full;
+    return impl_->has_draft_head ? HeadLevel::reduced : HeadLevel::full;
 }
 
 ForwardResult Forward::run(const ForwardRequest& request) {
     Impl& self = *impl_;
-    self.describe(request);
-    BuiltGraph& built = self.graph_for_pass();
-    self.inputs.set(request, self.layout, self.groups.groups(), self.key.n_rows);
-
-    const Stopwatch watch;
-    if (self.backend.is_aborted() || !self.backend.compute(built.graph)) {
-        return {.is_complete = false};
-    }
-    const ForwardResult result = self.fetch(built);
-    self.statistics.compute_ms += watch.elapsed_ms();
-    return result;
+    const ForwardRequest filled = self.filled_in(request);
+    self.check(filled);
+    return self.stages.size() == 1 ? self.stages.front()->run(filled, false).result
+                                   : self.run_legs(filled);
 }
 
 int Forward::max_rows(int first_row) const {
-    return impl_->max_rows(first_row);
+    int n_rows = impl_->n_ubatch;
+    for (const auto& stage : impl_->stages) {
+        n_rows = std::min(n_rows, stage->max_rows(first_row));
+    }
+    return n_rows;
 }
 
 const ModelConfig& Forward::config() const {
@@ -332,12 +202,11 @@ const ModelConfig& Forward::config() const {
 }
 
 const ForwardStatistics& Forward::statistics() const {
-    Impl& self = *impl_;
-    self.statistics.graphs = self.graphs.statistics();
-    self.statistics.scratch_bytes = ggml_gallocr_get_buffer_size(self.allocator.get(), 0) +
-                                    self.inputs.bytes() +
-                                    (self.draft_head != nullptr ? self.draft_head->bytes() : 0);
-    return self.statistics;
+    impl_->statistics = {};
+    for (const auto& stage : impl_->stages) {
+        add(stage->statistics(), impl_->statistics);
+    }
+    return impl_->statistics;
 }
 
 }  // namespace knap

@@ -14,7 +14,6 @@
 
 namespace knap {
 
-class Backend;
 class HeadSubset;
 class KvCache;
 struct ModelConfig;
@@ -36,6 +35,9 @@ struct ForwardRequest {
     std::span<const int> logit_rows{};    // rows whose logits are wanted, ascending
 };
 
+// Rows of tokens or of hidden rows, whichever are given.
+int count_rows(const ForwardRequest& request, const ModelConfig& config);
+
 // Views into the pass's own memory: valid until the next pass.
 struct ForwardResult {
     bool is_complete = true;  // false: cancelled; nothing below is filled
@@ -48,19 +50,15 @@ struct ForwardStatistics {
     GraphStatistics graphs;
     std::int64_t reservations = 0;  // times that memory had to be reserved
     std::size_t scratch_bytes = 0;  // compute memory, inputs and a reduced head
-    double compute_ms = 0;          // inside the backend, since the beginning
+    double compute_ms = 0;          // inside the devices, since the beginning
 };
 
 class Forward {
   public:
-    // Reserves the memory of the largest pass. Everything given must outlive the object; graphs
-    // hold the cache's tensors, so one Forward serves one cache. Layers whose tensors have no MLP
-    // are attention alone, whatever a plan says.
-    Forward(const ModelConfig& config,
-            const ModelTensors& tensors,
-            Backend& backend,
-            KvCache& cache,
-            int n_ubatch);
+    // Reserves the memory of the largest pass. Layers are computed where the cache has their rows.
+    // Everything given must outlive the object; graphs hold the cache's tensors, so one Forward
+    // serves one cache. Layers whose tensors have no MLP are attention alone, whatever a plan says.
+    Forward(const ModelConfig& config, const ModelTensors& tensors, KvCache& cache, int n_ubatch);
     ~Forward();
 
     // Lets plans with a reduced head run, with these rows of it. Must outlive the object, as what

@@ -28,14 +28,8 @@ std::size_t max_mask_size(const BlockRules& rules, int capacity, int n_ubatch) {
 
 }  // namespace
 
-ForwardInputs::ForwardInputs(const ModelConfig& config,
-                             Backend& backend,
-                             const KvCache& cache,
-                             int n_ubatch)
-    : config_(config),
-      backend_(backend),
-      cache_(cache),
-      n_ubatch_(static_cast<std::size_t>(n_ubatch)) {
+ForwardInputs::ForwardInputs(const ModelConfig& config, const KvStore& cache, int n_ubatch)
+    : config_(config), cache_(cache), n_ubatch_(static_cast<std::size_t>(n_ubatch)) {
     constexpr std::size_t kMaxInputs = 8;
     context_.reset(ggml_init({kMaxInputs * ggml_tensor_overhead(), nullptr, true}));
     ggml_context* ctx = context_.get();
@@ -53,14 +47,14 @@ ForwardInputs::ForwardInputs(const ModelConfig& config,
         unit_pairs_ = ggml_set_name(
             ggml_new_tensor_2d(ctx, GGML_TYPE_F32, config.rope.n_rot, n_ubatch), "in.unit_pairs");
     }
-    numbers_.emplace(backend, ctx, kWhat);
+    numbers_.emplace(cache.backend(), ctx, kWhat);
     if (unit_pairs_ != nullptr) {
         fill_unit_pairs(config.rope, numbers_->host<float>(unit_pairs_));
     }
     hidden_context_.reset(ggml_init({ggml_tensor_overhead(), nullptr, true}));
     hidden_ = ggml_new_tensor_2d(hidden_context_.get(), GGML_TYPE_F32, config.n_embd, n_ubatch);
     ggml_set_name(hidden_, "in.hidden");
-    hidden_buffer_.emplace(backend, hidden_context_.get(), kWhat);
+    hidden_buffer_.emplace(cache.backend(), hidden_context_.get(), kWhat);
     reserve_masks(max_mask_size(block_rules(config, cache), cache.capacity(), n_ubatch));
 }
 
@@ -73,7 +67,7 @@ bool ForwardInputs::reserve_masks(std::size_t n_entries) {
     mask_context_.reset(ggml_init({ggml_tensor_overhead(), nullptr, true}));
     ggml_tensor* mask = ggml_new_tensor_1d(mask_context_.get(), GGML_TYPE_F16,
                                            static_cast<std::int64_t>(n_entries));
-    mask_buffer_.emplace(backend_, mask_context_.get(),
+    mask_buffer_.emplace(cache_.backend(), mask_context_.get(),
                          concat("attention masks of ", n_entries * sizeof(std::uint16_t) >> 20,
                                 " MiB (a smaller -ub needs less)"));
     mask_ = ggml_set_name(mask, "in.mask");
@@ -106,7 +100,7 @@ void ForwardInputs::set(const ForwardRequest& request,
 
 void ForwardInputs::set_slots(int first_row, int n_rows) {
     if (slots_.rows != nullptr) {
-        KvCache::fill_slots(numbers_->host<std::int32_t>(slots_.rows), first_row, n_rows);
+        KvStore::fill_slots(numbers_->host<std::int32_t>(slots_.rows), first_row, n_rows);
         return;
     }
     cache_.fill_slots(numbers_->host<std::int64_t>(slots_.keys),

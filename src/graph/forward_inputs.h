@@ -16,13 +16,14 @@
 #include "graph/attention_layout.h"
 #include "graph/forward.h"
 #include "graph/graph_cache.h"
-#include "kv/kv_cache.h"
+#include "kv/kv_store.h"
 
 namespace knap {
 
 class ForwardInputs {
   public:
-    ForwardInputs(const ModelConfig& config, Backend& backend, const KvCache& cache, int n_ubatch);
+    // For passes over the layers whose rows lie in `cache`, on its device.
+    ForwardInputs(const ModelConfig& config, const KvStore& cache, int n_ubatch);
 
     // Makes room for so many mask entries; true when masks moved, which voids every graph. There is
     // room for any pass of full attention; windows may need more, once.
@@ -58,8 +59,7 @@ class ForwardInputs {
     void upload_numbers(int n_rows);
 
     const ModelConfig& config_;
-    Backend& backend_;
-    const KvCache& cache_;
+    const KvStore& cache_;
     const std::size_t n_ubatch_;
     ggml_context_ptr context_;
     std::optional<MirroredBuffer> numbers_;

@@ -8,17 +8,21 @@
 namespace knap {
 namespace {
 
+std::size_t bytes_of(const ggml_tensor* tensor) {
+    return tensor != nullptr ? ggml_nbytes(tensor) : 0;
+}
+
 std::size_t total_bytes(const BuiltGraph& built) {
-    std::size_t n_bytes = built.logits != nullptr ? ggml_nbytes(built.logits) : 0;
+    std::size_t n_bytes = bytes_of(built.logits) + bytes_of(built.stream);
     for (const ggml_tensor* capture : built.captures) {
-        n_bytes += ggml_nbytes(capture);
+        n_bytes += bytes_of(capture);
     }
     return n_bytes;
 }
 
 }  // namespace
 
-ForwardResult ForwardOutputs::fetch(const BuiltGraph& built) {
+StageResult ForwardOutputs::fetch(const BuiltGraph& built) {
     if (!backend_.is_host()) {
         reserve(total_bytes(built));
     }
@@ -26,7 +30,8 @@ ForwardResult ForwardOutputs::fetch(const BuiltGraph& built) {
     for (const ggml_tensor* capture : built.captures) {
         captures_.push_back(view(capture));
     }
-    const ForwardResult result{.logits = view(built.logits), .captures = captures_};
+    const StageResult result{.result = {.logits = view(built.logits), .captures = captures_},
+                             .stream = view(built.stream)};
     backend_.wait();
     return result;
 }

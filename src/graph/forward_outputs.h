@@ -13,12 +13,20 @@
 
 namespace knap {
 
+class Backend;
+
+// What a device gives of a pass.
+struct StageResult {
+    ForwardResult result{};
+    std::span<const float> stream{};  // [n_embd, n_rows]; empty where nobody goes on with it
+};
+
 class ForwardOutputs {
   public:
     explicit ForwardOutputs(Backend& backend) : backend_(backend) {}
 
     // Waits until the graph is computed. The result is valid until the next call.
-    ForwardResult fetch(const BuiltGraph& built);
+    StageResult fetch(const BuiltGraph& built);
 
   private:
     void reserve(std::size_t n_bytes);

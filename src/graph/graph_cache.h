@@ -36,6 +36,7 @@ struct GraphKey {
     int n_logit_rows = 0;
     int n_capture_rows = 0;            // captures hold so many rows
     bool embeds_tokens = true;         // false: resumes from hidden rows
+    bool gives_stream = false;         // for the device that computes the layers after these
     HeadLevel head = HeadLevel::full;  // of the logits; full where there are none
     std::vector<LayerShape> layers{};  // from entry_layer on
     // Of each group. Where the recent rows begin is an input of our kernel, and 0 here; it shapes
@@ -55,6 +56,7 @@ struct BuiltGraph {
     ggml_context_ptr context;  // metadata, in the slot's arena
     ggml_cgraph* graph = nullptr;
     ggml_tensor* logits = nullptr;  // null when none are asked for
+    ggml_tensor* stream = nullptr;  // null when nobody goes on with it
     std::vector<ggml_tensor*> captures;
 };
 

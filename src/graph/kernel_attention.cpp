@@ -123,7 +123,7 @@ bool kernel_attention_fits(const ModelConfig& config, CacheType type_k, CacheTyp
 
 ggml_tensor* build_kernel_attention(ggml_context* ctx,
                                     const ModelConfig& config,
-                                    const KvCache& cache,
+                                    const KvStore& cache,
                                     int layer,
                                     ggml_tensor* queries,
                                     const AttentionBlock& block,

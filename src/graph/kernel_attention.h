@@ -5,7 +5,7 @@
 #include "ggml.h"
 
 #include "graph/attention_blocks.h"
-#include "kv/kv_cache.h"
+#include "kv/kv_store.h"
 #include "model/config.h"
 
 namespace knap {
@@ -30,7 +30,7 @@ struct BlockInputs {
 // many along the rows; a row's result is the same. `config` must live as long as the graph.
 ggml_tensor* build_kernel_attention(ggml_context* ctx,
                                     const ModelConfig& config,
-                                    const KvCache& cache,
+                                    const KvStore& cache,
                                     int layer,
                                     ggml_tensor* queries,
                                     const AttentionBlock& block,

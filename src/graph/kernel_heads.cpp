@@ -130,7 +130,7 @@ bool has_rows(const ggml_tensor* rows, std::int64_t n_channels, std::int64_t n_r
 
 ggml_tensor* build_kernel_heads(ggml_context* ctx,
                                 const ModelConfig& config,
-                                const KvCache& cache,
+                                const KvStore& cache,
                                 int layer,
                                 const RowHeads& heads,
                                 ggml_tensor* turns,

@@ -4,7 +4,7 @@
 
 #include "ggml.h"
 
-#include "kv/kv_cache.h"
+#include "kv/kv_store.h"
 #include "model/config.h"
 
 namespace knap {
@@ -22,7 +22,7 @@ struct RowHeads {
 // the pairs of a row turn. For a cache in a tiled layout. `config` must live as long as the graph.
 ggml_tensor* build_kernel_heads(ggml_context* ctx,
                                 const ModelConfig& config,
-                                const KvCache& cache,
+                                const KvStore& cache,
                                 int layer,
                                 const RowHeads& heads,
                                 ggml_tensor* turns,

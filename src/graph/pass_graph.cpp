@@ -20,6 +20,12 @@ int count_whole_modules(const GraphKey& key) {
     return n_modules;
 }
 
+// All layers of a device have the same.
+ggml_tensor* rope_divisors(const PassParts& parts) {
+    const int layer = parts.cache.share().first_layer;
+    return parts.tensors.layers[static_cast<std::size_t>(layer)].rope_freqs;
+}
+
 class PassBuilder {
   public:
     PassBuilder(const PassParts& parts, const GraphKey& key, BuiltGraph& built)
@@ -36,7 +42,7 @@ class PassBuilder {
                  .tensors = parts.tensors,
                  .cache = parts.cache,
                  .positions = inputs_.positions(ctx_, key.n_rows),
-                 .turns = inputs_.turns(ctx_, parts.tensors.rope_freqs, key.n_rows),
+                 .turns = inputs_.turns(ctx_, rope_divisors(parts), key.n_rows),
                  .slots = inputs_.slots(ctx_, key.n_rows),
                  .attention = attention_},
           stream_(
@@ -61,6 +67,9 @@ class PassBuilder {
         // nobody reads is not added.
         if (key_.n_logit_rows > 0) {
             built_.logits = keep(build_head(block_, head_, stream_));
+        }
+        if (key_.gives_stream) {
+            built_.stream = keep(stream_);
         }
     }
 

@@ -4,18 +4,18 @@
 
 #include "graph/forward_inputs.h"
 #include "graph/graph_cache.h"
-#include "kv/kv_cache.h"
+#include "kv/kv_store.h"
 #include "model/config.h"
 #include "model/head_subset.h"
 #include "model/weights.h"
 
 namespace knap {
 
-// Everything that graphs of one forward pass share.
+// Everything that graphs over the layers of one device share.
 struct PassParts {
     const ModelConfig& config;
     const ModelTensors& tensors;
-    const KvCache& cache;
+    const KvStore& cache;  // of these layers
     const ForwardInputs& inputs;
     HeadTensors head{};  // of the passes with logits
 };

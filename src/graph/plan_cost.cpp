@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "base/error.h"
-#include "kv/kv_cache.h"
+#include "kv/kv_store.h"
 #include "model/head_subset.h"
 #include "model/weights.h"
 

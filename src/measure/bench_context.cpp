@@ -22,7 +22,7 @@ std::string system_name() {
 }
 
 BenchHost describe_host(const Engine::Impl& engine) {
-    return {.cpu = identify(engine.backend).name,
+    return {.cpu = identify(engine.layers()).name,
             .n_cores = default_thread_count(),
             .isa = std::string(to_string(matmul_kernels().front().isa)),
             .memory_bytes = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE),
@@ -86,7 +86,7 @@ std::vector<BenchCost> known_costs(const Engine::Impl& engine) {
 BenchReport describe_bench(const Engine& engine) {
     return {.version = std::string(version()),
             .host = describe_host(engine.impl()),
-            .device = identify(engine.impl().backend).name,
+            .device = identify(engine.impl().layers()).name,
             .model = describe_model(engine),
             .settings = known_settings(engine),
             .costs = known_costs(engine.impl())};

@@ -18,7 +18,7 @@ std::unique_ptr<LlamaPeer> make_peer(Engine& engine, bool flash_attention) {
                                                    .n_threads = config.n_threads,
                                                    .flash_attention = flash_attention,
                                                    .repack = true,
-                                                   .beside = &engine.impl().backend});
+                                                   .beside = &engine.impl().head_backend()});
 }
 
 }  // namespace

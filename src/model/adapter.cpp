@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/quoted.h"
+#include "device/layer_map.h"
 #include "model/architecture.h"
 #include "model/config_reader.h"
 #include "model/tensor_table.h"
@@ -57,14 +58,15 @@ int read_exit_layer(const GgufFile& file, const ModelConfig& config, const Model
 Adapter::Adapter(const std::filesystem::path& path,
                  const ModelConfig& model,
                  const Weights& weights,
-                 const Backend& backend,
+                 Backend& backend,
                  const WeightOptions& options)
     : file_(GgufFile::open(path)),
       config_(read_adapter_config(file_, model)),
       exit_layer_(read_exit_layer(file_, config_, model)) {
     const auto bindings = bind_tensors(file_, config_, arch_kangaroo().tensors, tensors_);
-    check_device_takes(file_, backend, bindings, tensors_);
-    placed_.place(file_, backend, plan_placements(bindings, tensors_, backend, options), {});
+    const LayerMap layers(backend, config_.n_layers);
+    check_devices_take(file_, layers, bindings, tensors_);
+    placed_.place(file_, plan_placements(bindings, tensors_, layers, options), {});
     tensors_.token_embd = weights.tensors().token_embd;
     tensors_.output = weights.tensors().output;
     tensors_.output_b = weights.tensors().output_b;

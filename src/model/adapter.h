@@ -15,13 +15,13 @@ namespace knap {
 
 class Adapter {
   public:
-    // Checks the file against the model and places its tensors as the model's are. Throws
-    // knap::Error when they do not fit one another. `weights` are the model's and must outlive the
-    // adapter.
+    // Checks the file against the model and places its tensors as the model's are, on the device of
+    // its head. Throws knap::Error when they do not fit one another. `weights` are the model's and
+    // must outlive the adapter.
     Adapter(const std::filesystem::path& path,
             const ModelConfig& model,
             const Weights& weights,
-            const Backend& backend,
+            Backend& backend,
             const WeightOptions& options);
     Adapter(const Adapter&) = delete;
     Adapter& operator=(const Adapter&) = delete;

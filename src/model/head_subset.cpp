@@ -38,8 +38,9 @@ HeadSubset::Source HeadSubset::find_source(const Weights& weights) {
         default:
             break;
     }
-    const bool has_copy =
-        weights.statistics().has_tied_head && layout_of(tensors.token_embd) == WeightLayout::plain;
+    const bool has_copy = layout_of(tensors.output) == WeightLayout::repacked &&
+                          weights.statistics().has_tied_head &&
+                          layout_of(tensors.token_embd) == WeightLayout::plain;
     if (!has_copy) {
         return {};
     }

@@ -31,7 +31,8 @@ struct HeadTensors {
 
 class HeadSubset {
   public:
-    // Whether the rows of the head can be read one by one: matrices in ggml's other layouts cannot.
+    // Whether the rows of the head can be read one by one: matrices in ggml's other layouts and on
+    // other devices than the host cannot.
     static bool is_possible(const Weights& weights);
     // Rows that there is room for, in a vocabulary of `n_vocab` tokens.
     static int capacity_for(int n_vocab);

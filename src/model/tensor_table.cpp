@@ -56,7 +56,8 @@ class Binder {
     template <typename Owner>
     void bind(const std::vector<TensorSpec<Owner>>& specs,
               const std::string& prefix,
-              Owner& owner) {
+              Owner& owner,
+              int layer) {
         for (const TensorSpec<Owner>& spec : specs) {
             const std::string name = prefix + std::string(spec.name);
             const TensorInfo* info = file_.find(name);
@@ -69,7 +70,7 @@ class Binder {
             }
             check_shape(*info, spec.shape);
             check_type(*info, spec.shape.is_matrix());
-            bindings_.push_back({info, &(owner.*spec.place), spec.shape.is_matrix()});
+            bindings_.push_back({info, &(owner.*spec.place), spec.shape.is_matrix(), layer});
         }
     }
 
@@ -154,10 +155,10 @@ std::vector<TensorBinding> bind_tensors(const GgufFile& file,
                                         ModelTensors& tensors) {
     tensors.layers.assign(static_cast<std::size_t>(config.n_layers), LayerWeights{});
     Binder binder(file, config);
-    binder.bind(table.of_model, "", tensors);
+    binder.bind(table.of_model, "", tensors, -1);
     for (int layer = 0; layer < config.n_layers; ++layer) {
         binder.bind(table.of_layer, concat("blk.", layer, "."),
-                    tensors.layers[static_cast<std::size_t>(layer)]);
+                    tensors.layers[static_cast<std::size_t>(layer)], layer);
     }
     return binder.finish();
 }

@@ -50,6 +50,7 @@ struct TensorBinding {
     const TensorInfo* info;
     ggml_tensor** place;
     bool is_matrix;
+    int layer = -1;  // that it belongs to; -1: to none
 };
 
 // Finds every tensor of `table` in the file. Throws knap::Error when a required one is missing,

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <tuple>
 
 #include "ggml-backend.h"
 
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "device/backend.h"
+#include "device/layer_map.h"
 #include "kernels/matmul.h"
 #include "model/gguf_file.h"
 #include "model/parallel_jobs.h"
@@ -26,25 +29,45 @@ bool can_stay_mapped(const Backend& backend, const TensorInfo& info) {
                0;
 }
 
-// Which layout products with a matrix are computed in; none: as it is stored.
+// The device of a tensor that belongs to a layer, to the embedding or to the head.
+const LayerShare& share_of(const TensorBinding& binding,
+                           const ModelTensors& tensors,
+                           const LayerMap& layers) {
+    if (binding.layer >= 0) {
+        return layers.of_layer(binding.layer);
+    }
+    return binding.place == &tensors.token_embd ? layers.first() : layers.last();
+}
+
+// How tensors lie on one device.
 class LayoutChooser {
   public:
     LayoutChooser(const Backend& backend, const WeightOptions& options)
-        : packs_(options.kernels == Kernels::automatic && options.repack != Repack::off &&
+        : backend_(backend),
+          packs_(options.kernels == Kernels::automatic && options.repack != Repack::off &&
                  has_fast_matmul() && HostMemory::is_usable_by(backend)),
           repacker_(backend, options.repack) {}
 
+    // The layout that products with a matrix are computed in; none: as it is stored.
     std::optional<Placement> choose(const TensorInfo* matrix, ggml_tensor** place) const {
         if (packs_ && can_pack(matrix->type, matrix->ne[0])) {
-            return Placement{matrix, place, Placement::Kind::packed};
+            return Placement{matrix, place, Placement::Kind::packed, &backend_};
         }
         if (ggml_backend_buffer_type_t layout = repacker_.choose(*matrix)) {
-            return Placement{matrix, place, Placement::Kind::repacked, layout};
+            return Placement{matrix, place, Placement::Kind::repacked, &backend_, layout};
         }
         return {};
     }
 
+    Placement as_stored(const TensorInfo* tensor, ggml_tensor** place) const {
+        if (can_stay_mapped(backend_, *tensor)) {
+            return {tensor, place, Placement::Kind::mapped, &backend_};
+        }
+        return {tensor, place, Placement::Kind::copied, &backend_, backend_.buffer_type()};
+    }
+
   private:
+    const Backend& backend_;
     bool packs_;
     RepackChooser repacker_;
 };
@@ -77,12 +100,13 @@ void pack_matrix(const PackedWeight& weight) {
 
 }  // namespace
 
-void check_device_takes(const GgufFile& file,
-                        const Backend& backend,
+void check_devices_take(const GgufFile& file,
+                        const LayerMap& layers,
                         const std::vector<TensorBinding>& bindings,
                         const ModelTensors& tensors) {
     for (const TensorBinding& binding : bindings) {
         const TensorInfo& info = *binding.info;
+        const Backend& backend = *share_of(binding, tensors, layers).backend;
         const bool is_embedding = binding.place == &tensors.token_embd;
         if (binding.is_matrix &&
             (!can_multiply(backend, info) || (is_embedding && !can_look_up_rows(backend, info)))) {
@@ -95,44 +119,66 @@ void check_device_takes(const GgufFile& file,
 
 std::vector<Placement> plan_placements(const std::vector<TensorBinding>& bindings,
                                        ModelTensors& tensors,
-                                       const Backend& backend,
+                                       const LayerMap& layers,
                                        const WeightOptions& options) {
-    const LayoutChooser layouts(backend, options);
+    std::map<const Backend*, LayoutChooser> layouts;
+    for (const LayerShare& share : layers.shares()) {
+        layouts.try_emplace(share.backend, *share.backend, options);
+    }
     std::vector<Placement> placements;
     const TensorInfo* embedding = nullptr;
     bool has_own_head = false;
     for (const TensorBinding& binding : bindings) {
+        if (binding.place == &tensors.rope_freqs) {
+            for (const LayerShare& share : layers.shares()) {
+                auto& first = tensors.layers[static_cast<std::size_t>(share.first_layer)];
+                placements.push_back(
+                    layouts.at(share.backend).as_stored(binding.info, &first.rope_freqs));
+            }
+            continue;
+        }
         const bool is_embedding = binding.place == &tensors.token_embd;
         embedding = is_embedding ? binding.info : embedding;
         has_own_head |= binding.place == &tensors.output;
+        const LayoutChooser& chooser = layouts.at(share_of(binding, tensors, layers).backend);
         std::optional<Placement> placement;
         if (binding.is_matrix && !is_embedding) {  // rows are looked up in the embedding
-            placement = layouts.choose(binding.info, binding.place);
+            placement = chooser.choose(binding.info, binding.place);
         }
-        if (!placement) {
-            const bool stays = can_stay_mapped(backend, *binding.info);
-            placement = {binding.info, binding.place,
-                         stays ? Placement::Kind::mapped : Placement::Kind::copied,
-                         stays ? nullptr : backend.buffer_type()};
-        }
-        placements.push_back(*placement);
+        placements.push_back(placement ? *placement
+                                       : chooser.as_stored(binding.info, binding.place));
     }
     if (embedding != nullptr && !has_own_head) {
-        if (const auto head = layouts.choose(embedding, &tensors.output)) {
+        const LayoutChooser& chooser = layouts.at(layers.last().backend);
+        if (const auto head = chooser.choose(embedding, &tensors.output)) {
             placements.push_back(*head);
+        } else if (layers.shares().size() > 1) {
+            placements.push_back(chooser.as_stored(embedding, &tensors.output));
         }
     }
     return placements;
 }
 
+void spread_divisors(ModelTensors& tensors, const LayerMap& layers) {
+    for (const LayerShare& share : layers.shares()) {
+        const auto of_share = std::span(tensors.layers)
+                                  .subspan(static_cast<std::size_t>(share.first_layer),
+                                           static_cast<std::size_t>(share.n_layers()));
+        for (LayerWeights& layer : of_share) {
+            layer.rope_freqs = of_share.front().rope_freqs;
+        }
+    }
+    tensors.rope_freqs = tensors.layers.front().rope_freqs;
+}
+
 void PlacedTensors::place(const GgufFile& file,
-                          const Backend& backend,
                           const std::vector<Placement>& placements,
                           const std::function<void(double)>& on_progress) {
-    std::map<std::pair<Placement::Kind, ggml_backend_buffer_type_t>, std::vector<Placement>> groups;
+    using Where = std::tuple<Placement::Kind, const Backend*, ggml_backend_buffer_type_t>;
+    std::map<Where, std::vector<Placement>> groups;
     std::size_t to_copy = 0;
     for (const Placement& placement : placements) {
-        groups[{placement.kind, placement.copy_to}].push_back(placement);
+        groups[{placement.kind, placement.backend, placement.copy_to}].push_back(placement);
         to_copy += placement.kind != Placement::Kind::mapped ? placement.info->n_bytes : 0;
     }
     std::size_t copied = 0;
@@ -143,16 +189,17 @@ void PlacedTensors::place(const GgufFile& file,
         }
     };
     for (const auto& [where, group] : groups) {
-        switch (where.first) {
+        const auto& [kind, backend, copy_to] = where;
+        switch (kind) {
             case Placement::Kind::mapped:
-                place_mapped(file, backend, group);
+                place_mapped(file, *backend, group);
                 break;
             case Placement::Kind::copied:
             case Placement::Kind::repacked:
-                place_copied(file, where.second, group, on_copied);
+                place_copied(file, copy_to, group, on_copied);
                 break;
             case Placement::Kind::packed:
-                place_packed(backend, group, on_copied);
+                place_packed(*backend, group, on_copied);
                 break;
         }
     }
@@ -215,10 +262,11 @@ void PlacedTensors::place_packed(const Backend& backend,
         n_bytes +=
             packed_bytes(info.type, static_cast<int>(info.ne[0]), static_cast<int>(info.ne[1]));
     }
-    packed_memory_.emplace(backend, n_bytes, HostMemory::Pages::huge,
-                           "the weights (--repack off leaves them in the file)");
-    ggml_backend_buffer_set_usage(packed_memory_->buffer(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
-    std::byte* data = packed_memory_->data();
+    const HostMemory& memory =
+        packed_memory_.emplace_back(backend, n_bytes, HostMemory::Pages::huge,
+                                    "the weights (--repack off leaves them in the file)");
+    ggml_backend_buffer_set_usage(memory.buffer(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+    std::byte* data = memory.data();
     for (const Placement& placement : placements) {
         const TensorInfo& info = *placement.info;
         const PackedWeight& weight =
@@ -227,7 +275,7 @@ void PlacedTensors::place_packed(const Backend& backend,
                                                          .n_out = static_cast<int>(info.ne[1]),
                                                          .data = data},
                                               .stored = info.data});
-        ggml_backend_tensor_alloc(packed_memory_->buffer(), *placement.place, data);
+        ggml_backend_tensor_alloc(memory.buffer(), *placement.place, data);
         set_packed_weight(*placement.place, weight);
         data += packed_bytes(weight.matrix.type, weight.matrix.n_in, weight.matrix.n_out);
         pack_matrix(weight);

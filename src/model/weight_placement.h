@@ -1,10 +1,10 @@
-// Giving tensors memory: in the mapped file where the device can use it there, in buffers of its
-// own otherwise, and in the layout of our own kernels where they take them.
+// Giving tensors memory on the device that computes with them: in the mapped file where it can use
+// it there, in buffers of its own otherwise, and in the layout of our own kernels where they take
+// them.
 #pragma once
 
 #include <deque>
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include "ggml-cpp.h"
@@ -19,6 +19,7 @@ namespace knap {
 
 class Backend;
 class GgufFile;
+class LayerMap;
 
 // Where a tensor goes.
 struct Placement {
@@ -31,22 +32,27 @@ struct Placement {
     const TensorInfo* info;
     ggml_tensor** place;
     Kind kind;
+    const Backend* backend;
     ggml_backend_buffer_type_t copy_to = nullptr;
 };
 
-// Throws knap::Error when the device has no products with a matrix of such a type, or cannot look
-// rows up in the embedding. `bindings` point into `tensors`.
-void check_device_takes(const GgufFile& file,
-                        const Backend& backend,
+// Throws knap::Error when a tensor's device has no products with a matrix of such a type, or cannot
+// look rows up in the embedding. `bindings` point into `tensors`.
+void check_devices_take(const GgufFile& file,
+                        const LayerMap& layers,
                         const std::vector<TensorBinding>& bindings,
                         const ModelTensors& tensors);
 
 // `bindings` point into `tensors`. An embedding without a head beside it is the head as well: where
-// another layout takes that, it gets a placement beside that of the embedding.
+// another layout takes that, or it is on another device, it gets a placement beside that of the
+// embedding. Divisors of frequencies go to every device, into the first layer of each.
 std::vector<Placement> plan_placements(const std::vector<TensorBinding>& bindings,
                                        ModelTensors& tensors,
-                                       const Backend& backend,
+                                       const LayerMap& layers,
                                        const WeightOptions& options);
+
+// Lets all layers of a device have what its first one was given.
+void spread_divisors(ModelTensors& tensors, const LayerMap& layers);
 
 // Tensors and their memory.
 class PlacedTensors {
@@ -55,7 +61,6 @@ class PlacedTensors {
     // in it. Throws knap::Error when there is not enough memory. `on_progress` gets the fraction
     // copied and may be empty.
     void place(const GgufFile& file,
-               const Backend& backend,
                const std::vector<Placement>& placements,
                const std::function<void(double)>& on_progress);
 
@@ -74,8 +79,8 @@ class PlacedTensors {
 
     std::vector<ggml_context_ptr> contexts_;        // what the tensors are
     std::vector<ggml_backend_buffer_ptr> buffers_;  // where they lie
-    std::optional<HostMemory> packed_memory_;
-    std::deque<PackedWeight> packed_;  // keep their addresses
+    std::deque<HostMemory> packed_memory_;          // of each device
+    std::deque<PackedWeight> packed_;               // keep their addresses
 };
 
 }  // namespace knap

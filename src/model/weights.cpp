@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "device/backend.h"
+#include "device/layer_map.h"
 #include "model/architecture.h"
 #include "model/gguf_file.h"
 #include "model/tensor_table.h"
@@ -83,7 +83,15 @@ Weights::~Weights() = default;
 
 std::unique_ptr<Weights> Weights::load(const GgufFile& file,
                                        const ModelConfig& config,
-                                       const Backend& backend,
+                                       Backend& backend,
+                                       const WeightOptions& options,
+                                       const std::function<void(double)>& on_progress) {
+    return load(file, config, LayerMap(backend, config.n_layers), options, on_progress);
+}
+
+std::unique_ptr<Weights> Weights::load(const GgufFile& file,
+                                       const ModelConfig& config,
+                                       const LayerMap& layers,
                                        const WeightOptions& options,
                                        const std::function<void(double)>& on_progress) {
     const Architecture* architecture = find_architecture(config.architecture);
@@ -93,9 +101,10 @@ std::unique_ptr<Weights> Weights::load(const GgufFile& file,
 
     const std::vector<TensorBinding> bindings =
         bind_tensors(file, config, architecture->tensors, tensors);
-    check_device_takes(file, backend, bindings, tensors);
-    const std::vector<Placement> placements = plan_placements(bindings, tensors, backend, options);
-    placed.place(file, backend, placements, on_progress);
+    check_devices_take(file, layers, bindings, tensors);
+    const std::vector<Placement> placements = plan_placements(bindings, tensors, layers, options);
+    placed.place(file, placements, on_progress);
+    spread_divisors(tensors, layers);
     statistics.has_tied_head = file.find("output.weight") == nullptr;
     if (tensors.output == nullptr) {
         tensors.output = tensors.token_embd;

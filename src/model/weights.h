@@ -1,5 +1,5 @@
-// A model's tensors where the device can use them. On the CPU they stay in the mapped file, but for
-// the matrices that our kernels or ggml's have a faster layout for: those are copied into it.
+// A model's tensors where their devices can use them. On the CPU they stay in the mapped file, but
+// for the matrices that our kernels or ggml's have a faster layout for: those are copied into it.
 #pragma once
 
 #include <array>
@@ -19,6 +19,7 @@ namespace knap {
 
 class Backend;
 class GgufFile;
+class LayerMap;
 
 // Shapes in ggml order: a matrix is {n_in, n_out}. Null where the model has none.
 struct LayerWeights {
@@ -40,6 +41,8 @@ struct LayerWeights {
     ggml_tensor* ffn_gate_b = nullptr;  // {n_ff}
     ggml_tensor* ffn_up_b = nullptr;    // {n_ff}
     ggml_tensor* ffn_down_b = nullptr;  // {n_embd}
+    // {n_rot / 2} f32: frequency divisors of Llama 3.1 and later, one tensor on each device
+    ggml_tensor* rope_freqs = nullptr;
 };
 
 // The matrices that rows of a layer are multiplied with, attention's first.
@@ -52,9 +55,8 @@ struct ModelTensors {
     ggml_tensor* output_norm = nullptr;  // {n_embd}
     // {n_embd, n_vocab}; shares token_embd's data when the head is tied
     ggml_tensor* output = nullptr;
-    ggml_tensor* output_b = nullptr;  // {n_vocab}
-    // {n_rot / 2} f32: frequency divisors of Llama 3.1 and later
-    ggml_tensor* rope_freqs = nullptr;
+    ggml_tensor* output_b = nullptr;    // {n_vocab}
+    ggml_tensor* rope_freqs = nullptr;  // that of the first layers
     std::vector<LayerWeights> layers;
 };
 
@@ -80,10 +82,16 @@ struct WeightStatistics {
 class Weights {
   public:
     // Checks every tensor that the architecture declares (presence, shape, type, extent) and places
-    // it. `file` must outlive the weights: mapped tensors point into it.
+    // it on its device. `file` must outlive the weights: mapped tensors point into it.
     static std::unique_ptr<Weights> load(const GgufFile& file,
                                          const ModelConfig& config,
-                                         const Backend& backend,
+                                         const LayerMap& layers,
+                                         const WeightOptions& options,
+                                         const std::function<void(double)>& on_progress);
+    // All of it on one device.
+    static std::unique_ptr<Weights> load(const GgufFile& file,
+                                         const ModelConfig& config,
+                                         Backend& backend,
                                          const WeightOptions& options,
                                          const std::function<void(double)>& on_progress);
     ~Weights();

@@ -1,24 +1,32 @@
-// Lends a caller's wish to cancel to the backend for as long as the object lives.
+// Lends a caller's wish to cancel to the devices of a model for as long as the object lives.
 #pragma once
 
 #include <functional>
 
 #include "device/backend.h"
+#include "device/layer_map.h"
 
 namespace knap {
 
 class CancelScope {
   public:
     // `is_cancelled` may be empty: never.
-    CancelScope(Backend& backend, const std::function<bool()>& is_cancelled) : backend_(backend) {
-        backend_.set_abort(is_cancelled);
+    CancelScope(const LayerMap& layers, const std::function<bool()>& is_cancelled)
+        : layers_(layers) {
+        set(is_cancelled);
     }
-    ~CancelScope() { backend_.set_abort({}); }
+    ~CancelScope() { set({}); }
     CancelScope(const CancelScope&) = delete;
     CancelScope& operator=(const CancelScope&) = delete;
 
   private:
-    Backend& backend_;
+    void set(const std::function<bool()>& is_cancelled) const {
+        for (const LayerShare& share : layers_.shares()) {
+            share.backend->set_abort(is_cancelled);
+        }
+    }
+
+    const LayerMap& layers_;
 };
 
 }  // namespace knap

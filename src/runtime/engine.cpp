@@ -21,6 +21,9 @@ RuntimeConfig checked(RuntimeConfig config) {
     if (config.n_ubatch < 1 || config.n_ubatch > kMaxUbatch) {
         fail("-ub: expected 1 to ", kMaxUbatch, " rows, found ", config.n_ubatch);
     }
+    if (config.n_gpu_layers < -1) {
+        fail("-ngl: expected at least 0 layers (-1: all), found ", config.n_gpu_layers);
+    }
     if (config.n_threads < 0) {
         fail("-t: expected at least 1 thread (0: all cores), found ", config.n_threads);
     }
@@ -40,18 +43,12 @@ GgufFile open_checked(const std::filesystem::path& path) {
     return file;
 }
 
-// The first GPU, if there is one and none is named.
-ggml_backend_dev_t choose_device(const RuntimeConfig& config) {
-    return config.device.empty() ? list_devices().front().device
-                                 : find_device(config.device).device;
-}
-
-// Threads of the program's own, also where another device computes.
-int thread_count(const RuntimeConfig& config, const Backend& backend) {
-    if (backend.is_host()) {
-        return backend.n_threads();
+std::string device_names(const LayerMap& layers) {
+    std::string names;
+    for (const LayerShare& share : layers.shares()) {
+        names += concat(names.empty() ? "" : ",", ggml_backend_dev_name(share.backend->device()));
     }
-    return config.n_threads > 0 ? config.n_threads : default_thread_count();
+    return names;
 }
 
 WeightOptions weight_options(const RuntimeConfig& config) {
@@ -66,28 +63,35 @@ int choose_context(const RuntimeConfig& config, const ModelConfig& model) {
     return config.n_ctx > 0 ? config.n_ctx : std::min(model.n_ctx_train, kDefaultMaxContext);
 }
 
-std::int64_t cache_bytes_per_token(const ModelConfig& model,
-                                   const RuntimeConfig& config,
-                                   const Backend& backend) {
-    return static_cast<std::int64_t>(
-               kv_row_bytes(model, cache_options(model, config, backend, 0))) *
-           model.n_layers;
+// The same on every device, whatever the layout there.
+KvCacheOptions row_options(const Engine::Impl& engine) {
+    return cache_options(engine.model, engine.config, *engine.layers().first().backend, 0);
+}
+
+void check_memory(const Engine::Impl& engine, const LayerShare& share) {
+    const int n_ctx = choose_context(engine.config, engine.model);
+    const LayerMap& layers = engine.layers();
+    const auto n_elsewhere = std::ranges::count_if(
+        layers.shares(), [](const LayerShare& other) { return !other.backend->is_host(); });
+    check_fits(describe(share.backend->device()),
+               {.weight_bytes = stored_bytes(engine.file, layers, share),
+                .cache_row_bytes = kv_row_bytes(engine.model, row_options(engine)) *
+                                   static_cast<std::size_t>(share.n_layers()),
+                .scratch_bytes = estimate_scratch(engine.model, engine.config.n_ubatch, n_ctx),
+                .n_ctx = n_ctx,
+                .n_layers = n_elsewhere == 1 ? share.n_layers() : 0,
+                .fixed_weight_bytes = stored_bytes_outside_layers(engine.file, layers, share)});
 }
 
 // Memory is checked before it is taken.
 std::unique_ptr<Weights> load_weights(const Engine::Impl& engine) {
-    const RuntimeConfig& config = engine.config;
-    if (!engine.backend.is_host()) {
-        const int n_ctx = choose_context(config, engine.model);
-        const auto row_bytes = cache_bytes_per_token(engine.model, config, engine.backend);
-        check_fits(describe(engine.backend.device()),
-                   {.weight_bytes = engine.file.total_bytes(),
-                    .cache_row_bytes = static_cast<std::size_t>(row_bytes),
-                    .scratch_bytes = estimate_scratch(engine.model, config.n_ubatch, n_ctx),
-                    .n_ctx = n_ctx});
+    for (const LayerShare& share : engine.layers().shares()) {
+        if (!share.backend->is_host()) {
+            check_memory(engine, share);
+        }
     }
-    return Weights::load(engine.file, engine.model, engine.backend, weight_options(config),
-                         config.on_load_progress);
+    return Weights::load(engine.file, engine.model, engine.layers(), weight_options(engine.config),
+                         engine.config.on_load_progress);
 }
 
 std::unique_ptr<Adapter> load_adapter(const Engine::Impl& engine) {
@@ -95,7 +99,7 @@ std::unique_ptr<Adapter> load_adapter(const Engine::Impl& engine) {
     return config.adapter_path.empty()
                ? nullptr
                : std::make_unique<Adapter>(config.adapter_path, engine.model, *engine.weights,
-                                           engine.backend, weight_options(config));
+                                           engine.head_backend(), weight_options(config));
 }
 
 std::optional<AdapterInfo> describe(const RuntimeConfig& config, const Adapter* adapter) {
@@ -157,19 +161,23 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
     : config(checked(std::move(runtime_config))),
       file(open_checked(config.model_path)),
       model(read_config(file)),
-      backend(choose_device(config), config.n_threads),
+      devices(config, model.n_layers),
       weights(load_weights(*this)),
       adapter(load_adapter(*this)),
       tokenizer(Tokenizer::load(config.model_path)),
-      cost(model_cost(model, *weights, cache_options(model, config, backend, 0))),
+      cost(model_cost(model, *weights, row_options(*this))),
       fingerprint(knap::fingerprint(file)) {
     config.n_ctx = choose_context(config, model);
-    config.device = ggml_backend_dev_name(backend.device());
-    config.n_threads = thread_count(config, backend);
+    config.device = device_names(layers());
+    config.n_threads = config.n_threads > 0 ? config.n_threads : default_thread_count();
     if (tokenizer->n_vocab() != model.n_vocab) {
         fail(config.model_path.string(), ": expected a vocabulary of ", model.n_vocab,
              " tokens, found ", tokenizer->n_vocab());
     }
+}
+
+KvCache Engine::Impl::make_cache(int n_rows) const {
+    return {model, layers(), cache_options(model, config, layers(), n_rows)};
 }
 
 Engine::Engine(RuntimeConfig config) {
@@ -206,7 +214,8 @@ ModelInfo Engine::info() const {
         .n_parameters = weights.n_parameters,
         .file_bytes = static_cast<std::int64_t>(impl_->file.total_bytes()),
         .weight_bytes_per_token = weights.per_token_bytes,
-        .cache_bytes_per_token = cache_bytes_per_token(model, impl_->config, impl_->backend),
+        .cache_bytes_per_token =
+            static_cast<std::int64_t>(kv_row_bytes(model, row_options(*impl_))) * model.n_layers,
         .types = weights.types,
         .chat_template =
             ChatTemplate::recognises(chat) ? ChatTemplate::choose({}, chat).name() : "",

@@ -7,12 +7,13 @@
 
 #include "knap/knap.h"
 
-#include "device/backend.h"
 #include "graph/plan_cost.h"
+#include "kv/kv_cache.h"
 #include "model/adapter.h"
 #include "model/config.h"
 #include "model/gguf_file.h"
 #include "model/weights.h"
+#include "runtime/layer_devices.h"
 #include "text/tokenizer.h"
 
 namespace knap {
@@ -20,10 +21,16 @@ namespace knap {
 struct Engine::Impl {
     explicit Impl(RuntimeConfig runtime_config);
 
-    RuntimeConfig config;  // n_ctx and n_threads filled in
+    const LayerMap& layers() const { return devices.layers(); }
+    // The device of the head, and of whatever comes after the layers.
+    Backend& head_backend() const { return *layers().last().backend; }
+    // For `n_rows` rows or a few more.
+    KvCache make_cache(int n_rows) const;
+
+    RuntimeConfig config;  // n_ctx, n_threads and device filled in
     GgufFile file;
     ModelConfig model;
-    Backend backend;
+    LayerDevices devices;
     std::unique_ptr<Weights> weights;  // points into `file`
     std::unique_ptr<Adapter> adapter;  // null: none
     std::unique_ptr<Tokenizer> tokenizer;

@@ -101,7 +101,7 @@ bool Explainer::know_costs() {
 
 // The rows stay in the session, whose runs begin with them.
 bool Explainer::read_prompt() {
-    const CancelScope cancel(session_.engine.backend, observer_.is_cancelled);
+    const CancelScope cancel(session_.engine.layers(), observer_.is_cancelled);
     session_.history.assign(prompt_.begin(), prompt_.end());
     return advance(
                session_.forward, session_.cache, prompt_,
@@ -123,7 +123,7 @@ PlanCandidate Explainer::rated(const PooledPlan& pooled) const {
 
 bool Explainer::find_candidates() {
     report("search", 0);
-    const CancelScope cancel(session_.engine.backend, observer_.is_cancelled);
+    const CancelScope cancel(session_.engine.layers(), observer_.is_cancelled);
     const auto plans = find_candidate_plans(session_, prompt_, *costs_, scout_);
     if (!plans) {
         return false;

@@ -80,7 +80,7 @@ RoundOptions Generation::round_options() const {
 }
 
 Result Generation::run(int n_reused) {
-    const CancelScope cancel(session_.engine.backend, observer_.is_cancelled);
+    const CancelScope cancel(session_.engine.layers(), observer_.is_cancelled);
     for (const Token token : session_.history) {
         sampler_.accept(token);
     }
@@ -280,7 +280,7 @@ void Generation::report_engine() {
         result_.memory.scratch_bytes +=
             static_cast<std::int64_t>(adapter.forward().statistics().scratch_bytes);
     }
-    result_.attention_path = to_string(path_for(session_.cache.options().layout));
+    result_.attention_path = to_string(weakest_path(session_.cache));
     result_.repack = engine.weights->statistics().repacked_types;
     result_.products = describe_products(engine);
 }

@@ -32,12 +32,17 @@ std::string name_of(CacheType type) {
     return {};
 }
 
-// The path of attention, and which of our kernels takes it: "kernel avx512", "folded", "flash".
+// The path of attention on each device, and which of our kernels takes it: "kernel avx512",
+// "folded", "flash".
 std::string describe_attention(const Engine::Impl& engine) {
-    const AttentionPath path = choose_attention(engine.model, engine.config, engine.backend);
-    const bool is_ours = path == AttentionPath::kernel;
-    return concat(to_string(path), is_ours ? " " : "",
-                  is_ours ? to_string(attention_kernels().front().isa) : "");
+    std::string text;
+    for (const LayerShare& share : engine.layers().shares()) {
+        const AttentionPath path = choose_attention(engine.model, engine.config, *share.backend);
+        const bool is_ours = path == AttentionPath::kernel;
+        text += concat(text.empty() ? "" : ", ", to_string(path), is_ours ? " " : "",
+                       is_ours ? to_string(attention_kernels().front().isa) : "");
+    }
+    return text;
 }
 
 }  // namespace
@@ -67,7 +72,7 @@ std::string model_fingerprint(const Engine::Impl& engine) {
 
 MachineFingerprint machine_fingerprint(const Engine::Impl& engine) {
     const RuntimeConfig& config = engine.config;
-    const DeviceIdentity device = identify(engine.backend);
+    const DeviceIdentity device = identify(engine.layers());
     return {{
         {"model", model_fingerprint(engine)},
         {"device", device.name},

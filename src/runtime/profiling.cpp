@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "decode/advance.h"
-#include "graph/attention.h"
 #include "graph/forward.h"
 #include "kv/kv_cache.h"
 #include "runtime/cancel_scope.h"
@@ -33,15 +32,8 @@ constexpr std::array kRecent{64, 128, 256, 512, 1024};
 // A cache and a pass beside those of any session.
 struct Workbench {
     Workbench(Engine::Impl& engine, int n_scratch)
-        : cache(engine.model,
-                engine.backend,
-                cache_options(
-                    engine.model, engine.config, engine.backend, engine.config.n_ctx + n_scratch)),
-          forward(engine.model,
-                  engine.weights->tensors(),
-                  engine.backend,
-                  cache,
-                  engine.config.n_ubatch) {}
+        : cache(engine.make_cache(engine.config.n_ctx + n_scratch)),
+          forward(engine.model, engine.weights->tensors(), cache, engine.config.n_ubatch) {}
 
     KvCache cache;
     Forward forward;
@@ -108,7 +100,7 @@ std::optional<CostProfile> profile_engine(Engine& engine,
                                           double seconds,
                                           const ProfilingObserver& observer) {
     Engine::Impl& impl = engine.impl();
-    const CancelScope cancel(impl.backend, observer.is_cancelled);
+    const CancelScope cancel(impl.layers(), observer.is_cancelled);
     const CostProfile blank = blank_profile(impl);
     Workbench bench(impl, kMeasuredRows);
     return measure_profile(bench.forward, bench.cache, blank.layer_classes,
@@ -143,7 +135,7 @@ bool find_plans(Engine& engine,
                 const ProfilingObserver& observer) {
     Engine::Impl& impl = engine.impl();
     const auto contexts = plan_contexts(static_cast<int>(text.size()), impl.config.n_ctx);
-    const CancelScope cancel(impl.backend, observer.is_cancelled);
+    const CancelScope cancel(impl.layers(), observer.is_cancelled);
     PlanFinder finder(impl, text, costs);
     const auto report_progress = [&](int n_done) {
         if (observer.on_progress) {

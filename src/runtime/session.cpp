@@ -16,35 +16,35 @@ namespace {
 constexpr int kScratchRows = 256;
 
 int count_invariant_rows(const Engine::Impl& engine, const KvCache& cache) {
-    const bool is_flash = path_for(cache.options().layout) == AttentionPath::flash;
-    return is_flash ? 1 : row_invariant_rows(*engine.weights);
+    return weakest_path(cache) == AttentionPath::flash ? 1 : row_invariant_rows(*engine.weights);
 }
 
-KvCacheOptions options_for_cache(const Engine::Impl& engine, const ModelConfig& config) {
-    return cache_options(config, engine.config, engine.backend, engine.config.n_ctx + kScratchRows);
+AdapterParts parts_of_adapter(const Engine::Impl& engine) {
+    return {.adapter = *engine.adapter,
+            .backend = engine.head_backend(),
+            .cache = cache_options(engine.adapter->config(), engine.config, engine.head_backend(),
+                                   engine.config.n_ctx + kScratchRows),
+            .n_ubatch = engine.config.n_ubatch};
 }
 
 }  // namespace
 
 Session::Impl::Impl(Engine::Impl& owner)
     : engine(owner),
-      cache(engine.model, engine.backend, options_for_cache(engine, engine.model)),
-      forward(
-          engine.model, engine.weights->tensors(), engine.backend, cache, engine.config.n_ubatch),
+      cache(engine.make_cache(engine.config.n_ctx + kScratchRows)),
+      forward(engine.model, engine.weights->tensors(), cache, engine.config.n_ubatch),
       whole_model(engine.model.n_layers),
       profile(known_profile(engine)),
       plans(known_plans(engine)),
       invariant_rows(count_invariant_rows(engine, cache)),
-      trees_are_exact(has_exact_trees(path_for(cache.options().layout))) {
+      trees_are_exact(has_exact_trees(weakest_path(cache))) {
     if (HeadSubset::is_possible(*engine.weights)) {
-        draft_head.emplace(*engine.weights, engine.backend, engine.tokenizer->end_of_generation());
+        draft_head.emplace(*engine.weights, engine.head_backend(),
+                           engine.tokenizer->end_of_generation());
         forward.set_draft_head(*draft_head);
     }
     if (engine.adapter != nullptr) {
-        adapter.emplace(AdapterParts{.adapter = *engine.adapter,
-                                     .backend = engine.backend,
-                                     .cache = options_for_cache(engine, engine.adapter->config()),
-                                     .n_ubatch = engine.config.n_ubatch});
+        adapter.emplace(parts_of_adapter(engine));
     }
 }
 

@@ -7,8 +7,8 @@
 namespace knap {
 namespace {
 
-const Words kCommands{"run",     "chat",   "info",  "check",  "profile",
-                      "explain", "search", "bench", "report", "make-model"};
+const Words kCommands{"run",    "chat",  "info",   "check",  "profile",   "explain",
+                      "search", "bench", "report", "worker", "make-model"};
 
 // "-n", "--n-predict" and the like at the beginnings of the help's lines.
 std::set<std::string> flags_of(const Words& command) {

@@ -26,9 +26,10 @@ INSTANTIATE_TEST_SUITE_P(
     Usage,
     testing::Values(Misuse{{"walk"},
                            "unknown command 'walk', expected one of: run, chat, info, check, "
-                           "profile, explain, search, bench, report, make-model"},
+                           "profile, explain, search, bench, report, worker, make-model"},
                     Misuse{{"run", "--bogus"}, "unknown flag '--bogus'"},
-                    Misuse{{"run", "-ngl", "4"}, "unknown flag '-ngl'"},
+                    Misuse{{"run", "-ngx", "4"}, "unknown flag '-ngx'"},
+                    Misuse{{"run", "-ngl", "-2"}, "--n-gpu-layers: expected"},
                     Misuse{{"run", "-x"}, "unknown flag '-x'"},
                     Misuse{{"-v"}, "unknown flag '-v'"},
                     Misuse{{"chat", "-p", "hi"}, "unknown flag '-p'"},

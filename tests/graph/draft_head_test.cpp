@@ -99,7 +99,7 @@ TEST(DraftHeads, AreTheCheapestHeadWhereThereIsOne) {
     LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
     ForwardRig rig(model);
     EXPECT_EQ(rig.forward.cheapest_head(), HeadLevel::reduced);
-    const Forward without(model.config, model.weights->tensors(), model.backend, rig.cache, 8);
+    const Forward without(model.config, model.weights->tensors(), rig.cache, 8);
     EXPECT_EQ(without.cheapest_head(), HeadLevel::full);
 }
 

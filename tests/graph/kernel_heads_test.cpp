@@ -58,7 +58,7 @@ class HeadsGraph {
 
     // By our node, at cache rows from `first_row` on.
     Outcome run_node(int first_row, CacheType type = CacheType::f16) {
-        const KvCache cache(config_, backend_,
+        const KvStore cache(config_, share(),
                             {.capacity = kCapacity,
                              .type_k = type,
                              .type_v = type,
@@ -68,13 +68,13 @@ class HeadsGraph {
         ggml_tensor* turns = build_turns(ctx_, config_.rope, pairs_, positions_, divisors_);
         ggml_tensor* queries = build_kernel_heads(ctx_, config_, cache, 0, heads(), turns, slots);
         allocate(queries);
-        KvCache::fill_slots(numbers_of<std::int32_t>(slots.rows), first_row, n_rows_);
+        KvStore::fill_slots(numbers_of<std::int32_t>(slots.rows), first_row, n_rows_);
         return compute(queries, cache);
     }
 
     // By ggml's operators into rows.
     Outcome run_ggml(int first_row) {
-        const KvCache cache(config_, backend_, {.capacity = kCapacity, .layout = KvLayout::rows});
+        const KvStore cache(config_, share(), {.capacity = kCapacity, .layout = KvLayout::rows});
         const KvSlots slots = cache.new_slots(ctx_, n_rows_);
         ggml_set_output(slots.keys);
         ggml_set_output(slots.values);
@@ -95,6 +95,8 @@ class HeadsGraph {
         return {static_cast<Number*>(tensor->data),
                 static_cast<std::size_t>(ggml_nelements(tensor))};
     }
+
+    LayerShare share() { return {.backend = &backend_, .first_layer = 0, .end_layer = 1}; }
 
     ggml_tensor* new_input(int n) {
         ggml_tensor* input = ggml_new_tensor_2d(ctx_, GGML_TYPE_F32, n, n_rows_);
@@ -143,7 +145,7 @@ class HeadsGraph {
                 tensor->data != nullptr ? static_cast<std::size_t>(ggml_nelements(tensor)) : 0};
     }
 
-    Outcome compute(ggml_tensor* queries, const KvCache& cache) {
+    Outcome compute(ggml_tensor* queries, const KvStore& cache) {
         EXPECT_TRUE(backend_.compute(graph_));
         const auto out = numbers(queries);
         std::vector<std::byte> cached(cache.saved_row_bytes() * kCapacity);

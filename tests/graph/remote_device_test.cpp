@@ -1,5 +1,6 @@
 // Every kind of pass on a device that has memory of its own, against the CPU: a worker on loopback,
 // which computes on the CPU too. It stands in for a GPU where there is none.
+#include <future>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -15,13 +16,16 @@ namespace {
 
 // A worker of this process, for as long as that lives.
 ggml_backend_dev_t remote_device() {
-    static ggml_backend_dev_t device = [] {
-        const std::string endpoint = "127.0.0.1:" + std::to_string(free_port());
-        std::thread([endpoint] { serve_clients(endpoint, 1, {cpu_device()}); }).detach();
-        wait_for_port(endpoint);
-        return connect_worker(endpoint).front();
+    static const auto* worker = [] {
+        const WorkerAddress address{"127.0.0.1", free_port()};
+        auto listens = std::make_shared<std::promise<void>>();
+        std::thread([listens, address] {
+            serve_clients(address, 1, {cpu_device()}, [listens] { listens->set_value(); });
+        }).detach();
+        listens->get_future().wait();
+        return new WorkerConnection(address);
     }();
-    return device;
+    return worker->devices().front().device;
 }
 
 struct RemoteCase {

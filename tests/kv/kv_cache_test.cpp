@@ -146,9 +146,9 @@ TEST(KvCache, ForOurKernelTheFirstRowsOfEveryLayerLieTogether) {
                              .type_k = type,
                              .type_v = type,
                              .layout = layout_for(AttentionPath::kernel, type)});
-        const auto* begin = static_cast<const std::byte*>(cache.tensors(0).keys->data);
+        const auto* begin = static_cast<const std::byte*>(cache.of_layer(0).tensors(0).keys->data);
         for (int layer = 0; layer < model.config.n_layers; ++layer) {
-            const KvTensors tensors = cache.tensors(layer);
+            const KvTensors tensors = cache.of_layer(layer).tensors(layer);
             for (const ggml_tensor* tensor : {tensors.keys, tensors.values}) {
                 for (int head = 0; head < model.config.n_kv_heads; ++head) {
                     const auto* last = cached_row<const std::byte>(tensor, head, 255);

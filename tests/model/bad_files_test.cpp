@@ -33,7 +33,7 @@ using ::testing::Not;
 // Goes the way that every model goes, libllama's reading of the vocabulary included: it aborts on
 // what the checks before it should have refused.
 void load(const std::filesystem::path& path) {
-    static const Backend backend(1);
+    static Backend backend(1);
     const GgufFile file = GgufFile::open(path);
     const ModelConfig config = read_config(file);
     check_vocabulary(file);

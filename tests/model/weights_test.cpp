@@ -11,6 +11,7 @@
 #include "device/backend.h"
 #include "model/gguf_file.h"
 #include "support/gguf_edit.h"
+#include "support/loaded_model.h"
 #include "support/tiny_gguf.h"
 #include "support/tiny_model.h"
 
@@ -101,6 +102,25 @@ TEST(Weights, OptionalTensorsFindTheirPlaces) {
     const Loaded qwen3(write_tiny(TinyGguf("qwen3"), "qwen3.gguf"));
     EXPECT_NE(qwen3.tensors().layers[1].q_norm, nullptr);
     EXPECT_NE(qwen3.tensors().layers[1].k_norm, nullptr);
+}
+
+TEST(Weights, EveryDeviceHasTheDivisorsAndTheLastOneATiedHead) {
+    TinyGguf tiny;
+    tiny.remove_tensor("output.weight");
+    tiny.tensors().push_back({"rope_freqs.weight", GGML_TYPE_F32, {4}});
+    const auto path = write_tiny(tiny, "two-devices.gguf");
+    const LoadedModel model(path, Repack::off, 1, Kernels::ggml, nullptr, {1, 1});
+    const ModelTensors& tensors = model.weights->tensors();
+    ASSERT_NE(tensors.layers[0].rope_freqs, nullptr);
+    ASSERT_NE(tensors.layers[1].rope_freqs, nullptr);
+    EXPECT_NE(tensors.layers[0].rope_freqs, tensors.layers[1].rope_freqs);
+    EXPECT_EQ(tensors.rope_freqs, tensors.layers[0].rope_freqs);
+    EXPECT_NE(tensors.output, tensors.token_embd);
+    EXPECT_NE(tensors.output->buffer, tensors.token_embd->buffer);
+    EXPECT_TRUE(HeadSubset::is_possible(*model.weights));
+    const LoadedModel whole(path);
+    EXPECT_EQ(whole.weights->tensors().layers[1].rope_freqs, whole.weights->tensors().rope_freqs);
+    EXPECT_EQ(whole.weights->tensors().output, whole.weights->tensors().token_embd);
 }
 
 TEST(Weights, TiedHeadIsTheEmbedding) {

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "device/backend.h"
+#include "support/tiny_gguf.h"
+#include "support/tiny_model.h"
+
 namespace knap {
 namespace {
 
@@ -14,6 +18,14 @@ constexpr std::size_t kMib = 1 << 20;
 
 DeviceEntry device_with(std::size_t free_bytes) {
     return {.device = nullptr, .name = "CUDA0", .description = "a GPU", .free_bytes = free_bytes};
+}
+
+std::size_t bytes_of_tensors(const GgufFile& file) {
+    std::size_t n_bytes = 0;
+    for (const TensorInfo& tensor : file.tensors()) {
+        n_bytes += tensor.n_bytes;
+    }
+    return n_bytes;
 }
 
 constexpr DeviceNeed kNeed{.weight_bytes = 1024 * kMib,
@@ -40,6 +52,52 @@ TEST(DeviceMemory, SaysWhenNoContextFits) {
                     ThrowsMessage<Error>(HasSubstr("--device CPU")))
             << free_bytes;
     }
+}
+
+TEST(DeviceMemory, SaysHowManyLayersWouldFit) {
+    DeviceNeed need = kNeed;
+    need.n_layers = 10;
+    need.fixed_weight_bytes = 24 * kMib;
+    // A layer takes 100 MiB of weights and 204.8 MiB of cache.
+    EXPECT_THAT([&] { check_fits(device_with((24 + 512 + 1000) * kMib), need); },
+                ThrowsMessage<Error>(HasSubstr("free; -ngl 3 would fit")));
+    EXPECT_THAT([&] { check_fits(device_with((24 + 512 + 2000) * kMib), need); },
+                ThrowsMessage<Error>(HasSubstr("free; -c 768 or -ngl 6 would fit")));
+    EXPECT_THAT([&] { check_fits(device_with((24 + 512 + 300) * kMib), need); },
+                ThrowsMessage<Error>(HasSubstr("--device CPU")));
+}
+
+TEST(DeviceMemory, WeightsAreThoseOfTheDevicesLayers) {
+    const GgufFile file = GgufFile::open(tiny_model("tiny-llama", "F32"));
+    Backend first(1);
+    Backend second(1);
+    const LayerMap whole(first, 4);
+    const std::size_t all = stored_bytes(file, whole, whole.first());
+    EXPECT_EQ(all, bytes_of_tensors(file));
+    const std::size_t outside = stored_bytes_outside_layers(file, whole, whole.first());
+    const std::vector<LayerCount> counts{{first, 1}, {second, 3}};
+    const LayerMap split(counts);
+    const std::size_t embedding = stored_bytes_outside_layers(file, split, split.first());
+    EXPECT_EQ(embedding, file.find("token_embd.weight")->n_bytes);
+    EXPECT_EQ(stored_bytes_outside_layers(file, split, split.last()), outside - embedding);
+    EXPECT_EQ(stored_bytes(file, split, split.first()), embedding + (all - outside) / 4);
+    EXPECT_EQ(stored_bytes(file, split, split.last()),
+              outside - embedding + (all - outside) / 4 * 3);
+}
+
+TEST(DeviceMemory, ATiedHeadIsTheEmbeddingOnceMore) {
+    test::TinyGguf tiny;
+    tiny.remove_tensor("output.weight");
+    const GgufFile file = GgufFile::open(test::write_tiny(tiny, "memory-tied.gguf"));
+    Backend first(1);
+    Backend second(1);
+    const std::vector<LayerCount> counts{{first, 1}, {second, 1}};
+    const LayerMap split(counts);
+    const std::size_t embedding = file.find("token_embd.weight")->n_bytes;
+    EXPECT_EQ(stored_bytes_outside_layers(file, split, split.last()),
+              embedding + file.find("output_norm.weight")->n_bytes);
+    const LayerMap whole(first, 2);
+    EXPECT_EQ(stored_bytes(file, whole, whole.first()), bytes_of_tensors(file));
 }
 
 TEST(DeviceMemory, ScratchGrowsWithThePass) {

@@ -10,14 +10,37 @@
 namespace knap::test {
 namespace {
 
-KvCacheOptions cache_options(const LoadedModel& model, const ForwardOptions& options) {
-    const AttentionPath usual = choose_attention(
-        model.config, {.cache_type_k = options.type_k, .cache_type_v = options.type_v},
-        model.backend);
-    return {.capacity = options.capacity,
-            .type_k = options.type_k,
-            .type_v = options.type_v,
-            .layout = layout_for(options.path.value_or(usual), options.type_k)};
+std::vector<KvCacheOptions> cache_options(const LoadedModel& model, const ForwardOptions& options) {
+    std::vector<KvCacheOptions> of_shares;
+    for (const LayerShare& share : model.layers.shares()) {
+        const AttentionPath usual = choose_attention(
+            model.config, {.cache_type_k = options.type_k, .cache_type_v = options.type_v},
+            *share.backend);
+        of_shares.push_back({.capacity = options.capacity,
+                             .type_k = options.type_k,
+                             .type_v = options.type_v,
+                             .layout = layout_for(options.path.value_or(usual), options.type_k)});
+    }
+    return of_shares;
+}
+
+std::vector<std::unique_ptr<Backend>> more_backends(std::size_t n_shares, int n_threads) {
+    std::vector<std::unique_ptr<Backend>> backends;
+    for (std::size_t i = 1; i < n_shares; ++i) {
+        backends.push_back(std::make_unique<Backend>(n_threads));
+    }
+    return backends;
+}
+
+LayerMap map_layers(LoadedModel& model, const std::vector<int>& split) {
+    if (split.empty()) {
+        return LayerMap(model.backend, model.config.n_layers);
+    }
+    std::vector<LayerCount> counts;
+    for (std::size_t i = 0; i < split.size(); ++i) {
+        counts.push_back({i == 0 ? model.backend : *model.others[i - 1], split[i]});
+    }
+    return LayerMap(counts);
 }
 
 }  // namespace
@@ -26,18 +49,22 @@ LoadedModel::LoadedModel(const std::filesystem::path& path,
                          Repack repack,
                          int n_threads,
                          Kernels kernels,
-                         ggml_backend_dev_t device)
+                         ggml_backend_dev_t device,
+                         const std::vector<int>& split)
     : file(GgufFile::open(path)),
       config(read_config(file)),
       backend(device != nullptr ? device : cpu_device(), n_threads),
-      weights(Weights::load(file, config, backend, {.repack = repack, .kernels = kernels}, {})) {}
+      others(more_backends(split.size(), n_threads)),
+      layers(map_layers(*this, split)),
+      weights(Weights::load(file, config, layers, {.repack = repack, .kernels = kernels}, {})) {}
 
 ForwardRig::ForwardRig(LoadedModel& loaded, const ForwardOptions& options)
     : model(loaded),
-      cache(loaded.config, loaded.backend, cache_options(loaded, options)),
-      forward(loaded.config, loaded.weights->tensors(), loaded.backend, cache, options.n_ubatch) {
+      cache(loaded.config, loaded.layers, cache_options(loaded, options)),
+      forward(loaded.config, loaded.weights->tensors(), cache, options.n_ubatch) {
     if (HeadSubset::is_possible(*loaded.weights)) {
-        draft_head.emplace(*loaded.weights, loaded.backend, std::span<const Token>());
+        draft_head.emplace(*loaded.weights, *loaded.layers.last().backend,
+                           std::span<const Token>());
         forward.set_draft_head(*draft_head);
     }
 }

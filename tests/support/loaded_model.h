@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device/backend.h"
+#include "device/layer_map.h"
 #include "graph/attention.h"
 #include "graph/forward.h"
 #include "kv/kv_cache.h"
@@ -25,11 +26,14 @@ struct LoadedModel {
                          Repack repack = Repack::off,
                          int n_threads = 1,
                          Kernels kernels = Kernels::ggml,
-                         ggml_backend_dev_t device = nullptr);  // null: the CPU
+                         ggml_backend_dev_t device = nullptr,  // null: the CPU
+                         const std::vector<int>& split = {});  // layers of each CPU; empty: one
 
     GgufFile file;
     ModelConfig config;
-    Backend backend;
+    Backend backend;                               // of the first layers
+    std::vector<std::unique_ptr<Backend>> others;  // of the layers after them
+    LayerMap layers;
     std::unique_ptr<Weights> weights;
 };
 

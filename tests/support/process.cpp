@@ -239,12 +239,7 @@ void Exchange::send_due_signals() {
     }
 }
 
-}  // namespace
-
-ProcessResult run_process(const std::filesystem::path& program, const ProcessRequest& request) {
-    signal(SIGPIPE, SIG_IGN);  // a process that ends before it has read its input is not our end
-    Streams streams = request.is_on_terminal ? make_terminal() : make_pipes();
-    const pid_t child = start(program, request, streams);
+ProcessResult wait_for_end(pid_t child, const ProcessRequest& request, Streams& streams) {
     ProcessResult result = Exchange(child, request, streams).run();
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -254,8 +249,74 @@ ProcessResult run_process(const std::filesystem::path& program, const ProcessReq
     return result;
 }
 
+}  // namespace
+
+ProcessResult run_process(const std::filesystem::path& program, const ProcessRequest& request) {
+    signal(SIGPIPE, SIG_IGN);  // a process that ends before it has read its input is not our end
+    Streams streams = request.is_on_terminal ? make_terminal() : make_pipes();
+    const pid_t child = start(program, request, streams);
+    return wait_for_end(child, request, streams);
+}
+
+struct BackgroundProcess::Impl {
+    ProcessRequest request;
+    Streams streams = make_pipes();
+    pid_t child = 0;  // 0: its end was waited for
+    std::string output;
+};
+
+BackgroundProcess::BackgroundProcess(const std::filesystem::path& program,
+                                     std::vector<std::string> arguments)
+    : impl_(std::make_unique<Impl>()) {
+    impl_->request.arguments = std::move(arguments);
+    impl_->child = start(program, impl_->request, impl_->streams);
+}
+
+BackgroundProcess::~BackgroundProcess() {
+    if (impl_->child != 0) {
+        send(SIGKILL);
+        finish();
+    }
+}
+
+bool BackgroundProcess::wait_for_output(const std::string& text) {
+    const auto deadline = Clock::now() + std::chrono::seconds(30);
+    while (impl_->output.find(text) == std::string::npos) {
+        pollfd polled{impl_->streams.output.number(), POLLIN, 0};
+        std::array<char, 4096> chunk;
+        if (Clock::now() > deadline) {
+            return false;
+        }
+        if (poll(&polled, 1, 20) <= 0) {
+            continue;
+        }
+        const auto n_read = read(polled.fd, chunk.data(), chunk.size());
+        if (n_read <= 0) {
+            return false;
+        }
+        impl_->output.append(chunk.data(), static_cast<std::size_t>(n_read));
+    }
+    return true;
+}
+
+void BackgroundProcess::send(int signal) const {
+    kill(impl_->child, signal);
+}
+
+ProcessResult BackgroundProcess::finish(int timeout_s) {
+    impl_->request.timeout_s = timeout_s;
+    ProcessResult result = wait_for_end(impl_->child, impl_->request, impl_->streams);
+    result.output = impl_->output + result.output;
+    impl_->child = 0;
+    return result;
+}
+
+std::filesystem::path knap_binary() {
+    return KNAP_BINARY;
+}
+
 ProcessResult run_knap(const ProcessRequest& request) {
-    return run_process(KNAP_BINARY, request);
+    return run_process(knap_binary(), request);
 }
 
 ProcessResult run_knap(std::vector<std::string> arguments) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -43,7 +44,27 @@ struct ProcessResult {
 // Throws std::runtime_error when the process cannot be started.
 ProcessResult run_process(const std::filesystem::path& program, const ProcessRequest& request);
 
+// A process that runs beside the test. It is killed with the object.
+class BackgroundProcess {
+  public:
+    BackgroundProcess(const std::filesystem::path& program, std::vector<std::string> arguments);
+    ~BackgroundProcess();
+    BackgroundProcess(const BackgroundProcess&) = delete;
+    BackgroundProcess& operator=(const BackgroundProcess&) = delete;
+
+    // Until standard output holds this text; false: it ended, or half a minute went by before that.
+    bool wait_for_output(const std::string& text);
+    void send(int signal) const;
+    // Waits for its end; what came out before and after.
+    ProcessResult finish(int timeout_s = 60);
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
 // The knap binary of this build.
+std::filesystem::path knap_binary();
 ProcessResult run_knap(const ProcessRequest& request);
 ProcessResult run_knap(std::vector<std::string> arguments);
 

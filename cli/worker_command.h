@@ -1,0 +1,13 @@
+// `knap worker`: lends this machine's devices to `--rpc` of another one.
+#pragma once
+
+#include <CLI/App.hpp>
+
+#include "runtime/worker.h"
+
+namespace knap {
+
+CLI::App* add_worker(CLI::App& root, WorkerConfig& config);
+[[noreturn]] void run_worker_command(const WorkerConfig& config);
+
+}  // namespace knap

@@ -1,0 +1,302 @@
+#include "graph/stage.h"
+
+#include <algorithm>
+
+#include "ggml-alloc.h"
+#include "ggml-backend.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "device/backend.h"
+#include "graph/attention.h"
+#include "graph/attention_groups.h"
+#include "graph/forward_inputs.h"
+#include "graph/graph_cache.h"
+#include "graph/pass_graph.h"
+#include "kv/kv_store.h"
+#include "model/head_subset.h"
+#include "model/weights.h"
+
+namespace knap {
+namespace {
+
+constexpr std::size_t kMaxGraphs = 64;
+// Reserved for in advance; a pass that asks for more logits makes the memory grow once.
+constexpr int kReservedLogitRows = 32;
+
+std::size_t arena_bytes(std::size_t n_tensors) {
+    constexpr std::size_t kPage = 4096;
+    const std::size_t bytes =
+        n_tensors * ggml_tensor_overhead() + ggml_graph_overhead_custom(n_tensors, false);
+    return (bytes + kPage - 1) / kPage * kPage;
+}
+
+// At most as many blocks as the longest context cuts the largest pass into.
+int max_blocks(int capacity, int n_score_heads, int n_ubatch) {
+    const int step = max_block_rows(capacity, n_score_heads);
+    return std::min(kMaxBlocks, (n_ubatch + step - 1) / step);
+}
+
+[[noreturn]] void fail_for_memory(int n_rows) {
+    fail("memory: expected room to compute ", n_rows,
+         " rows, found less (a smaller -ub or -c needs less)");
+}
+
+int count_captured_rows(const ForwardRequest& request, int n_rows) {
+    if (request.captures.empty()) {
+        return 0;
+    }
+    return request.capture_rows.empty() ? n_rows : static_cast<int>(request.capture_rows.size());
+}
+
+}  // namespace
+
+struct Stage::Impl {
+    Impl(const ModelConfig& model_config,
+         const ModelTensors& model_tensors,
+         const KvStore& kv,
+         int max_rows_per_pass);
+
+    void describe(const ForwardRequest& request, bool gives_stream);
+    void set_layout(const ForwardRequest& request);
+    void set_layers(const ModulePlan& plan, int exit_layer);
+    void set_blocks(int first_row);
+    BuiltGraph& graph_for_pass();
+    BuiltGraph& build();
+    void lay_out(BuiltGraph& built);
+    int max_rows(int first_row) const;
+    void reserve_for(int first_row);
+    bool reserve(ggml_cgraph* graph);
+    HeadTensors head();
+    StageResult fetch(const BuiltGraph& built);
+
+    const ModelConfig& config;
+    const ModelTensors& tensors;
+    Backend& backend;
+    const KvStore& cache;
+    const int n_ubatch;
+    const BlockRules rules;
+    const std::size_t n_tensors;  // of one graph, at most
+    ForwardInputs inputs;
+    ggml_gallocr_ptr allocator;
+    GraphCache graphs;
+    HeadSubset* draft_head = nullptr;  // null: there is the whole head alone
+    // Of the pass at hand; kept so that their vectors keep their memory.
+    GraphKey key;
+    AttentionLayout layout;
+    AttentionGroups groups;
+    ForwardOutputs outputs;
+    std::vector<float> spread_logits;  // [n_vocab, n_logit_rows] of a reduced head
+    ForwardStatistics statistics;
+};
+
+Stage::Impl::Impl(const ModelConfig& model_config,
+                  const ModelTensors& model_tensors,
+                  const KvStore& kv,
+                  int max_rows_per_pass)
+    : config(model_config),
+      tensors(model_tensors),
+      backend(kv.backend()),
+      cache(kv),
+      n_ubatch(max_rows_per_pass),
+      rules(block_rules(config, cache)),
+      n_tensors(max_pass_tensors(cache.share().n_layers(),
+                                 max_blocks(cache.capacity(), rules.n_score_heads, n_ubatch))),
+      inputs(config, cache, n_ubatch),
+      allocator(ggml_gallocr_new(backend.buffer_type())),
+      graphs(kMaxGraphs, arena_bytes(n_tensors)),
+      outputs(backend) {
+    reserve_for(0);
+    reserve_for(std::max(0, cache.capacity() - n_ubatch));
+    graphs.clear();
+    graphs.reset_statistics();  // what was built to size the memory is nobody's pass
+    statistics = {};
+}
+
+int Stage::Impl::max_rows(int first_row) const {
+    const int end = std::min(first_row + n_ubatch, cache.capacity());
+    return max_pass_rows(context_bucket(end, cache.capacity(), rules.step), rules.n_score_heads,
+                         n_ubatch);
+}
+
+// Reserves compute memory for the largest pass that starts at `first_row`.
+void Stage::Impl::reserve_for(int first_row) {
+    const LayerShare& share = cache.share();
+    const bool is_last = share.end_layer == config.n_layers;
+    key.n_rows = std::min(max_rows(first_row), cache.capacity() - first_row);
+    key.entry_layer = share.first_layer;
+    key.embeds_tokens = share.first_layer == 0;
+    key.gives_stream = !is_last;
+    key.n_logit_rows = is_last ? std::min(kReservedLogitRows, key.n_rows) : 0;
+    set_layers(ModulePlan(config.n_layers), share.end_layer);
+    set_blocks(first_row);
+    BuiltGraph& built = graphs.place(key);
+    lay_out(built);
+    reserve(built.graph);
+}
+
+// Turns a request into the key of its graph, and what its inputs are made of.
+void Stage::Impl::describe(const ForwardRequest& request, bool gives_stream) {
+    key.n_rows = count_rows(request, config);
+    key.entry_layer = request.entry_layer;
+    key.embeds_tokens = request.hidden.empty();
+    key.gives_stream = gives_stream;
+    key.n_logit_rows = static_cast<int>(request.logit_rows.size());
+    key.captures.assign(request.captures.begin(), request.captures.end());
+    key.n_capture_rows = count_captured_rows(request, key.n_rows);
+    key.head = key.n_logit_rows > 0 ? request.plan->head() : HeadLevel::full;
+    set_layers(*request.plan, request.exit_layer);
+    set_layout(request);
+    set_blocks(request.first_row);
+}
+
+// What is built of each layer.
+void Stage::Impl::set_layers(const ModulePlan& plan, int exit_layer) {
+    groups.assign(plan, key.entry_layer, exit_layer);
+    key.layers.clear();
+    for (int layer = key.entry_layer; layer < exit_layer; ++layer) {
+        const bool has_mlp = tensors.layers[static_cast<std::size_t>(layer)].ffn_down != nullptr;
+        key.layers.push_back(
+            {.attention_group = groups.group_of(plan.level(layer, Module::attention)),
+             .has_mlp = has_mlp && plan.runs(layer, Module::mlp)});
+    }
+}
+
+void Stage::Impl::set_layout(const ForwardRequest& request) {
+    layout = request.layout;
+    KNAP_ASSERT(is_valid_layout(layout, request.first_row, key.n_rows, groups.has_windows()),
+                "the layout fits the rows");
+    key.follows_tree =
+        is_tiled(cache.options().layout) && layout.kind == AttentionLayout::Kind::tree;
+}
+
+void Stage::Impl::set_blocks(int first_row) {
+    groups.cut({.first_row = first_row,
+                .n_rows = key.n_rows,
+                .capacity = cache.capacity(),
+                .rules = rules},
+               layout.context);
+    const bool has_moving_runs = path_for(cache.options().layout) == AttentionPath::kernel;
+    for (std::size_t i = 0; i < key.blocks.size(); ++i) {
+        if (i >= groups.groups().size()) {
+            key.blocks[i].clear();
+            continue;
+        }
+        key.blocks[i] = groups.groups()[i].blocks;
+        KNAP_ASSERT(key.blocks[i].size() <= kMaxBlocks, "rows fit max_rows()");
+        for (AttentionBlock& block : key.blocks[i]) {
+            block.recent_row = has_moving_runs ? 0 : block.recent_row;
+        }
+    }
+    if (inputs.reserve_masks(groups.n_mask_entries())) {
+        ++statistics.reservations;
+        graphs.clear();
+    }
+}
+
+BuiltGraph& Stage::Impl::graph_for_pass() {
+    BuiltGraph* built = graphs.find(key);
+    return built != nullptr ? *built : build();
+}
+
+BuiltGraph& Stage::Impl::build() {
+    BuiltGraph* built = &graphs.place(key);
+    lay_out(*built);
+    if (reserve(built->graph)) {
+        // The compute memory moved: every graph allocated in it before is void, and this one is
+        // laid out anew.
+        graphs.clear();
+        built = &graphs.place(key);
+        lay_out(*built);
+        reserve(built->graph);
+    }
+    if (!ggml_gallocr_alloc_graph(allocator.get(), built->graph)) {
+        fail_for_memory(key.n_rows);
+    }
+    return *built;
+}
+
+// Plans the graph's memory afresh (ggml would otherwise reuse the plan of another graph of equal
+// sizes); true when the compute memory had to grow.
+bool Stage::Impl::reserve(ggml_cgraph* graph) {
+    const std::size_t before = ggml_gallocr_get_buffer_size(allocator.get(), 0);
+    if (!ggml_gallocr_reserve(allocator.get(), graph)) {
+        fail_for_memory(key.n_rows);
+    }
+    const std::size_t after = ggml_gallocr_get_buffer_size(allocator.get(), 0);
+    statistics.reservations += after != before ? 1 : 0;
+    return after != before;
+}
+
+// Builds the nodes of the pass that `key` describes.
+void Stage::Impl::lay_out(BuiltGraph& built) {
+    const std::span<std::byte> arena = graphs.arena(built);
+    built.context.reset(ggml_init({arena.size(), arena.data(), true}));
+    built.graph = ggml_new_graph_custom(built.context.get(), n_tensors, false);
+    build_pass({config, tensors, cache, inputs, head()}, key, built);
+}
+
+HeadTensors Stage::Impl::head() {
+    if (key.head == HeadLevel::reduced) {
+        return draft_head->tensors();
+    }
+    return {tensors.output, tensors.output_b};
+}
+
+// What the pass gave, once it is computed.
+StageResult Stage::Impl::fetch(const BuiltGraph& built) {
+    StageResult given = outputs.fetch(built);
+    if (key.head == HeadLevel::reduced) {
+        draft_head->spread(given.result.logits, spread_logits);
+        given.result.logits = spread_logits;
+    }
+    return given;
+}
+
+Stage::Stage(const ModelConfig& config,
+             const ModelTensors& tensors,
+             const KvStore& cache,
+             int n_ubatch)
+    : impl_(std::make_unique<Impl>(config, tensors, cache, n_ubatch)) {}
+
+Stage::~Stage() = default;
+
+const LayerShare& Stage::share() const {
+    return impl_->cache.share();
+}
+
+void Stage::set_draft_head(HeadSubset& head) {
+    impl_->draft_head = &head;
+    impl_->graphs.clear();  // those that hold another one's tensors
+}
+
+StageResult Stage::run(const ForwardRequest& request, bool gives_stream) {
+    Impl& self = *impl_;
+    self.describe(request, gives_stream);
+    BuiltGraph& built = self.graph_for_pass();
+    self.inputs.set(request, self.layout, self.groups.groups(), self.key.n_rows);
+
+    const Stopwatch watch;
+    if (self.backend.is_aborted() || !self.backend.compute(built.graph)) {
+        return {.result = {.is_complete = false}};
+    }
+    const StageResult given = self.fetch(built);
+    self.statistics.compute_ms += watch.elapsed_ms();
+    return given;
+}
+
+int Stage::max_rows(int first_row) const {
+    return impl_->max_rows(first_row);
+}
+
+ForwardStatistics Stage::statistics() const {
+    const Impl& self = *impl_;
+    ForwardStatistics statistics = self.statistics;
+    statistics.graphs = self.graphs.statistics();
+    statistics.scratch_bytes = ggml_gallocr_get_buffer_size(self.allocator.get(), 0) +
+                               self.inputs.bytes() +
+                               (self.draft_head != nullptr ? self.draft_head->bytes() : 0);
+    return statistics;
+}
+
+}  // namespace knap

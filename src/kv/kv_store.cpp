@@ -1,0 +1,354 @@
+#include "kv/kv_store.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+#include "device/backend.h"
+#include "device/host_images.h"
+#include "device/zeroed_buffer.h"
+#include "kernels/attention.h"
+#include "kv/row_copier.h"
+
+namespace knap {
+namespace {
+
+ggml_type to_ggml(CacheType type) {
+    switch (type) {
+        case CacheType::f32:
+            return GGML_TYPE_F32;
+        case CacheType::f16:
+            return GGML_TYPE_F16;
+        case CacheType::q8_0:
+            return GGML_TYPE_Q8_0;
+    }
+    return GGML_TYPE_COUNT;
+}
+
+void check_type(const char* flag, ggml_type type, int head_dim) {
+    if (head_dim % ggml_blck_size(type) != 0) {
+        fail(flag, " ", ggml_type_name(type),
+             ": expected a model whose head size is a multiple of ", ggml_blck_size(type),
+             ", found ", head_dim);
+    }
+}
+
+std::size_t stored_bytes(ggml_type type, int n_values) {
+    return ggml_type_size(type) * static_cast<std::size_t>(n_values) /
+           static_cast<std::size_t>(ggml_blck_size(type));
+}
+
+std::vector<ggml_tensor*> tensors_of(ggml_context* context) {
+    std::vector<ggml_tensor*> tensors;
+    for (auto* tensor = ggml_get_first_tensor(context); tensor != nullptr;
+         tensor = ggml_get_next_tensor(context, tensor)) {
+        tensors.push_back(tensor);
+    }
+    return tensors;
+}
+
+}  // namespace
+
+std::size_t kv_row_bytes(const ModelConfig& config, const KvCacheOptions& options) {
+    if (options.layout == KvLayout::tiled_int8) {
+        const auto scale_bytes = static_cast<int>(sizeof(ggml_fp16_t));
+        return 2 * stored_bytes(GGML_TYPE_I8, config.n_kv_heads * (config.head_dim + scale_bytes));
+    }
+    return stored_bytes(to_ggml(options.type_k), config.n_embd_kv()) +
+           stored_bytes(to_ggml(options.type_v), config.n_embd_kv());
+}
+
+KvStore::KvStore(const ModelConfig& config, const LayerShare& share, const KvCacheOptions& options)
+    : share_(share),
+      options_(options),
+      head_dim_(config.head_dim),
+      n_kv_heads_(config.n_kv_heads),
+      row_bytes_(kv_row_bytes(config, options)) {
+    check_types();
+    const auto n_layers = static_cast<std::size_t>(share.n_layers());
+    context_.reset(ggml_init({4 * n_layers * ggml_tensor_overhead(), nullptr, true}));
+    for (int i = share.first_layer; i < share.end_layer; ++i) {
+        layers_.push_back(new_layer());
+        ggml_format_name(tensors(i).keys, "cache.k.%d", i);
+        ggml_format_name(tensors(i).values, "cache.v.%d", i);
+    }
+    buffer_ = is_tiled(options.layout) ? place_in_blocks()
+                                       : std::make_unique<ZeroedBuffer>(backend(), context_.get());
+}
+
+KvStore::~KvStore() = default;
+
+void KvStore::check_types() const {
+    const ggml_type type_k = to_ggml(options_.type_k);
+    const ggml_type type_v = to_ggml(options_.type_v);
+    if (is_tiled(options_.layout)) {
+        const ggml_type type =
+            options_.layout == KvLayout::tiled_int8 ? GGML_TYPE_Q8_0 : GGML_TYPE_F16;
+        KNAP_ASSERT(type_k == type && type_v == type && head_dim_ % kKeyTile == 0 &&
+                        capacity() % kAttentionStep == 0,
+                    "whoever chooses the kernel's layout has checked that it fits");
+        return;
+    }
+    if (!backend().is_host() && (type_k != GGML_TYPE_F16 || type_v != GGML_TYPE_F16)) {
+        fail("-ctk ", ggml_type_name(type_k), " -ctv ", ggml_type_name(type_v),
+             ": expected f16 on the device ", ggml_backend_dev_name(backend().device()));
+    }
+    check_type("-ctk", type_k, head_dim_);
+    check_type("-ctv", type_v, head_dim_);
+    if (options_.layout == KvLayout::transposed_values && ggml_is_quantized(type_v)) {
+        fail("-ctv ", ggml_type_name(type_v),
+             ": expected flash attention (-fa on), or -ctk q8_0 as well where knap's own kernel "
+             "runs, found neither");
+    }
+}
+
+KvStore::Layer KvStore::new_layer() const {
+    const ggml_type type_k = to_ggml(options_.type_k);
+    const ggml_type type_v = to_ggml(options_.type_v);
+    switch (options_.layout) {
+        case KvLayout::rows:
+            return {.keys = {new_rows(type_k)}, .values = {new_rows(type_v)}};
+        case KvLayout::transposed_values:
+            return {.keys = {new_rows(type_k)}, .values = {new_transposed(type_v)}};
+        case KvLayout::tiled_keys:
+            return {.keys = {new_tiled(type_k, head_dim_, 1, kKeyTile)},
+                    .values = {new_tiled(type_v, head_dim_, head_dim_, 1)}};
+        case KvLayout::tiled_int8:
+            break;
+    }
+    const auto new_scales = [&] { return new_tiled(GGML_TYPE_F16, 1, 1, 1); };
+    return {.keys = {new_tiled(GGML_TYPE_I8, head_dim_, 4, kKeyTile), new_scales()},
+            .values = {new_tiled(GGML_TYPE_I8, head_dim_, 1, kValueTile), new_scales()}};
+}
+
+Strand KvStore::new_rows(ggml_type type) const {
+    return {.tensor = ggml_new_tensor_3d(context_.get(), type, head_dim_, capacity(), n_kv_heads_),
+            .unit_bytes = static_cast<std::int64_t>(stored_bytes(type, head_dim_)),
+            .n_units = 1,
+            .tile = 1,
+            .block = capacity()};
+}
+
+Strand KvStore::new_transposed(ggml_type type) const {
+    return {.tensor = ggml_new_tensor_3d(context_.get(), type, capacity(), head_dim_, n_kv_heads_),
+            .unit_bytes = static_cast<std::int64_t>(ggml_type_size(type)),
+            .n_units = head_dim_,
+            .tile = capacity(),
+            .block = capacity()};
+}
+
+// `width` numbers of each row, `unit` of them a unit.
+Strand KvStore::new_tiled(ggml_type type, int width, int unit, int tile) const {
+    const int block = capacity() % kAttentionChunk == 0 ? kAttentionChunk : capacity();
+    return {.tensor = ggml_new_tensor_4d(context_.get(), type, width, block, n_kv_heads_,
+                                         capacity() / block),
+            .unit_bytes = static_cast<std::int64_t>(stored_bytes(type, unit)),
+            .n_units = width / unit,
+            .tile = tile,
+            .block = block};
+}
+
+// A block of rows of every layer lies together, so that memory is taken as the context grows, in
+// large pages.
+std::unique_ptr<ZeroedBuffer> KvStore::place_in_blocks() const {
+    const std::vector<ggml_tensor*> all = tensors_of(context_.get());
+    std::size_t block_bytes = 0;
+    for (const ggml_tensor* tensor : all) {
+        block_bytes += tensor->nb[3];
+    }
+    const auto n_blocks = static_cast<std::size_t>(all.front()->ne[3]);
+    auto buffer = std::make_unique<ZeroedBuffer>(backend(), block_bytes * n_blocks);
+    std::size_t offset = 0;
+    for (ggml_tensor* tensor : all) {
+        const std::size_t bytes = std::exchange(tensor->nb[3], block_bytes);
+        buffer->place(tensor, offset);
+        offset += bytes;
+    }
+    return buffer;
+}
+
+void KvStore::copy_row(int from, int to) {
+    if (backend().is_host()) {
+        copy_row_on_host(from, to);
+        return;
+    }
+    if (copier_ == nullptr) {
+        std::vector<Strand> all;
+        for (const Layer& layer : layers_) {
+            std::ranges::copy(layer.keys, std::back_inserter(all));
+            std::ranges::copy(layer.values, std::back_inserter(all));
+        }
+        copier_ = std::make_unique<RowCopier>(backend(), all, n_kv_heads_);
+    }
+    copier_->copy(from, to);
+}
+
+void KvStore::copy_row_on_host(int from, int to) const {
+    const auto copy = [&](const Strand& strand) {
+        auto* data = static_cast<std::byte*>(strand.tensor->data);
+        for (int head = 0; head < n_kv_heads_; ++head) {
+            for (std::int64_t unit = 0; unit < strand.n_units; ++unit) {
+                std::memcpy(data + strand.offset(head, to, unit),
+                            data + strand.offset(head, from, unit),
+                            static_cast<std::size_t>(strand.unit_bytes));
+            }
+        }
+    };
+    for (const Layer& layer : layers_) {
+        std::ranges::for_each(layer.keys, copy);
+        std::ranges::for_each(layer.values, copy);
+    }
+}
+
+std::size_t KvStore::bytes() const {
+    return buffer_->size();
+}
+
+const KvStore::Layer& KvStore::stored(int layer) const {
+    KNAP_ASSERT(share_.has(layer), "a layer of this store");
+    return layers_[static_cast<std::size_t>(layer - share_.first_layer)];
+}
+
+KvTensors KvStore::tensors(int layer) const {
+    const auto& [key_half, value_half] = stored(layer);
+    const auto scales = [](const Half& half) { return half.size() > 1 ? half[1].tensor : nullptr; };
+    return {.keys = key_half[0].tensor,
+            .values = value_half[0].tensor,
+            .key_scales = scales(key_half),
+            .value_scales = scales(value_half)};
+}
+
+KvSlots KvStore::new_slots(ggml_context* inputs, int max_rows) const {
+    if (is_tiled(options_.layout)) {
+        ggml_tensor* rows = ggml_new_tensor_1d(inputs, GGML_TYPE_I32, max_rows);
+        return {.rows = ggml_set_name(rows, "in.cache_rows")};
+    }
+    const auto new_half = [&](const Half& half, const char* name) {
+        const std::int64_t n_slots = max_rows * half[0].n_units * n_kv_heads_;
+        return ggml_set_name(ggml_new_tensor_1d(inputs, GGML_TYPE_I64, n_slots), name);
+    };
+    return {.keys = new_half(layers_[0].keys, "in.key_slots"),
+            .values = new_half(layers_[0].values, "in.value_slots")};
+}
+
+KvSlots KvStore::view_slots(ggml_context* ctx, const KvSlots& slots, int n_rows) const {
+    if (is_tiled(options_.layout)) {
+        return {.rows = ggml_view_1d(ctx, slots.rows, n_rows, 0)};
+    }
+    const auto view_half = [&](const Half& half, ggml_tensor* all) {
+        return ggml_view_1d(ctx, all, n_rows * half[0].n_units * n_kv_heads_, 0);
+    };
+    return {.keys = view_half(layers_[0].keys, slots.keys),
+            .values = view_half(layers_[0].values, slots.values)};
+}
+
+void KvStore::fill_slots(std::span<std::int32_t> rows, int first_row, int n_rows) {
+    std::iota(rows.begin(), rows.begin() + n_rows, first_row);
+}
+
+void KvStore::fill_slots(std::span<std::int64_t> keys,
+                         std::span<std::int64_t> values,
+                         int first_row,
+                         int n_rows) const {
+    KNAP_ASSERT(first_row >= 0 && first_row + n_rows <= capacity(), "rows lie within the cache");
+    const auto fill = [&](const Strand& strand, std::span<std::int64_t> slots) {
+        auto slot = slots.begin();
+        for (int row = first_row; row < first_row + n_rows; ++row) {
+            for (int head = 0; head < n_kv_heads_; ++head) {
+                for (std::int64_t unit = 0; unit < strand.n_units; ++unit) {
+                    *slot++ = strand.index(head, row, unit);
+                }
+            }
+        }
+    };
+    fill(layers_[0].keys[0], keys);
+    fill(layers_[0].values[0], values);
+}
+
+void KvStore::write(ggml_context* ctx,
+                    ggml_cgraph* graph,
+                    int layer,
+                    ggml_tensor* keys,
+                    ggml_tensor* values,
+                    const KvSlots& slots) const {
+    const auto write_units = [&](const Strand& strand, ggml_tensor* rows, ggml_tensor* where) {
+        const std::int64_t unit = head_dim_ / strand.n_units;
+        ggml_tensor* cache =
+            ggml_reshape_2d(ctx, strand.tensor, unit, ggml_nelements(strand.tensor) / unit);
+        rows = ggml_reshape_2d(ctx, rows, unit, ggml_nelements(rows) / unit);
+        ggml_build_forward_expand(graph, ggml_set_rows(ctx, cache, rows, where));
+    };
+    write_units(stored(layer).keys[0], keys, slots.keys);
+    write_units(stored(layer).values[0], values, slots.values);
+}
+
+ggml_tensor* KvStore::keys(ggml_context* ctx, int layer, int n_rows) const {
+    ggml_tensor* cache = tensors(layer).keys;
+    return ggml_view_3d(ctx, cache, head_dim_, n_rows, n_kv_heads_, cache->nb[1], cache->nb[2], 0);
+}
+
+ggml_tensor* KvStore::values(ggml_context* ctx, int layer, int n_rows) const {
+    ggml_tensor* cache = tensors(layer).values;
+    const bool is_transposed = options_.layout == KvLayout::transposed_values;
+    return ggml_view_3d(ctx, cache, is_transposed ? n_rows : head_dim_,
+                        is_transposed ? head_dim_ : n_rows, n_kv_heads_, cache->nb[1], cache->nb[2],
+                        0);
+}
+
+std::size_t KvStore::saved_row_bytes() const {
+    return row_bytes_;
+}
+
+// Calls visit(strand, offset in its tensor) for every unit of the first `n_rows` rows of a layer,
+// in the order in which they are saved.
+template <typename Visit>
+void KvStore::for_each_piece(int layer, int n_rows, Visit visit) const {
+    const auto& [key_half, value_half] = stored(layer);
+    for (const Half* half : {&key_half, &value_half}) {
+        for (int head = 0; head < n_kv_heads_; ++head) {
+            for (int row = 0; row < n_rows; ++row) {
+                for (const Strand& strand : *half) {
+                    for (std::int64_t unit = 0; unit < strand.n_units; ++unit) {
+                        visit(strand, strand.offset(head, row, unit));
+                    }
+                }
+            }
+        }
+    }
+}
+
+// The tensors of a layer as the program sees them.
+HostImages KvStore::images(int layer) const {
+    const auto& [key_half, value_half] = stored(layer);
+    HostImages images(backend());
+    for (const Half* half : {&key_half, &value_half}) {
+        for (const Strand& strand : *half) {
+            images.add(strand.tensor);
+        }
+    }
+    return images;
+}
+
+void KvStore::read_rows(int layer, int n_rows, std::byte* out) const {
+    HostImages images = this->images(layer);
+    for_each_piece(layer, n_rows, [&](const Strand& strand, std::int64_t offset) {
+        std::memcpy(out, images.data(strand.tensor) + offset,
+                    static_cast<std::size_t>(strand.unit_bytes));
+        out += strand.unit_bytes;
+    });
+}
+
+void KvStore::write_rows(int layer, int n_rows, const std::byte* in) {
+    HostImages images = this->images(layer);
+    for_each_piece(layer, n_rows, [&](const Strand& strand, std::int64_t offset) {
+        std::memcpy(images.data(strand.tensor) + offset, in,
+                    static_cast<std::size_t>(strand.unit_bytes));
+        in += strand.unit_bytes;
+    });
+    images.store();
+}
+
+}  // namespace knap

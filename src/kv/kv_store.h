@@ -1,0 +1,162 @@
+// Keys and values of some layers, those that one device computes, for one sequence of rows. Which
+// rows are final is the cache's to know (kv_cache.h).
+//
+// How a row lies in memory is known here, to the attention operator (graph/attention) and to
+// graph/kernel_heads alone: see KvLayout. Every KV head has its rows together, all or a chunk of
+// them, because attention walks through one head at a time. Keys are stored after RoPE. Memory that
+// was never written is zero, so masked rows never hold NaN.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "ggml-cpp.h"
+
+#include "knap/types.h"
+
+#include "device/layer_map.h"
+#include "kv/strand.h"
+#include "model/config.h"
+
+namespace knap {
+
+class HostImages;
+class RowCopier;
+class ZeroedBuffer;
+
+// Per KV head, in ggml's order (first dimension contiguous):
+enum class KvLayout {
+    rows,               // keys and values [head_dim, capacity]: ggml's flash attention
+    transposed_values,  // values [capacity, head_dim]: ggml's matrix products
+    // Our kernel, a chunk of rows of every layer after the other; head_dim and capacity are
+    // multiples of 16 and 64:
+    tiled_keys,  // f16: keys [16, head_dim, rows / 16], values as rows
+    tiled_int8,  // q8_0: integers with a scale a row, as kernels/attention.h lays them out
+};
+
+// Whether rows are written and read by our kernels alone.
+constexpr bool is_tiled(KvLayout layout) {
+    return layout == KvLayout::tiled_keys || layout == KvLayout::tiled_int8;
+}
+
+struct KvCacheOptions {
+    int capacity = 0;  // rows: the context plus the scratch that a round needs
+    CacheType type_k = CacheType::f16;
+    CacheType type_v = CacheType::f16;
+    KvLayout layout = KvLayout::transposed_values;
+};
+
+// Bytes of one row of keys and one of values, in one layer.
+std::size_t kv_row_bytes(const ModelConfig& config, const KvCacheOptions& options);
+
+// Where the rows of a pass go: inputs of a graph, filled by KvStore::fill_slots.
+struct KvSlots {
+    // Tiled layouts: i32 [n_rows], the cache row of every row
+    ggml_tensor* rows = nullptr;
+    // Other layouts: i64, one per contiguous piece of a row, n_kv_heads or n_embd_kv of them
+    ggml_tensor* keys = nullptr;
+    ggml_tensor* values = nullptr;
+};
+
+struct KvTensors {
+    ggml_tensor* keys;
+    ggml_tensor* values;
+    // tiled_int8: f16 [1, rows of a block, n_kv_heads, n_blocks]; else null
+    ggml_tensor* key_scales = nullptr;
+    ggml_tensor* value_scales = nullptr;
+};
+
+// Where row `row` of a head lies in one of these, in a tiled layout; or the tile that begins with
+// this row: a tile takes the room of its rows.
+template <typename Number>
+Number* cached_row(const ggml_tensor* tensor, int head, std::int64_t row) {
+    const std::int64_t block = row / tensor->ne[1];
+    return reinterpret_cast<Number*>(
+        static_cast<std::byte*>(tensor->data) + static_cast<std::size_t>(block) * tensor->nb[3] +
+        static_cast<std::size_t>(head) * tensor->nb[2] +
+        static_cast<std::size_t>(row - block * tensor->ne[1]) * tensor->nb[1]);
+}
+
+class KvStore {
+  public:
+    // The layers of `share`. Throws knap::Error when the types do not fit the model or memory is
+    // short.
+    KvStore(const ModelConfig& config, const LayerShare& share, const KvCacheOptions& options);
+    ~KvStore();
+    KvStore(const KvStore&) = delete;
+    KvStore& operator=(const KvStore&) = delete;
+
+    const LayerShare& share() const { return share_; }
+    Backend& backend() const { return *share_.backend; }
+    int capacity() const { return options_.capacity; }
+    const KvCacheOptions& options() const { return options_; }
+    std::size_t bytes() const;  // reserved
+    // Copies row `from` over row `to` in every layer.
+    void copy_row(int from, int to);
+
+    // --- for graphs; layers are counted as the model counts them ---
+    KvSlots new_slots(ggml_context* inputs, int max_rows) const;
+    KvSlots view_slots(ggml_context* ctx, const KvSlots& slots, int n_rows) const;
+    // What slots hold for rows first_row, first_row + 1, ... of the cache: of tiled layouts, and of
+    // others.
+    static void fill_slots(std::span<std::int32_t> rows, int first_row, int n_rows);
+    void fill_slots(std::span<std::int64_t> keys,
+                    std::span<std::int64_t> values,
+                    int first_row,
+                    int n_rows) const;
+    // Adds to `graph` the writes of `keys` and `values`, both f32 [n_embd_kv, n_rows]; tiled
+    // layouts are written by graph/kernel_heads. What reads the cache after them must be added to
+    // the graph later: only node order ties it to the write.
+    void write(ggml_context* ctx,
+               ggml_cgraph* graph,
+               int layer,
+               ggml_tensor* keys,
+               ggml_tensor* values,
+               const KvSlots& slots) const;
+    // The first `n_rows` rows: [head_dim, n_rows, n_kv_heads] where they lie as rows, [n_rows,
+    // head_dim, n_kv_heads] where they are transposed; tiled layouts have no such view.
+    ggml_tensor* keys(ggml_context* ctx, int layer, int n_rows) const;
+    ggml_tensor* values(ggml_context* ctx, int layer, int n_rows) const;
+    // All of a layer, as KvLayout says.
+    KvTensors tensors(int layer) const;
+
+    // --- for saving: the first rows of a layer, head by head, keys then values, whatever the
+    // layout ---
+    std::size_t saved_row_bytes() const;  // of one layer: a row of keys and one of values
+    void read_rows(int layer, int n_rows, std::byte* out) const;
+    void write_rows(int layer, int n_rows, const std::byte* in);
+
+  private:
+    // Keys and values of a layer: each in one tensor, or with its scales in a second.
+    using Half = std::vector<Strand>;
+    struct Layer {
+        Half keys;
+        Half values;
+    };
+    const Layer& stored(int layer) const;
+    void check_types() const;
+    Layer new_layer() const;
+    Strand new_rows(ggml_type type) const;
+    Strand new_transposed(ggml_type type) const;
+    Strand new_tiled(ggml_type type, int width, int unit, int tile) const;
+    std::unique_ptr<ZeroedBuffer> place_in_blocks() const;
+    template <typename Visit>
+    void for_each_piece(int layer, int n_rows, Visit visit) const;
+    void copy_row_on_host(int from, int to) const;
+    HostImages images(int layer) const;
+
+    LayerShare share_;
+    KvCacheOptions options_;
+    int head_dim_ = 0;
+    int n_kv_heads_ = 0;
+    std::size_t row_bytes_ = 0;
+    ggml_context_ptr context_;
+    std::unique_ptr<ZeroedBuffer> buffer_;
+    std::vector<Layer> layers_;          // from the share's first on
+    std::unique_ptr<RowCopier> copier_;  // on a device; made when it is first needed
+};
+
+}  // namespace knap

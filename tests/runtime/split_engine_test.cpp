@@ -1,0 +1,95 @@
+// An engine whose layers lie on several devices says what it says on one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "knap/knap.h"
+
+#include "runtime/engine_impl.h"
+#include "runtime/machine_fingerprint.h"
+#include "support/loaded_model.h"
+#include "support/tiny_adapter.h"
+#include "support/tiny_gguf.h"
+#include "support/tiny_model.h"
+
+namespace knap::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+RuntimeConfig config_of(const std::string& device) {
+    return {.model_path = tiny_model("tiny-llama", "Q8_0"),
+            .adapter_path = write_tiny(tiny_adapter(), "split-adapter.gguf"),
+            .n_ctx = 256,
+            .n_threads = 1,
+            .device = device,
+            .profile = "none"};
+}
+
+// The tokens of an answer, on a session of its own.
+std::vector<Token> answer(Engine& engine, const SpeculationOptions& speculation) {
+    Session session(engine);
+    return session
+        .generate(random_tokens(60, 256, 1),
+                  {.n_predict = 40, .speculation = speculation, .ignore_eos = true})
+        .tokens;
+}
+
+TEST(SplitEngines, SayWhatOneDeviceSays) {
+    Engine whole(config_of("CPU"));
+    Engine split(config_of("CPU,CPU"));
+    ASSERT_EQ(split.impl().layers().shares().size(), 2u);
+    EXPECT_EQ(split.config().device, "CPU,CPU");
+    EXPECT_EQ(whole.config().device, "CPU");
+    for (const char* strategy : {"autoregressive", "lookup", "knapspec", "clasp", "layerskip",
+                                 "kangaroo", "del", "swift"}) {
+        const SpeculationOptions options{.strategy = strategy};
+        EXPECT_EQ(answer(split, options), answer(whole, plain_decoding())) << strategy;
+    }
+    const SpeculationOptions plan{.strategy = "static",
+                                  .draft_plan = "a=w4+16,m1=skip,head=reduced"};
+    EXPECT_EQ(answer(split, plan), answer(whole, plain_decoding()));
+}
+
+TEST(SplitEngines, TakeUpThePromptsOfOneDevice) {
+    Engine whole(config_of("CPU"));
+    Engine split(config_of("CPU,CPU,CPU"));
+    const auto file = temporary_folder() / "split-prompt.bin";
+    const auto prompt = random_tokens(60, 256, 1);
+    const GenerateOptions options{
+        .n_predict = 20, .speculation = plain_decoding(), .ignore_eos = true};
+    Session first(whole);
+    const auto expected = first.generate(prompt, options);
+    first.save_prompt_cache(file);
+    Session second(split);
+    second.load_prompt_cache(file);
+    const auto result = second.generate(prompt, options);
+    EXPECT_EQ(result.n_prompt_reused, 59);
+    EXPECT_EQ(result.tokens, expected.tokens);
+}
+
+TEST(SplitEngines, CanBeCancelled) {
+    Engine split(config_of("CPU,CPU"));
+    Session session(split);
+    const Result result = session.generate(random_tokens(60, 256, 1), {.n_predict = 40},
+                                           {.is_cancelled = [] { return true; }});
+    EXPECT_EQ(result.stop, StopReason::cancelled);
+}
+
+TEST(SplitEngines, AreOtherMachinesToAProfile) {
+    const Engine whole(config_of("CPU"));
+    const Engine split(config_of("CPU,CPU"));
+    EXPECT_NE(machine_fingerprint(split.impl()).hash(), machine_fingerprint(whole.impl()).hash());
+}
+
+TEST(SplitEngines, NeedDevicesAndLayersThatThereAre) {
+    EXPECT_THAT([] { Engine engine(config_of("CPU,GPU9")); },
+                ThrowsMessage<Error>(HasSubstr("--device: expected one of")));
+    RuntimeConfig negative = config_of("CPU");
+    negative.n_gpu_layers = -2;
+    EXPECT_THAT([&] { Engine engine(negative); },
+                ThrowsMessage<Error>(HasSubstr("-ngl: expected at least 0 layers")));
+}
+
+}  // namespace
+}  // namespace knap::test
