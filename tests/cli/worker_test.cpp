@@ -20,7 +20,7 @@ class LocalWorker {
   public:
     LocalWorker() : port_(std::to_string(test::free_port())) {
         process_.emplace(knap_binary(), Words{"worker", "--port", port_, "-t", "1"});
-        EXPECT_TRUE(process_->wait_for_output("\n"));
+        EXPECT_TRUE(process_->wait_for_output());
     }
 
     std::string port() const { return port_; }
@@ -173,7 +173,7 @@ TEST(Workers, ThatAreLostEndTheProgramWithOneLine) {
         BackgroundProcess run(knap_binary(),
                               on_tiny_model("run") + kPrompt +
                                   Words{"--rpc", lost->address() + "," + other.address()});
-        ASSERT_TRUE(run.wait_for_output(" "));
+        ASSERT_TRUE(run.wait_for_output());
         lost->process().send(SIGKILL);
         const auto result = run.finish(30);
         EXPECT_FALSE(result.has_timed_out);

@@ -279,24 +279,16 @@ BackgroundProcess::~BackgroundProcess() {
     }
 }
 
-bool BackgroundProcess::wait_for_output(const std::string& text) {
-    const auto deadline = Clock::now() + std::chrono::seconds(30);
-    while (impl_->output.find(text) == std::string::npos) {
-        pollfd polled{impl_->streams.output.number(), POLLIN, 0};
-        std::array<char, 4096> chunk;
-        if (Clock::now() > deadline) {
-            return false;
-        }
-        if (poll(&polled, 1, 20) <= 0) {
-            continue;
-        }
-        const auto n_read = read(polled.fd, chunk.data(), chunk.size());
-        if (n_read <= 0) {
-            return false;
-        }
-        impl_->output.append(chunk.data(), static_cast<std::size_t>(n_read));
+bool BackgroundProcess::wait_for_output() {
+    constexpr int kHalfAMinuteMs = 30000;
+    pollfd polled{impl_->streams.output.number(), POLLIN, 0};
+    std::array<char, 4096> chunk;
+    if (poll(&polled, 1, kHalfAMinuteMs) <= 0) {
+        return false;
     }
-    return true;
+    const auto n_read = std::max<ssize_t>(0, read(polled.fd, chunk.data(), chunk.size()));
+    impl_->output.append(chunk.data(), static_cast<std::size_t>(n_read));
+    return n_read > 0;
 }
 
 void BackgroundProcess::send(int signal) const {

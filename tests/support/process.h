@@ -52,8 +52,9 @@ class BackgroundProcess {
     BackgroundProcess(const BackgroundProcess&) = delete;
     BackgroundProcess& operator=(const BackgroundProcess&) = delete;
 
-    // Until standard output holds this text; false: it ended, or half a minute went by before that.
-    bool wait_for_output(const std::string& text);
+    // Until something came out on standard output; false: it ended, or half a minute went by before
+    // that.
+    bool wait_for_output();
     void send(int signal) const;
     // Waits for its end; what came out before and after.
     ProcessResult finish(int timeout_s = 60);
