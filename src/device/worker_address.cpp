@@ -139,6 +139,8 @@ void check_can_listen(const WorkerAddress& address) {
 void limit_silence(const WorkerAddress& address) {
     constexpr int kSeconds = 5;  // of silence before the first question, and between questions
     constexpr int kQuestions = 3;
+    // For what was sent and not taken: a worker that computes does not read.
+    constexpr int kPatienceMs = 30000;
     const std::optional<sockaddr_in> worker = resolve(address);
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
@@ -154,7 +156,7 @@ void limit_silence(const WorkerAddress& address) {
         set_option(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, kSeconds);
         set_option(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, kSeconds);
         set_option(descriptor, IPPROTO_TCP, TCP_KEEPCNT, kQuestions);
-        set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, kSeconds * kQuestions * 1000);
+        set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, kPatienceMs);
     }
 }
 

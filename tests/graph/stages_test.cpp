@@ -7,6 +7,7 @@
 #include "graph/plan_text.h"
 #include "graph/stage.h"
 #include "support/loaded_model.h"
+#include "support/logits.h"
 #include "support/tiny_model.h"
 
 namespace knap::test {
@@ -275,6 +276,37 @@ INSTANTIATE_TEST_SUITE_P(Splits,
                                            SplitCase{Kernels::ggml, {1, 1, 2}},
                                            SplitCase{Kernels::automatic, {3, 1}},
                                            SplitCase{Kernels::automatic, {1, 2, 1}}));
+
+// As a GPU does beside the CPU.
+TEST(MixedStages, EachDeviceReadsTheCacheInItsOwnLayout) {
+    LoadedModel model(tiny_model("tiny-llama", "Q8_0"), Repack::off, 1, Kernels::automatic, nullptr,
+                      {2, 2});
+    constexpr int kCapacity = 512;
+    const std::vector<KvCacheOptions> options{
+        {.capacity = kCapacity, .layout = KvLayout::tiled_keys},
+        {.capacity = kCapacity, .layout = KvLayout::rows}};
+    KvCache cache(model.config, model.layers, options);
+    Forward forward(model.config, model.weights->tensors(), cache, 256);
+    EXPECT_EQ(weakest_path(cache), AttentionPath::flash);
+
+    Side whole(Kernels::automatic, {});
+    EXPECT_EQ(weakest_path(whole.rig.cache), AttentionPath::kernel);
+    const auto text = random_tokens(kContext, model.config.n_vocab, 1);
+    forward.run({.tokens = text});
+    cache.commit(kContext);
+    const auto tokens = random_tokens(kRows, model.config.n_vocab, 2);
+    const std::vector<int> rows{0, 3, 7};
+    const std::vector<int> parents{-1, 0, 0, 1, 2, 2, 4, 3};
+    const ForwardRequest request{.tokens = tokens,
+                                 .first_row = kContext,
+                                 .layout = {.kind = Kind::tree, .parents = parents},
+                                 .logit_rows = rows};
+    const Outcome expected = whole.run(request);
+    // Flash attention of the CPU sums in half precision; logits are of the size of one.
+    EXPECT_LT(max_abs_difference(forward.run(request).logits, expected.logits), 0.05f);
+    EXPECT_GT(max_abs_difference(std::vector<float>(expected.logits.size()), expected.logits),
+              0.5f);
+}
 
 }  // namespace
 }  // namespace knap::test
