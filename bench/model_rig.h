@@ -40,7 +40,8 @@ struct ModelRig {
     ModelRig(const std::filesystem::path& path,
              Backend& backend,
              Kernels kernels,
-             CacheType cache_type = CacheType::f16)
+             CacheType cache_type = CacheType::f16,
+             int n_ctx = kContext)
         : file(GgufFile::open(path)),
           config(read_config(file)),
           weights(Weights::load(file, config, backend, {.kernels = kernels}, {})),
@@ -50,7 +51,7 @@ struct ModelRig {
                     config,
                     {.cache_type_k = cache_type, .cache_type_v = cache_type, .kernels = kernels},
                     backend,
-                    kContext + kScratchRows)),
+                    n_ctx + kScratchRows)),
           forward(config, weights->tensors(), cache, kUbatch) {
         if (HeadSubset::is_possible(*weights)) {
             draft_head.emplace(*weights, backend, std::span<const Token>());

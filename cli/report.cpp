@@ -134,6 +134,11 @@ nlohmann::ordered_json to_json(const Result& result, const RuntimeConfig& config
              {"reused", result.graphs.reused},
              {"evicted", result.graphs.evicted},
          }},
+        {"cuda_graphs",
+         {
+             {"captured", result.cuda_graphs.captured},
+             {"reset", result.cuda_graphs.reset},
+         }},
         {"allocations_after_warmup", result.allocations_after_warmup},
         {"memory",
          {
@@ -142,6 +147,7 @@ nlohmann::ordered_json to_json(const Result& result, const RuntimeConfig& config
              {"scratch", result.memory.scratch_bytes},
              {"peak_rss", result.memory.peak_rss_bytes},
          }},
+        {"device", result.device},
         {"attention_path", result.attention_path},
         {"repack", result.repack},
         {"products", result.products},

@@ -222,6 +222,13 @@ struct MemoryStatistics {
 };
 
 // One request's outcome.
+// Graphs that CUDA devices launch as one, in this process so far: captured when a pass came again
+// as it was, given up when it changed. Zeros without CUDA.
+struct CudaGraphStatistics {
+    std::int64_t captured = 0;
+    std::int64_t reset = 0;
+};
+
 struct Result {
     std::string text;
     std::vector<Token> tokens;  // generated ids; an end-of-generation id is not among them
@@ -234,8 +241,10 @@ struct Result {
     SpeculationStatistics speculation;
     std::vector<Decision> decisions;  // of a strategy that makes any, in their order
     GraphStatistics graphs;
+    CudaGraphStatistics cuda_graphs;
     std::int64_t allocations_after_warmup = 0;  // times that memory was reserved for passes
     MemoryStatistics memory;
+    std::string device;          // "CPU", "CUDA0"
     std::string attention_path;  // "kernel", "folded" or "flash"
     std::string repack;          // "off", or which types ggml has repacked: "Q4_0"
     std::string products;        // "ggml", or which types our kernels take: "avx512 Q4_1,Q8_0"

@@ -24,6 +24,7 @@ void DraftRows::begin(int first_row, std::span<const Token> guess) {
     first_row_ = first_row;
     guess_ = guess;
     n_given_ = 0;
+    n_before_ = 0;
     tokens_.clear();
     for (std::vector<float>& stream : streams_) {
         stream.clear();
@@ -39,6 +40,41 @@ std::span<const float> DraftRows::next(Token token) {
     keep_streams(row);
     ++n_given_;
     return logits_.subspan(row * n_vocab, n_vocab);
+}
+
+bool DraftRows::can_chain() const {
+    return forward_.max_chain() > 0 && head_ == nullptr && guess_.empty() &&
+           plan_->head() == HeadLevel::full;
+}
+
+std::optional<DraftRows::Chosen> DraftRows::next_choice(Token token, int n_steps) {
+    const bool is_over = n_given_ == n_before_ + tokens_.size();
+    if (is_over && !run_chain(token, n_steps)) {
+        return std::nullopt;
+    }
+    const std::size_t row = n_given_ - n_before_;
+    keep_streams(row);
+    ++n_given_;
+    return Chosen{chain_.tokens[row], chain_.probabilities[row]};
+}
+
+bool DraftRows::run_chain(Token token, int n_steps) {
+    n_before_ = n_given_;
+    chain_ = forward_.run_chain({
+        .token = token,
+        .plan = plan_,
+        .first_row = first_row_ + static_cast<int>(n_before_),
+        .n_steps = std::min(n_steps, forward_.max_chain()),
+        .captures = captures_,
+    });
+    if (!chain_.is_complete) {
+        return false;
+    }
+    // Each row is that of the choice before it.
+    tokens_.assign(1, token);
+    tokens_.insert(tokens_.end(), chain_.tokens.begin(), chain_.tokens.end() - 1);
+    result_ = {.captures = chain_.captures};
+    return true;
 }
 
 ExactRows DraftRows::exact() const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -39,12 +40,24 @@ class DraftRows {
     // Logits after `token`, the next one of the draft. Valid until the next call; empty: cancelled.
     std::span<const float> next(Token token);
 
-    // Of the rows that next() gave; valid until the next begin().
+    // Whether the device can go on by itself, with the token that it finds likeliest: nothing is
+    // guessed, and the model's own head chooses.
+    bool can_chain() const;
+    struct Chosen {
+        Token token;
+        float probability;
+    };
+    // The likeliest token after `token`, the next one of the draft. At most `n_steps` steps are
+    // chained where none is left of those before. Nullopt: cancelled.
+    std::optional<Chosen> next_choice(Token token, int n_steps);
+
+    // Of the rows that next() or next_choice() gave; valid until the next begin().
     ExactRows exact() const;
 
   private:
     bool is_computed(Token token) const;
     bool run_pass(Token token);
+    bool run_chain(Token token, int n_steps);
     void keep_streams(std::size_t row);
 
     Forward& forward_;
@@ -62,6 +75,7 @@ class DraftRows {
     std::size_t n_before_ = 0;     // rows of the draft before the pass
     ForwardResult result_;
     std::span<const float> logits_;  // [n_vocab, n_rows]
+    ChainResult chain_;              // of n_rows steps, where the latest pass is a chain
 };
 
 }  // namespace knap

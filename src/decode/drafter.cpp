@@ -56,36 +56,78 @@ bool Drafter::draft_chain(Token pending, const DraftWithPlan& how, int max_nodes
     rule.n_max = std::min(rule.n_max, max_nodes);
     StopState stop(rule);
     rows_.begin(cache_.committed(), useful_part(how.guess, rule.n_max));
+    const bool is_chained = how.width == 1 && how.width_steps.empty() &&
+                            sampler_.takes_largest_logit() && rows_.can_chain();
     Token token = pending;
     int parent = kPendingNode;
     for (bool goes_on = stop.starts(); goes_on;) {
-        const std::span<const float> logits = rows_.next(token);
-        if (logits.empty()) {
-            return false;
-        }
         // Where nodes are short, siblings go before depth does.
         const int n_reserved = rule.n_max + static_cast<int>(leaves_.size());
         const int n_children = std::min(how.width, 1 + max_nodes - n_reserved);
-        // The pending token's position is its row in the cache; the first draft follows it.
-        const int position = cache_.committed() + tree.n_nodes() + 1;
-        const DraftChoice& choice = choices_.choose(logits, position, n_children);
-        const float confidence = confidence_for(how, logits, choice);
-        token = choice.tokens.front();
-        const int node = tree.add(token, parent);
-        if (choice.is_drawn) {
-            tree.set_drawn_from(parent, choice.q);
+        const auto step =
+            is_chained ? choose_on_device(token, how, tree.n_nodes(), rule.n_max - tree.n_nodes())
+                       : choose(token, how, tree.n_nodes(), n_children);
+        if (!step) {
+            return false;
         }
-        // How many siblings are tried may depend on the first candidate: they only come to be
-        // judged where it was rejected, and what is left of the target then is the same for all.
-        const auto n_kept = std::min(choice.tokens.size(), width_for(how, confidence));
-        for (std::size_t i = 1; i < n_kept; ++i) {
-            leaves_.push_back({choice.tokens[i], parent});
+        token = step->token;
+        const int node = tree.add(token, parent);
+        if (step->choice != nullptr) {
+            add_siblings(*step->choice, width_for(how, step->confidence), parent, tree);
         }
         parent = node;
         ancestors.accept(token);
-        goes_on = stop.goes_on(confidence, is_end_of_text_(token));
+        goes_on = stop.goes_on(step->confidence, is_end_of_text_(token));
     }
+    chain_length_.observe(tree.n_nodes());
     return true;
+}
+
+// From the logits of the row after `token`; `n_drafted` tokens are drafted before it.
+std::optional<Drafter::Step> Drafter::choose(Token token,
+                                             const DraftWithPlan& how,
+                                             int n_drafted,
+                                             int n_children) {
+    const std::span<const float> logits = rows_.next(token);
+    if (logits.empty()) {
+        return std::nullopt;
+    }
+    // The pending token's position is its row in the cache; the first draft follows it.
+    const int position = cache_.committed() + n_drafted + 1;
+    const DraftChoice& choice = choices_.choose(logits, position, n_children);
+    return Step{.token = choice.tokens.front(),
+                .confidence = confidence_for(how, logits, choice),
+                .choice = &choice};
+}
+
+std::optional<Drafter::Step> Drafter::choose_on_device(Token token,
+                                                       const DraftWithPlan& how,
+                                                       int n_drafted,
+                                                       int n_left) {
+    const bool may_stop_early = how.stop.needs_confidence();
+    const auto chosen =
+        rows_.next_choice(token, chain_length_.next(n_drafted, n_left, may_stop_early));
+    if (!chosen) {
+        return std::nullopt;
+    }
+    if (may_stop_early) {
+        confidences_.push_back(chosen->probability);
+    }
+    return Step{.token = chosen->token, .confidence = chosen->probability};
+}
+
+// How many siblings are tried may depend on the first candidate: they only come to be judged where
+// it was rejected, and what is left of the target then is the same for all.
+void Drafter::add_siblings(const DraftChoice& choice,
+                           std::size_t width,
+                           int parent,
+                           DraftTree& tree) {
+    if (choice.is_drawn) {
+        tree.set_drawn_from(parent, choice.q);
+    }
+    for (std::size_t i = 1; i < std::min(choice.tokens.size(), width); ++i) {
+        leaves_.push_back({choice.tokens[i], parent});
+    }
 }
 
 // The tokens of a guess whose rows a draft of at most `n_max` tokens can use: nothing is drafted

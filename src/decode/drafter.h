@@ -4,11 +4,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "knap/types.h"
 
+#include "decode/chain_length.h"
 #include "decode/draft_rows.h"
 #include "decode/strategy.h"
 #include "sampling/draft_sampler.h"
@@ -49,6 +51,22 @@ class Drafter {
         int parent;
     };
 
+    // What is drafted next.
+    struct Step {
+        Token token;
+        float confidence;                     // 1 where nobody looks at it
+        const DraftChoice* choice = nullptr;  // null: the device chose
+    };
+    std::optional<Step> choose(Token token,
+                               const DraftWithPlan& how,
+                               int n_drafted,
+                               int n_children);
+    std::optional<Step> choose_on_device(Token token,
+                                         const DraftWithPlan& how,
+                                         int n_drafted,
+                                         int n_left);
+    void add_siblings(const DraftChoice& choice, std::size_t width, int parent, DraftTree& tree);
+
     std::span<const Token> useful_part(std::span<const Token> guess, int n_max) const;
     bool draft_chain(Token pending, const DraftWithPlan& how, int max_nodes, DraftTree& tree);
     float confidence_for(const DraftWithPlan& how,
@@ -62,6 +80,7 @@ class Drafter {
     DraftRows rows_;
     std::vector<Leaf> leaves_;  // siblings of the chain's tokens
     std::vector<float> confidences_;
+    ChainLength chain_length_;
     int n_guessed_ = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "device/backend.h"
 
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -42,6 +43,10 @@ struct Backend::Impl {
     int n_threads = 0;
     bool is_host = false;
     std::function<bool()> should_abort;
+    // Numbers graphs, on other devices than the CPU.
+    ggml_backend_ptr host_backend;
+    ggml_backend_sched_ptr numbering;
+    int max_nodes = 0;  // of a graph that it takes
 };
 
 void Backend::Impl::start_pool(int n_wanted) {
@@ -125,6 +130,28 @@ bool Backend::is_host() const {
 
 int Backend::n_threads() const {
     return impl_->n_threads;
+}
+
+// Devices know an unchanged graph by its number, and compare every node of one without. A scheduler
+// numbers the graphs that it splits; one whose tensors all lie on the device is left whole.
+void Backend::settle(ggml_cgraph* graph) {
+    Impl& self = *impl_;
+    if (self.is_host) {
+        return;
+    }
+    const int n_nodes = ggml_graph_size(graph);
+    if (self.numbering == nullptr || n_nodes > self.max_nodes) {
+        self.host_backend.reset(ggml_backend_dev_init(cpu_device(), nullptr));
+        std::array<ggml_backend_t, 2> backends{self.backend.get(), self.host_backend.get()};
+        self.numbering.reset(ggml_backend_sched_new(backends.data(), nullptr, backends.size(),
+                                                    static_cast<std::size_t>(n_nodes),
+                                                    /*parallel=*/false, /*op_offload=*/false));
+        self.max_nodes = n_nodes;
+    }
+    ggml_backend_sched_reset(self.numbering.get());
+    ggml_backend_sched_split_graph(self.numbering.get(), graph);
+    KNAP_ASSERT(ggml_backend_sched_get_n_splits(self.numbering.get()) == 1,
+                "all of a graph lies on its device");
 }
 
 bool Backend::compute(ggml_cgraph* graph) {

@@ -35,6 +35,9 @@ class Backend {
     bool is_host() const;
     int n_threads() const;  // of the pool; 0: another device than the CPU
 
+    // Says that a graph, whose tensors are allocated, will be computed as it is now, perhaps often:
+    // the device then need not look whether it changed.
+    void settle(ggml_cgraph* graph);
     // Runs a graph whose tensors are allocated. False when `should_abort` ended it early; throws
     // when it failed. Another device than the host may still be computing when this returns: see
     // wait().

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/quoted.h"
 #include "base/text.h"
 #include "device/ggml_log.h"
@@ -64,6 +65,14 @@ std::vector<DeviceEntry> list_devices() {
     }
     std::ranges::stable_partition(entries, [](const DeviceEntry& entry) { return !entry.is_cpu; });
     return entries;
+}
+
+void say_if_no_gpu() {
+    static std::once_flag once;
+    if (list_devices().front().is_cpu && ggml_backend_reg_by_name("CUDA") != nullptr) {
+        std::call_once(
+            once, [] { write_log(LogLevel::warning, "no GPU was found: computing on the CPU"); });
+    }
 }
 
 DeviceEntry find_device(std::string_view name, std::span<const DeviceEntry> entries) {

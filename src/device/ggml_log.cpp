@@ -1,6 +1,8 @@
 #include "device/ggml_log.h"
 
+#include <atomic>
 #include <mutex>
+#include <string_view>
 
 #include "ggml.h"
 #include "llama.h"
@@ -21,8 +23,18 @@ struct PendingLine {
 };
 thread_local PendingLine pending;
 
+// ggml-cuda says it in no other way.
+std::atomic<std::int64_t> n_captured = 0;
+std::atomic<std::int64_t> n_reset = 0;
+
+void count_cuda_graphs(std::string_view line) {
+    n_captured += line.ends_with("CUDA graph warmup complete") ? 1 : 0;
+    n_reset += line.ends_with("CUDA graph warmup reset") ? 1 : 0;
+}
+
 void finish_line() {
     if (!pending.text.empty()) {
+        count_cuda_graphs(pending.text);
         if (pending.is_error && first_error != nullptr && first_error->empty()) {
             *first_error = pending.text;
         }
@@ -50,6 +62,10 @@ void receive(ggml_log_level level, const char* text, void*) {
 void install_ggml_log() {
     static std::once_flag installed;
     std::call_once(installed, [] { llama_log_set(receive, nullptr); });  // sets ggml's as well
+}
+
+CudaGraphStatistics logged_cuda_graphs() {
+    return {.captured = n_captured, .reset = n_reset};
 }
 
 GgmlErrorCapture::GgmlErrorCapture() : outer_(first_error) {

@@ -4,10 +4,15 @@
 
 #include <string>
 
+#include "knap/types.h"
+
 namespace knap {
 
 // Routes the logs of ggml and libllama into knap's. Any number of calls, from any thread.
 void install_ggml_log();
+
+// What the log has told of captured CUDA graphs, in this process so far.
+CudaGraphStatistics logged_cuda_graphs();
 
 // Collects the errors that ggml and libllama report on this thread while it lives:
 //

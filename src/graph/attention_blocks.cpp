@@ -32,10 +32,6 @@ int recent_rows(const Window& window, int n_round, int step) {
     return round_up(window.recent + slack + std::max(kRoundRows, n_round), kRunStep);
 }
 
-int padding(const BlockRules& rules, int n_rows, int n_kv) {
-    return rules.pad_from > 0 && n_rows == 1 && n_kv >= rules.pad_from ? 1 : 0;
-}
-
 // Calls add(first, count) for runs of at most `step` rows.
 template <typename Add>
 void for_each_run(int n_rows, int step, Add add) {
@@ -75,7 +71,7 @@ void cut_into_blocks(const BlockCut& cut, std::vector<AttentionBlock>& blocks) {
         blocks.push_back({.first = first,
                           .n_rows = count,
                           .n_kv = n_kv,
-                          .n_padding = padding(cut.rules, cut.n_rows, n_kv)});
+                          .n_padding = cut.rules.padding(cut.n_rows, n_kv)});
     });
 }
 
@@ -103,7 +99,7 @@ void cut_into_window_blocks(const BlockCut& cut,
                           .n_kv = n_sinks + n_recent,
                           .n_sinks = n_sinks,
                           .recent_row = std::min(begin, cut.capacity - n_recent),
-                          .n_padding = padding(cut.rules, cut.n_rows, n_sinks + n_recent)});
+                          .n_padding = cut.rules.padding(cut.n_rows, n_sinks + n_recent)});
     });
 }
 

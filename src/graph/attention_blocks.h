@@ -58,6 +58,11 @@ struct BlockRules {
     // A single row that reads so many cache rows or more is padded to two; 0: never. GPUs have a
     // faster kernel for two rows than for one.
     int pad_from = 0;
+
+    // Of a pass of `n_rows` rows.
+    int padding(int n_rows, int n_kv) const {
+        return pad_from > 0 && n_rows == 1 && n_kv >= pad_from ? 1 : 0;
+    }
 };
 
 // What blocks are cut from: rows [0, n_rows) of a pass, at cache rows first_row, first_row + 1, ...

@@ -27,6 +27,16 @@ void AttentionGroups::cut(const BlockCut& cut, int context) {
     }
 }
 
+void AttentionGroups::narrow_to_one_row(const BlockRules& rules) {
+    for (AttentionGroup& group : std::span(groups_).first(n_groups_)) {
+        KNAP_ASSERT(group.blocks.size() <= 1, "only passes that are one block are chained");
+        for (AttentionBlock& block : group.blocks) {
+            block.n_rows = 1;
+            block.n_padding = rules.padding(1, block.n_kv);
+        }
+    }
+}
+
 int AttentionGroups::group_of(const Level& level) const {
     if (level == Level::full) {
         return 0;

@@ -28,6 +28,9 @@ class AttentionGroups {
     void assign(const ModulePlan& plan, int entry_layer, int exit_layer);
     // Cuts the blocks of every group; the rows follow `context` rows at least.
     void cut(const BlockCut& cut, int context);
+    // Makes of each block, which must be the only one of its group, one of a single row that reads
+    // what all of them did: a step of a chain over the rows.
+    void narrow_to_one_row(const BlockRules& rules);
 
     // The number of the group of an attention at `level`, or kNoGroup.
     int group_of(const Level& level) const;

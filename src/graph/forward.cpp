@@ -189,6 +189,24 @@ ForwardResult Forward::run(const ForwardRequest& request) {
                                    : self.run_legs(filled);
 }
 
+int Forward::max_chain() const {
+    return impl_->stages.front()->max_chain();
+}
+
+ChainResult Forward::run_chain(const ChainRequest& request) {
+    Impl& self = *impl_;
+    ChainRequest filled = request;
+    filled.plan = request.plan != nullptr ? request.plan : &self.full_plan;
+    KNAP_ASSERT(filled.n_steps > 0 && filled.n_steps <= max_chain() && filled.first_row >= 0 &&
+                    filled.first_row + filled.n_steps <= self.cache.capacity(),
+                "a chain that the device can compute and the cache can hold");
+    KNAP_ASSERT(filled.plan->n_layers() == self.config.n_layers &&
+                    filled.plan->head() == HeadLevel::full &&
+                    are_ascending(filled.captures, 0, 2 * self.config.n_layers),
+                "a plan of this model, with captures in it");
+    return self.stages.front()->run_chain(filled, self.cache.committed());
+}
+
 int Forward::max_rows(int first_row) const {
     int n_rows = impl_->n_ubatch;
     for (const auto& stage : impl_->stages) {

@@ -46,6 +46,24 @@ struct ForwardResult {
     std::span<const std::span<const float>> captures{};  // each [n_embd, n_capture_rows]
 };
 
+// Passes of one row each, chained on the device: every row but the first is that of the likeliest
+// token after the row before. The program is asked once, not after every token.
+struct ChainRequest {
+    Token token = 0;                   // of the first row
+    const ModulePlan* plan = nullptr;  // null: every module at full
+    int first_row = 0;                 // cache row of the first row; the others follow it
+    int n_steps = 1;                   // passes, at most max_chain()
+    std::span<const int> captures{};   // as of a ForwardRequest
+};
+
+// Views into the pass's own memory: valid until the next pass.
+struct ChainResult {
+    bool is_complete = true;                             // false: cancelled
+    std::span<const Token> tokens{};                     // [n_steps], the likeliest after each row
+    std::span<const float> probabilities{};              // [n_steps], of those, untransformed
+    std::span<const std::span<const float>> captures{};  // each [n_embd, n_steps]
+};
+
 struct ForwardStatistics {
     GraphStatistics graphs;
     std::int64_t reservations = 0;  // times that memory had to be reserved
@@ -70,6 +88,11 @@ class Forward {
     // Runs the pass; the cache's committed line does not move. Rows must fit max_rows() and the
     // cache.
     ForwardResult run(const ForwardRequest& request);
+
+    // Most passes of a chain. 0: none are chained, because the device is the host, where to ask the
+    // program after every token costs nothing.
+    int max_chain() const;
+    ChainResult run_chain(const ChainRequest& request);
 
     // Most rows of one pass whose first row is cache row `first_row`.
     int max_rows(int first_row) const;

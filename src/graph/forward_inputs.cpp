@@ -91,11 +91,21 @@ void ForwardInputs::set(const ForwardRequest& request,
         TreePaths::write(layout, request.first_row, numbers_->host<std::int32_t>(tree_));
     }
     upload_numbers(n_rows);
-    set_masks(request.first_row, layout, groups);
+    set_masks(request.first_row, layout, groups, 1);
     if (!request.hidden.empty()) {
         std::ranges::copy(request.hidden, hidden_buffer_->host<float>(hidden_).begin());
         hidden_buffer_->upload_until(hidden_, request.hidden.size_bytes());
     }
+}
+
+void ForwardInputs::set_chain(const ChainRequest& request,
+                              const AttentionLayout& layout,
+                              std::span<const AttentionGroup> groups) {
+    numbers_->host<std::int32_t>(tokens_)[0] = request.token;
+    set_positions({.first_row = request.first_row}, layout, request.n_steps);
+    set_slots(request.first_row, request.n_steps);
+    upload_numbers(request.n_steps);
+    set_masks(request.first_row, layout, groups, request.n_steps);
 }
 
 void ForwardInputs::set_slots(int first_row, int n_rows) {
@@ -129,12 +139,16 @@ void ForwardInputs::set_positions(const ForwardRequest& request,
 
 void ForwardInputs::set_masks(int first_row,
                               const AttentionLayout& layout,
-                              std::span<const AttentionGroup> groups) {
+                              std::span<const AttentionGroup> groups,
+                              int n_steps) {
     auto rest = mask_buffer_->host<std::uint16_t>(mask_);
     for (const AttentionGroup& group : groups) {
         for (const AttentionBlock& block : group.blocks) {
-            build_mask(layout, first_row, group.window, block, rest.first(block.mask_size()));
-            rest = rest.subspan(block.mask_size());
+            for (int step = 0; step < n_steps; ++step) {
+                build_mask(layout, first_row + step, group.window, block,
+                           rest.first(block.mask_size()));
+                rest = rest.subspan(block.mask_size());
+            }
         }
     }
     mask_buffer_->upload_until(mask_, ggml_nbytes(mask_) - rest.size_bytes());
@@ -158,8 +172,9 @@ ggml_tensor* ForwardInputs::hidden(ggml_context* ctx, int n_rows) const {
     return ggml_view_2d(ctx, hidden_, hidden_->ne[0], n_rows, hidden_->nb[1], 0);
 }
 
-ggml_tensor* ForwardInputs::positions(ggml_context* ctx, int n_rows) const {
-    return ggml_view_1d(ctx, positions_, n_rows, 0);
+ggml_tensor* ForwardInputs::positions(ggml_context* ctx, int n_rows, int first) const {
+    return ggml_view_1d(ctx, positions_, n_rows,
+                        static_cast<std::size_t>(first) * positions_->nb[0]);
 }
 
 ggml_tensor* ForwardInputs::logit_rows(ggml_context* ctx, int n_rows) const {
@@ -170,8 +185,8 @@ ggml_tensor* ForwardInputs::capture_rows(ggml_context* ctx, int n_rows) const {
     return ggml_view_1d(ctx, capture_rows_, n_rows, 0);
 }
 
-KvSlots ForwardInputs::slots(ggml_context* ctx, int n_rows) const {
-    return cache_.view_slots(ctx, slots_, n_rows);
+KvSlots ForwardInputs::slots(ggml_context* ctx, int n_rows, int first) const {
+    return cache_.view_slots(ctx, slots_, n_rows, first);
 }
 
 ggml_tensor* ForwardInputs::turns(ggml_context* ctx, ggml_tensor* divisors, int n_rows) const {
@@ -184,7 +199,9 @@ ggml_tensor* ForwardInputs::turns(ggml_context* ctx, ggml_tensor* divisors, int 
 }
 
 std::array<AttentionInputs, kMaxGroups> ForwardInputs::attention(ggml_context* ctx,
-                                                                 const GraphKey& key) const {
+                                                                 const GraphKey& key,
+                                                                 int step) const {
+    const auto n_steps = static_cast<std::size_t>(std::max(1, key.n_chained));
     const bool has_runs = path_for(cache_.options().layout) == AttentionPath::kernel;
     std::array<AttentionInputs, kMaxGroups> inputs;
     std::size_t mask_offset = 0;
@@ -193,9 +210,11 @@ std::array<AttentionInputs, kMaxGroups> ForwardInputs::attention(ggml_context* c
         inputs[group].blocks = key.blocks[group];
         for (const AttentionBlock& block : key.blocks[group]) {
             const std::size_t row_bytes = ggml_row_size(GGML_TYPE_F16, block.n_kv);
+            const std::size_t n_bytes = row_bytes * static_cast<std::size_t>(block.n_columns());
             inputs[group].masks.push_back(
-                ggml_view_2d(ctx, mask_, block.n_kv, block.n_columns(), row_bytes, mask_offset));
-            mask_offset += row_bytes * static_cast<std::size_t>(block.n_columns());
+                ggml_view_2d(ctx, mask_, block.n_kv, block.n_columns(), row_bytes,
+                             mask_offset + n_bytes * static_cast<std::size_t>(step)));
+            mask_offset += n_bytes * n_steps;
             if (has_runs && group > 0) {
                 inputs[group].runs.push_back(ggml_view_1d(ctx, runs_, 2, run_offset));
                 run_offset += 2 * sizeof(std::int32_t);

@@ -34,26 +34,35 @@ class ForwardInputs {
              const AttentionLayout& layout,
              std::span<const AttentionGroup> groups,
              int n_rows);
+    // The same for a chain of `n_steps` passes of one row. Blocks are those of every step.
+    void set_chain(const ChainRequest& request,
+                   const AttentionLayout& layout,
+                   std::span<const AttentionGroup> groups);
 
-    ggml_tensor* tokens(ggml_context* ctx, int n_rows) const;        // i32 [n_rows]
-    ggml_tensor* hidden(ggml_context* ctx, int n_rows) const;        // f32 [n_embd, n_rows]
-    ggml_tensor* positions(ggml_context* ctx, int n_rows) const;     // i32 [n_rows]
+    ggml_tensor* tokens(ggml_context* ctx, int n_rows) const;  // i32 [n_rows]
+    ggml_tensor* hidden(ggml_context* ctx, int n_rows) const;  // f32 [n_embd, n_rows]
+    // i32 [n_rows], from row `first` on
+    ggml_tensor* positions(ggml_context* ctx, int n_rows, int first = 0) const;
     ggml_tensor* logit_rows(ggml_context* ctx, int n_rows) const;    // i32 [n_rows]
     ggml_tensor* capture_rows(ggml_context* ctx, int n_rows) const;  // i32 [n_rows]
-    KvSlots slots(ggml_context* ctx, int n_rows) const;
+    KvSlots slots(ggml_context* ctx, int n_rows, int first = 0) const;
     // By how much rows turn, f32 [n_rot, n_rows] (see rotation.h), computed from the positions and
     // the model's `divisors`; null where our kernel does not run.
     ggml_tensor* turns(ggml_context* ctx, ggml_tensor* divisors, int n_rows) const;
-    // Of every group; they refer to the blocks of `key`.
-    std::array<AttentionInputs, kMaxGroups> attention(ggml_context* ctx, const GraphKey& key) const;
+    // Of every group; they refer to the blocks of `key`. Of a chain: those of pass `step`.
+    std::array<AttentionInputs, kMaxGroups> attention(ggml_context* ctx,
+                                                      const GraphKey& key,
+                                                      int step = 0) const;
 
     std::size_t bytes() const;
 
   private:
     void set_positions(const ForwardRequest& request, const AttentionLayout& layout, int n_rows);
+    // Masks of a block for `n_steps` passes, each a row further, lie one after the other.
     void set_masks(int first_row,
                    const AttentionLayout& layout,
-                   std::span<const AttentionGroup> groups);
+                   std::span<const AttentionGroup> groups,
+                   int n_steps);
     void set_runs(std::span<const AttentionGroup> groups);
     void set_slots(int first_row, int n_rows);
     void upload_numbers(int n_rows);

@@ -13,7 +13,8 @@ std::size_t bytes_of(const ggml_tensor* tensor) {
 }
 
 std::size_t total_bytes(const BuiltGraph& built) {
-    std::size_t n_bytes = bytes_of(built.logits) + bytes_of(built.stream);
+    std::size_t n_bytes = bytes_of(built.logits) + bytes_of(built.stream) +
+                          bytes_of(built.choices) + bytes_of(built.probabilities);
     for (const ggml_tensor* capture : built.captures) {
         n_bytes += bytes_of(capture);
     }
@@ -23,33 +24,47 @@ std::size_t total_bytes(const BuiltGraph& built) {
 }  // namespace
 
 StageResult ForwardOutputs::fetch(const BuiltGraph& built) {
+    view_captures(built);
+    const StageResult result{.result = {.logits = view<float>(built.logits), .captures = captures_},
+                             .stream = view<float>(built.stream)};
+    backend_.wait();
+    return result;
+}
+
+ChainResult ForwardOutputs::fetch_chain(const BuiltGraph& built) {
+    view_captures(built);
+    const ChainResult result{.tokens = view<Token>(built.choices),
+                             .probabilities = view<float>(built.probabilities),
+                             .captures = captures_};
+    backend_.wait();
+    return result;
+}
+
+void ForwardOutputs::view_captures(const BuiltGraph& built) {
     if (!backend_.is_host()) {
         reserve(total_bytes(built));
     }
     captures_.clear();
     for (const ggml_tensor* capture : built.captures) {
-        captures_.push_back(view(capture));
+        captures_.push_back(view<float>(capture));
     }
-    const StageResult result{.result = {.logits = view(built.logits), .captures = captures_},
-                             .stream = view(built.stream)};
-    backend_.wait();
-    return result;
 }
 
-std::span<const float> ForwardOutputs::view(const ggml_tensor* tensor) {
+template <typename Number>
+std::span<const Number> ForwardOutputs::view(const ggml_tensor* tensor) {
     if (tensor == nullptr) {
         return {};
     }
-    return backend_.is_host() ? std::span(static_cast<const float*>(tensor->data),
-                                          static_cast<std::size_t>(ggml_nelements(tensor)))
-                              : copy(tensor);
+    const void* data = backend_.is_host() ? tensor->data : copy(tensor);
+    return {static_cast<const Number*>(data), static_cast<std::size_t>(ggml_nelements(tensor))};
 }
 
-std::span<const float> ForwardOutputs::copy(const ggml_tensor* tensor) {
+// Queued behind those that are on their way.
+const std::byte* ForwardOutputs::copy(const ggml_tensor* tensor) {
     auto* to = static_cast<std::byte*>(ggml_backend_buffer_get_base(staging_.get())) + n_used_;
     backend_.read(tensor, to, 0, ggml_nbytes(tensor));
     n_used_ += ggml_nbytes(tensor);
-    return {reinterpret_cast<const float*>(to), static_cast<std::size_t>(ggml_nelements(tensor))};
+    return to;
 }
 
 void ForwardOutputs::reserve(std::size_t n_bytes) {

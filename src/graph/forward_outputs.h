@@ -27,12 +27,15 @@ class ForwardOutputs {
 
     // Waits until the graph is computed. The result is valid until the next call.
     StageResult fetch(const BuiltGraph& built);
+    ChainResult fetch_chain(const BuiltGraph& built);
 
   private:
     void reserve(std::size_t n_bytes);
-    // Queues a copy of the tensor's numbers behind those that are on their way.
-    std::span<const float> copy(const ggml_tensor* tensor);
-    std::span<const float> view(const ggml_tensor* tensor);
+    // A tensor's numbers: as they lie there, or where a copy of them will be. Empty for null.
+    template <typename Number>
+    std::span<const Number> view(const ggml_tensor* tensor);
+    const std::byte* copy(const ggml_tensor* tensor);
+    void view_captures(const BuiltGraph& built);
 
     Backend& backend_;
     ggml_backend_buffer_ptr staging_;  // none on a host device

@@ -35,6 +35,7 @@ struct GraphKey {
     int entry_layer = 0;
     int n_logit_rows = 0;
     int n_capture_rows = 0;            // captures hold so many rows
+    int n_chained = 0;                 // passes of one row each: see ChainRequest; 0: one of n_rows
     bool embeds_tokens = true;         // false: resumes from hidden rows
     bool gives_stream = false;         // for the device that computes the layers after these
     HeadLevel head = HeadLevel::full;  // of the logits; full where there are none
@@ -58,6 +59,9 @@ struct BuiltGraph {
     ggml_tensor* logits = nullptr;  // null when none are asked for
     ggml_tensor* stream = nullptr;  // null when nobody goes on with it
     std::vector<ggml_tensor*> captures;
+    // Of a chain, null otherwise:
+    ggml_tensor* choices = nullptr;        // i32 [n_chained]
+    ggml_tensor* probabilities = nullptr;  // f32 [n_chained]
 };
 
 class GraphCache {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <optional>
+#include <vector>
 
 #include "graph/blocks.h"
 
@@ -29,44 +32,26 @@ ggml_tensor* rope_divisors(const PassParts& parts) {
 class PassBuilder {
   public:
     PassBuilder(const PassParts& parts, const GraphKey& key, BuiltGraph& built)
-        : inputs_(parts.inputs),
+        : parts_(parts),
+          inputs_(parts.inputs),
           key_(key),
           built_(built),
           ctx_(built.context.get()),
-          n_whole_modules_(count_whole_modules(key)),
-          head_(parts.head),
-          attention_(inputs_.attention(ctx_, key)),
-          block_{.ctx = ctx_,
-                 .graph = built.graph,
-                 .config = parts.config,
-                 .tensors = parts.tensors,
-                 .cache = parts.cache,
-                 .positions = inputs_.positions(ctx_, key.n_rows),
-                 .turns = inputs_.turns(ctx_, rope_divisors(parts), key.n_rows),
-                 .slots = inputs_.slots(ctx_, key.n_rows),
-                 .attention = attention_},
-          stream_(
-              key.embeds_tokens
-                  ? ggml_get_rows(ctx_, parts.tensors.token_embd, inputs_.tokens(ctx_, key.n_rows))
-                  : inputs_.hidden(ctx_, key.n_rows)) {}
+          n_whole_modules_(count_whole_modules(key)) {}
 
     void build() {
-        pass(2 * key_.entry_layer);
-        for (int layer = key_.entry_layer; layer < key_.exit_layer(); ++layer) {
-            const auto [group, has_mlp] = key_.layer(layer);
-            if (group != kNoGroup) {
-                stream_ = build_attention_module(block_, layer, group, stream_);
-            }
-            pass(2 * layer + 1);
-            if (has_mlp) {
-                stream_ = build_mlp_module(block_, layer, stream_);
-            }
-            pass(2 * layer + 2);
+        if (key_.n_chained > 0) {
+            build_chain();
+            return;
         }
+        set_rows(0, key_.n_rows);
+        stream_ = key_.embeds_tokens ? embed(inputs_.tokens(ctx_, key_.n_rows))
+                                     : inputs_.hidden(ctx_, key_.n_rows);
+        build_layers();
         // Without logits the last attention is only built as far as its keys and values: what
         // nobody reads is not added.
         if (key_.n_logit_rows > 0) {
-            built_.logits = keep(build_head(block_, head_, stream_));
+            built_.logits = keep(build_head(*block_, parts_.head, stream_));
         }
         if (key_.gives_stream) {
             built_.stream = keep(stream_);
@@ -74,10 +59,63 @@ class PassBuilder {
     }
 
   private:
+    // Passes of one row, each after the choice of the one before.
+    void build_chain() {
+        std::vector<ggml_tensor*> choices;
+        std::vector<ggml_tensor*> probabilities;
+        ggml_tensor* token = inputs_.tokens(ctx_, 1);
+        for (int step = 0; step < key_.n_chained; ++step) {
+            set_rows(step, 1);
+            stream_ = embed(token);
+            build_layers();
+            ggml_tensor* logits = build_head(*block_, parts_.head, stream_);
+            token = ggml_argmax(ctx_, logits);
+            choices.push_back(token);
+            probabilities.push_back(probability_of(token, logits));
+            // In this order: the next step reads the rows that this one writes to the cache.
+            ggml_build_forward_expand(built_.graph, probabilities.back());
+        }
+        built_.choices = keep(join(choices, 0));
+        built_.probabilities = keep(join(probabilities, 1));
+        for (const std::vector<ggml_tensor*>& steps : chained_captures_) {
+            built_.captures.push_back(keep(join(steps, 1)));
+        }
+    }
+
+    // From here on the graph is about rows [first, first + n_rows) of the pass.
+    void set_rows(int first, int n_rows) {
+        attention_.push_back(inputs_.attention(ctx_, key_, key_.n_chained > 0 ? first : 0));
+        block_.emplace(BlockContext{.ctx = ctx_,
+                                    .graph = built_.graph,
+                                    .config = parts_.config,
+                                    .tensors = parts_.tensors,
+                                    .cache = parts_.cache,
+                                    .positions = inputs_.positions(ctx_, n_rows, first),
+                                    .turns = inputs_.turns(ctx_, rope_divisors(parts_), n_rows),
+                                    .slots = inputs_.slots(ctx_, n_rows, first),
+                                    .attention = attention_.back()});
+    }
+
+    void build_layers() {
+        n_captured_ = 0;
+        pass(2 * key_.entry_layer);
+        for (int layer = key_.entry_layer; layer < key_.exit_layer(); ++layer) {
+            const auto [group, has_mlp] = key_.layer(layer);
+            if (group != kNoGroup) {
+                stream_ = build_attention_module(*block_, layer, group, stream_);
+            }
+            pass(2 * layer + 1);
+            if (has_mlp) {
+                stream_ = build_mlp_module(*block_, layer, stream_);
+            }
+            pass(2 * layer + 2);
+        }
+    }
+
     // The stream is past its first `n_modules` modules.
     void pass(int n_modules) {
         if (std::binary_search(key_.captures.begin(), key_.captures.end(), n_modules)) {
-            built_.captures.push_back(keep(captured_rows()));
+            capture();
         }
         if (n_modules == n_whole_modules_ && key_.n_logit_rows > 0 &&
             key_.n_logit_rows < key_.n_rows) {
@@ -85,10 +123,35 @@ class PassBuilder {
         }
     }
 
-    ggml_tensor* captured_rows() {
-        return key_.n_capture_rows == key_.n_rows
-                   ? stream_
-                   : ggml_get_rows(ctx_, stream_, inputs_.capture_rows(ctx_, key_.n_capture_rows));
+    void capture() {
+        if (key_.n_chained > 0) {
+            chained_captures_.resize(key_.captures.size());
+            chained_captures_[n_captured_++].push_back(stream_);
+            return;
+        }
+        const bool has_all_rows = key_.n_capture_rows == key_.n_rows;
+        built_.captures.push_back(keep(
+            has_all_rows
+                ? stream_
+                : ggml_get_rows(ctx_, stream_, inputs_.capture_rows(ctx_, key_.n_capture_rows))));
+    }
+
+    ggml_tensor* embed(ggml_tensor* tokens) {
+        return ggml_get_rows(ctx_, parts_.tensors.token_embd, tokens);
+    }
+
+    // softmax(logits)[token], f32 [1, 1], of logits [n_vocab, 1].
+    ggml_tensor* probability_of(ggml_tensor* token, ggml_tensor* logits) {
+        ggml_tensor* all = ggml_soft_max(ctx_, logits);
+        return ggml_get_rows(ctx_, ggml_reshape_2d(ctx_, all, 1, all->ne[0]), token);
+    }
+
+    ggml_tensor* join(const std::vector<ggml_tensor*>& parts, int dim) {
+        ggml_tensor* all = parts.front();
+        for (std::size_t i = 1; i < parts.size(); ++i) {
+            all = ggml_concat(ctx_, all, parts[i], dim);
+        }
+        return all;
     }
 
     // Computes a tensor, and keeps it whole until the end.
@@ -98,15 +161,18 @@ class PassBuilder {
         return tensor;
     }
 
+    const PassParts& parts_;
     const ForwardInputs& inputs_;
     const GraphKey& key_;
     BuiltGraph& built_;
     ggml_context* ctx_;
     int n_whole_modules_;
-    HeadTensors head_;
-    std::array<AttentionInputs, kMaxGroups> attention_;
-    BlockContext block_;
-    ggml_tensor* stream_;  // f32 [n_embd, n_rows], or the rows whose logits are wanted
+    std::deque<std::array<AttentionInputs, kMaxGroups>> attention_;  // keep their addresses
+    std::optional<BlockContext> block_;
+    ggml_tensor* stream_ = nullptr;  // f32 [n_embd, n_rows], or the rows whose logits are wanted
+    // Of a chain:
+    std::vector<std::vector<ggml_tensor*>> chained_captures_;  // by capture, of each step
+    std::size_t n_captured_ = 0;                               // in the step at hand
 };
 
 }  // namespace

@@ -58,6 +58,7 @@ struct Stage::Impl {
          int max_rows_per_pass);
 
     void describe(const ForwardRequest& request, bool gives_stream);
+    void describe(const ChainRequest& request, int context);
     void set_layout(const ForwardRequest& request);
     void set_layers(const ModulePlan& plan, int exit_layer);
     void set_blocks(int first_row);
@@ -65,6 +66,7 @@ struct Stage::Impl {
     BuiltGraph& build();
     void lay_out(BuiltGraph& built);
     int max_rows(int first_row) const;
+    int max_chain() const;
     void reserve_for(int first_row);
     bool reserve(ggml_cgraph* graph);
     HeadTensors head();
@@ -104,7 +106,8 @@ Stage::Impl::Impl(const ModelConfig& model_config,
                                  max_blocks(cache.capacity(), rules.n_score_heads, n_ubatch))),
       inputs(config, cache, n_ubatch),
       allocator(ggml_gallocr_new(backend.buffer_type())),
-      graphs(kMaxGraphs, arena_bytes(n_tensors)),
+      graphs(kMaxGraphs,
+             arena_bytes(n_tensors * static_cast<std::size_t>(std::max(1, max_chain())))),
       outputs(backend) {
     reserve_for(0);
     reserve_for(std::max(0, cache.capacity() - n_ubatch));
@@ -144,10 +147,35 @@ void Stage::Impl::describe(const ForwardRequest& request, bool gives_stream) {
     key.n_logit_rows = static_cast<int>(request.logit_rows.size());
     key.captures.assign(request.captures.begin(), request.captures.end());
     key.n_capture_rows = count_captured_rows(request, key.n_rows);
+    key.n_chained = 0;
     key.head = key.n_logit_rows > 0 ? request.plan->head() : HeadLevel::full;
     set_layers(*request.plan, request.exit_layer);
     set_layout(request);
     set_blocks(request.first_row);
+}
+
+// A chain is cut as the pass over all of its rows; then every step has a row to itself.
+void Stage::Impl::describe(const ChainRequest& request, int context) {
+    key.n_rows = request.n_steps;
+    key.n_chained = request.n_steps;
+    key.entry_layer = 0;
+    key.embeds_tokens = true;
+    key.gives_stream = false;
+    key.n_logit_rows = 0;
+    key.captures.assign(request.captures.begin(), request.captures.end());
+    key.n_capture_rows = 1;
+    key.head = HeadLevel::full;
+    set_layers(*request.plan, config.n_layers);
+    set_layout({.first_row = request.first_row, .layout = {.context = context}});
+    set_blocks(request.first_row);
+}
+
+int Stage::Impl::max_chain() const {
+    constexpr int kMost = 8;
+    const bool has_all_layers = cache.share().n_layers() == config.n_layers;
+    return backend.is_host() || rules.n_score_heads > 0 || !has_all_layers
+               ? 0
+               : std::min(kMost, n_ubatch);
 }
 
 // What is built of each layer.
@@ -176,6 +204,9 @@ void Stage::Impl::set_blocks(int first_row) {
                 .capacity = cache.capacity(),
                 .rules = rules},
                layout.context);
+    if (key.n_chained > 0) {
+        groups.narrow_to_one_row(rules);
+    }
     const bool has_moving_runs = path_for(cache.options().layout) == AttentionPath::kernel;
     for (std::size_t i = 0; i < key.blocks.size(); ++i) {
         if (i >= groups.groups().size()) {
@@ -188,7 +219,8 @@ void Stage::Impl::set_blocks(int first_row) {
             block.recent_row = has_moving_runs ? 0 : block.recent_row;
         }
     }
-    if (inputs.reserve_masks(groups.n_mask_entries())) {
+    const auto n_passes = static_cast<std::size_t>(std::max(1, key.n_chained));
+    if (inputs.reserve_masks(groups.n_mask_entries() * n_passes)) {
         ++statistics.reservations;
         graphs.clear();
     }
@@ -213,6 +245,7 @@ BuiltGraph& Stage::Impl::build() {
     if (!ggml_gallocr_alloc_graph(allocator.get(), built->graph)) {
         fail_for_memory(key.n_rows);
     }
+    backend.settle(built->graph);
     return *built;
 }
 
@@ -232,7 +265,8 @@ bool Stage::Impl::reserve(ggml_cgraph* graph) {
 void Stage::Impl::lay_out(BuiltGraph& built) {
     const std::span<std::byte> arena = graphs.arena(built);
     built.context.reset(ggml_init({arena.size(), arena.data(), true}));
-    built.graph = ggml_new_graph_custom(built.context.get(), n_tensors, false);
+    const auto n_passes = static_cast<std::size_t>(std::max(1, key.n_chained));
+    built.graph = ggml_new_graph_custom(built.context.get(), n_tensors * n_passes, false);
     build_pass({config, tensors, cache, inputs, head()}, key, built);
 }
 
@@ -283,6 +317,25 @@ StageResult Stage::run(const ForwardRequest& request, bool gives_stream) {
     const StageResult given = self.fetch(built);
     self.statistics.compute_ms += watch.elapsed_ms();
     return given;
+}
+
+int Stage::max_chain() const {
+    return impl_->max_chain();
+}
+
+ChainResult Stage::run_chain(const ChainRequest& request, int context) {
+    Impl& self = *impl_;
+    self.describe(request, context);
+    BuiltGraph& built = self.graph_for_pass();
+    self.inputs.set_chain(request, self.layout, self.groups.groups());
+
+    const Stopwatch watch;
+    if (self.backend.is_aborted() || !self.backend.compute(built.graph)) {
+        return {.is_complete = false};
+    }
+    const ChainResult result = self.outputs.fetch_chain(built);
+    self.statistics.compute_ms += watch.elapsed_ms();
+    return result;
 }
 
 int Stage::max_rows(int first_row) const {

@@ -30,6 +30,11 @@ class Stage {
     // out behind the last layer.
     StageResult run(const ForwardRequest& request, bool gives_stream);
 
+    // Only of a stage that has all layers: the whole model runs again and again.
+    int max_chain() const;
+    // Likewise filled in.
+    ChainResult run_chain(const ChainRequest& request, int context);
+
     int max_rows(int first_row) const;
     ForwardStatistics statistics() const;
 

@@ -234,15 +234,17 @@ KvSlots KvStore::new_slots(ggml_context* inputs, int max_rows) const {
             .values = new_half(layers_[0].values, "in.value_slots")};
 }
 
-KvSlots KvStore::view_slots(ggml_context* ctx, const KvSlots& slots, int n_rows) const {
-    if (is_tiled(options_.layout)) {
-        return {.rows = ggml_view_1d(ctx, slots.rows, n_rows, 0)};
-    }
-    const auto view_half = [&](const Half& half, ggml_tensor* all) {
-        return ggml_view_1d(ctx, all, n_rows * half[0].n_units * n_kv_heads_, 0);
+KvSlots KvStore::view_slots(ggml_context* ctx, const KvSlots& slots, int n_rows, int first) const {
+    const auto view = [&](ggml_tensor* all, std::int64_t n_per_row) {
+        return ggml_view_1d(ctx, all, n_rows * n_per_row,
+                            static_cast<std::size_t>(first * n_per_row) * all->nb[0]);
     };
-    return {.keys = view_half(layers_[0].keys, slots.keys),
-            .values = view_half(layers_[0].values, slots.values)};
+    if (is_tiled(options_.layout)) {
+        return {.rows = view(slots.rows, 1)};
+    }
+    const auto per_row = [&](const Half& half) { return half[0].n_units * n_kv_heads_; };
+    return {.keys = view(slots.keys, per_row(layers_[0].keys)),
+            .values = view(slots.values, per_row(layers_[0].values))};
 }
 
 void KvStore::fill_slots(std::span<std::int32_t> rows, int first_row, int n_rows) {

@@ -99,7 +99,8 @@ class KvStore {
 
     // --- for graphs; layers are counted as the model counts them ---
     KvSlots new_slots(ggml_context* inputs, int max_rows) const;
-    KvSlots view_slots(ggml_context* ctx, const KvSlots& slots, int n_rows) const;
+    // Of `n_rows` rows from the pass's row `first` on.
+    KvSlots view_slots(ggml_context* ctx, const KvSlots& slots, int n_rows, int first = 0) const;
     // What slots hold for rows first_row, first_row + 1, ... of the cache: of tiled layouts, and of
     // others.
     static void fill_slots(std::span<std::int32_t> rows, int first_row, int n_rows);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "decode/advance.h"
+#include "device/ggml_log.h"
 #include "graph/attention.h"
 #include "runtime/cancel_scope.h"
 #include "runtime/machine_fingerprint.h"
@@ -266,6 +267,7 @@ void Generation::report_engine() {
     const ForwardStatistics& statistics = session_.forward.statistics();
     const Engine::Impl& engine = session_.engine;
     result_.graphs = statistics.graphs;
+    result_.cuda_graphs = logged_cuda_graphs();
     result_.allocations_after_warmup = statistics.reservations - reservations_when_warm_;
     result_.memory = {
         .weights_bytes = engine.weights->statistics().total_bytes,
@@ -280,6 +282,7 @@ void Generation::report_engine() {
         result_.memory.scratch_bytes +=
             static_cast<std::int64_t>(adapter.forward().statistics().scratch_bytes);
     }
+    result_.device = engine.config.device;
     result_.attention_path = to_string(weakest_path(session_.cache));
     result_.repack = engine.weights->statistics().repacked_types;
     result_.products = describe_products(engine);

@@ -52,6 +52,8 @@ class Sampler {
     void reset();
 
     bool is_greedy() const { return !transform_.has_value(); }
+    // Whether the choice is the largest logit as it comes: greedy, and nothing changes logits.
+    bool takes_largest_logit() const { return is_greedy() && bias_.empty() && !window_; }
     int n_vocab() const { return n_vocab_; }
     // What draw() uses at a position.
     PositionNoise noise(std::int64_t position) const { return {seed_, position}; }

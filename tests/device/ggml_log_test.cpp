@@ -34,5 +34,21 @@ TEST(GgmlErrorCapture, TheInnermostHears) {
     EXPECT_NE(outer.reason(), "no reason given");
 }
 
+TEST(CudaGraphs, AreCountedByWhatTheLogSays) {
+    install_ggml_log();
+    ggml_log_callback log = nullptr;
+    void* data = nullptr;
+    ggml_log_get(&log, &data);
+    const CudaGraphStatistics before = logged_cuda_graphs();
+    log(GGML_LOG_LEVEL_DEBUG, "ggml_backend_cuda_graph_compute: CUDA graph warmup complete\n",
+        data);
+    log(GGML_LOG_LEVEL_DEBUG, "ggml_backend_cuda_graph_compute: CUDA graph warmup complete\n",
+        data);
+    log(GGML_LOG_LEVEL_DEBUG, "ggml_backend_cuda_graph_compute: CUDA graph warmup reset\n", data);
+    log(GGML_LOG_LEVEL_DEBUG, "something else\n", data);
+    EXPECT_EQ(logged_cuda_graphs().captured - before.captured, 2);
+    EXPECT_EQ(logged_cuda_graphs().reset - before.reset, 1);
+}
+
 }  // namespace
 }  // namespace knap

@@ -103,6 +103,14 @@ TEST(Masks, CausalRowsBelowTheContextSeeWhatLiesBeforeThem) {
     EXPECT_EQ(std::count(mask.begin() + 64, mask.end(), 0), 12);
 }
 
+TEST(Masks, PaddingSeesWhatTheRowDoes) {
+    const AttentionBlock block{.first = 0, .n_rows = 1, .n_kv = 64, .n_padding = 1};
+    std::vector<std::uint16_t> mask(block.mask_size(), 0x7e00);  // NaN
+    build_mask({.context = 20}, 20, {}, block, mask);
+    EXPECT_EQ(std::count(mask.begin(), mask.begin() + 64, 0), 21);
+    EXPECT_TRUE(std::equal(mask.begin(), mask.begin() + 64, mask.begin() + 64));
+}
+
 TEST(Positions, AreThoseOfTheTextThatARowStandsFor) {
     const auto positions = [](const AttentionLayout& layout, int first_row, int n_rows) {
         std::vector<std::int32_t> out(static_cast<std::size_t>(n_rows));

@@ -38,6 +38,7 @@ std::vector<float> random_row(std::uint32_t seed, std::size_t n_vocab = 500) {
 TEST(Sampler, IsGreedyByDefault) {
     Sampler sampler({}, 4, kContext);
     EXPECT_TRUE(sampler.is_greedy());
+    EXPECT_TRUE(sampler.takes_largest_logit());
     EXPECT_EQ(sampler.sample(std::vector<float>{1.0f, 3.0f, 2.0f, 0.0f}, 0), 1);
 }
 
@@ -272,6 +273,12 @@ TEST(Sampler, RefusesBadOptions) {
     SamplingOptions options;
     options.top_p = 0.0f;
     EXPECT_THROW(Sampler(options, 10, kContext), Error);
+}
+
+TEST(Sampler, TakesTheLargestLogitOnlyWhereNothingChangesIt) {
+    EXPECT_FALSE(Sampler({.temperature = 0.5f}, 8, 8).takes_largest_logit());
+    EXPECT_FALSE(Sampler({.repeat_penalty = 1.1f}, 8, 8).takes_largest_logit());
+    EXPECT_FALSE(Sampler({.logit_bias = {{1, 1.0f}}}, 8, 8).takes_largest_logit());
 }
 
 }  // namespace

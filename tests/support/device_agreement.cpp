@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+
+#include "sampling/draft_sampler.h"
 
 namespace knap::test {
 namespace {
@@ -99,6 +100,32 @@ Rows restored(Side& side, std::span<const Token> tokens) {
     return run(side, {.tokens = tokens});
 }
 
+// How far the choices of a chain and their probabilities are from those of passes of one row each.
+double chain_error(Side& side, Token first, const ModulePlan& plan) {
+    const ChainResult chain = side.rig.forward.run_chain({.token = first,
+                                                          .plan = &plan,
+                                                          .first_row = side.context,
+                                                          .n_steps = side.rig.forward.max_chain()});
+    const std::vector<Token> chosen(chain.tokens.begin(), chain.tokens.end());
+    const std::vector<float> probabilities(chain.probabilities.begin(), chain.probabilities.end());
+    double error = 0;
+    Token token = first;
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+        const std::vector<Token> row{token};
+        const std::vector<float> logits =
+            side.rig.run({.tokens = row,
+                          .plan = &plan,
+                          .first_row = side.context + static_cast<int>(i),
+                          .layout = {.context = side.context}})[0];
+        token = chosen[i];
+        const float largest = *std::ranges::max_element(logits);
+        const float logit = logits[static_cast<std::size_t>(token)];
+        error = std::max({error, double{largest} - logit,
+                          std::abs(double{probabilities[i]} - confidence(logits, token))});
+    }
+    return error;
+}
+
 }  // namespace
 
 std::vector<PassAgreement> compare_with_cpu(const std::filesystem::path& path,
@@ -140,6 +167,11 @@ std::vector<PassAgreement> compare_with_cpu(const std::filesystem::path& path,
     compare("resumed", [&](Side& side) { return resumed(side, draft); });
     compare("copied row", [&](Side& side) { return copied(side, draft); });
     compare("restored rows", [&](Side& side) { return restored(side, draft); });
+    if (ours.rig.forward.max_chain() > 0) {
+        results.push_back({"chain", chain_error(ours, draft[0], ModulePlan(n_layers))});
+        results.push_back({"chain, windows", chain_error(ours, draft[0], windows)});
+        results.push_back({"chain, skipped modules", chain_error(ours, draft[0], skips)});
+    }
     return results;
 }
 
