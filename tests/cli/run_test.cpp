@@ -11,7 +11,7 @@ using nlohmann::json;
 constexpr const char* kEndOfTurn = "287";  // <|im_end|> of the tiny vocabulary
 
 TEST(Run, StreamsTextThenOneStatisticsLine) {
-    const auto result = run_tiny({"-p", "hello", "-n", "8"});
+    const auto result = run_tiny({"-p", "hello", "-n", "8", "--strategy", "autoregressive"});
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_EQ(result.output, run_json({"-p", "hello"})["text"].get<std::string>() + "\n");
     EXPECT_THAT(result.error,
