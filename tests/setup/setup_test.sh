@@ -105,6 +105,41 @@ test_prefix_is_built_once() {
     expect_builds 1
 }
 
+test_prefix_for_gpus_is_one_of_its_own() {
+    stand_in nvcc 0
+    run_setup prefix
+    export CUDA=1 CUDA_ARCHS=90-real
+    run_setup prefix
+    expect_status 0
+    expect_builds 2
+    expect_files "$KNAP_CACHE/prefix-cuda-*/.complete" 1
+    CUDA=0 run_setup prefix
+    expect_silence
+    expect_builds 2
+}
+
+test_prefix_for_gpus_needs_one_to_build_for() {
+    stand_in nvcc 0
+    stand_in nvidia-smi 1
+    export CUDA=1 CUDA_ARCHS=
+    run_setup prefix
+    expect_status 1
+    expect_said "no NVIDIA GPU was found to build for"
+    expect_files "$FAKE_BUILDS" 0
+}
+
+test_prefix_for_gpus_needs_the_toolkit() {
+    export CUDA=1 CUDA_ARCHS=90-real
+    # Where the tools that setup itself needs are, and nvcc is not.
+    mkdir -p "$temp/tools"
+    for tool in bash cat cut flock grep mkdir python3 rm sha256sum sort tr uname; do
+        ln -s "$(command -v $tool)" "$temp/tools/$tool"
+    done
+    PATH=$temp/tools run_setup prefix
+    expect_status 1
+    expect_said "needs the CUDA toolkit"
+}
+
 test_unfinished_prefix_is_not_used() {
     mkdir -p "$("$setup" prefix-path)/lib"
     run_setup prefix
