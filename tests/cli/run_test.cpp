@@ -43,7 +43,7 @@ TEST(Run, JsonHasEveryPromisedField) {
                              "mean_accepted_length"}) {
         EXPECT_TRUE(object[name].is_number()) << name;
     }
-    EXPECT_EQ(object["acceptance_by_position"], json::array());
+    EXPECT_TRUE(object["acceptance_by_position"].is_array());
     EXPECT_EQ(object["near_ties"], json::array());
     EXPECT_TRUE(object["row_invariant"].is_boolean());
     EXPECT_EQ(object["is_projection"], false);
