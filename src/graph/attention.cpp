@@ -62,18 +62,20 @@ ggml_tensor* cut_rows(ggml_context* ctx, ggml_tensor* x, int dim, int first, int
 
 // The two runs of cache rows that a block reads.
 struct Runs {
-    ggml_tensor* sinks;  // null when there are none
-    ggml_tensor* recent;
+    ggml_tensor* sinks;   // null when there are none, or they follow the recent rows
+    ggml_tensor* recent;  // with the sinks that follow them
 };
 
 // `view(n)` gives the first n rows of the cache, which lie along dimension `dim`.
 template <typename View>
 Runs find_runs(ggml_context* ctx, const AttentionBlock& block, int dim, View view) {
-    ggml_tensor* recent = view(block.recent_row + block.n_recent());
+    const int n_rows = block.sinks_follow ? block.n_kv : block.n_recent();
+    ggml_tensor* recent = view(block.recent_row + n_rows);
     if (block.recent_row > 0) {
-        recent = cut_rows(ctx, recent, dim, block.recent_row, block.n_recent());
+        recent = cut_rows(ctx, recent, dim, block.recent_row, n_rows);
     }
-    return {block.n_sinks > 0 ? view(block.n_sinks) : nullptr, recent};
+    const bool has_sinks = block.n_sinks > 0 && !block.sinks_follow;
+    return {has_sinks ? view(block.n_sinks) : nullptr, recent};
 }
 
 // Each [head_dim, rows of the run, n_kv_heads].
@@ -157,7 +159,7 @@ ggml_tensor* flash_queries(ggml_context* ctx, ggml_tensor* q, const AttentionBlo
     return columns;
 }
 
-// ggml's operator reads one run of rows, so those of a window are copied together.
+// ggml's operator reads one run of rows, so two are copied together.
 ggml_tensor* flash_block(ggml_context* ctx,
                          const ModelConfig& config,
                          const KvStore& cache,
@@ -282,7 +284,8 @@ BlockRules block_rules(const ModelConfig& config, const KvStore& cache) {
     }
     // ggml-cuda's flash attention is fast where it reads whole numbers of 256 rows. Few query heads
     // to a KV head take its vector kernel for a single row, which falls behind the one for two rows
-    // as the context grows.
+    // as the context grows. To join two runs takes two kernels a layer, which a draft's attention
+    // over a window does not outweigh.
     constexpr int kStep = 256;
     constexpr int kFewHeads = 4;
     constexpr int kLongContext = 8192;
@@ -290,7 +293,8 @@ BlockRules block_rules(const ModelConfig& config, const KvStore& cache) {
             .step = kStep,
             .pad_from = path == AttentionPath::flash && config.heads_per_kv() <= kFewHeads
                             ? kLongContext
-                            : 0};
+                            : 0,
+            .one_run = path == AttentionPath::flash};
 }
 
 ggml_tensor* build_attention(ggml_context* ctx,

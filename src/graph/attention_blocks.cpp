@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <optional>
 
 #include "knap/types.h"
 
@@ -40,6 +41,26 @@ void for_each_run(int n_rows, int step, Add add) {
     }
 }
 
+// A window as one run: its recent rows, those of the round, and a copy of the sinks. A short
+// context is all there is from row 0 on. None where the cache ends too early for a copy.
+std::optional<AttentionBlock> one_run(const BlockCut& cut, const Window& window, int context) {
+    const int step = cut.rules.step;
+    const int begin = round_down(std::max(0, context - window.recent), step);
+    const int n_sinks = begin > 0 && window.sinks > 0 ? kCopiedSinks : 0;
+    const int end_of_round = std::max(cut.first_row + cut.n_rows, context + kRoundRows);
+    const int end = round_up(end_of_round + n_sinks, step);
+    if (window.sinks > kCopiedSinks || (n_sinks > 0 && end > cut.capacity)) {
+        return std::nullopt;
+    }
+    const int n_kv = std::min(end, cut.capacity) - begin;
+    return AttentionBlock{.n_rows = cut.n_rows,
+                          .n_kv = n_kv,
+                          .n_sinks = n_sinks,
+                          .recent_row = begin,
+                          .sinks_follow = n_sinks > 0,
+                          .n_padding = cut.rules.padding(cut.n_rows, n_kv)};
+}
+
 }  // namespace
 
 int context_bucket(int n_kv, int capacity, int step) {
@@ -63,10 +84,11 @@ int max_pass_rows(int n_kv, int n_score_heads, int n_ubatch) {
 }
 
 void cut_into_blocks(const BlockCut& cut, std::vector<AttentionBlock>& blocks) {
-    const auto& [n_score_heads, step, pad_from] = cut.rules;
+    const int step = cut.rules.step;
     const int bucket = context_bucket(cut.first_row + cut.n_rows, cut.capacity, step);
+    const int max_rows = max_block_rows(bucket, cut.rules.n_score_heads);
     blocks.clear();
-    for_each_run(cut.n_rows, max_block_rows(bucket, n_score_heads), [&](int first, int count) {
+    for_each_run(cut.n_rows, max_rows, [&](int first, int count) {
         const int n_kv = context_bucket(cut.first_row + first + count, cut.capacity, step);
         blocks.push_back({.first = first,
                           .n_rows = count,
@@ -81,6 +103,10 @@ void cut_into_window_blocks(const BlockCut& cut,
                             std::vector<AttentionBlock>& blocks) {
     KNAP_ASSERT(window.sinks >= 0 && window.recent >= 0 && cut.capacity % kRunStep == 0,
                 "runs are whole steps of the cache");
+    if (const auto block = cut.rules.one_run ? one_run(cut, window, context) : std::nullopt) {
+        blocks.assign(1, *block);
+        return;
+    }
     const int step = cut.rules.step;
     const int end = cut.first_row + cut.n_rows;
     const int bucket = context_bucket(end, cut.capacity, step);

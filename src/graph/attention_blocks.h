@@ -9,7 +9,8 @@
 // A block with a window reads two runs of cache rows: its sinks, and its recent rows with those of
 // the round. Both begin and end at multiples of kRunStep, so every cache row keeps its place modulo
 // kRunStep wherever the runs lie, and sums are taken in the same order: with a given window, a
-// row's bits depend on what it sees alone.
+// row's bits depend on what it sees alone. Where attention can only read one run, a copy of the
+// sinks is kept behind the rows of the round (KvStore::repeat_first_rows).
 #pragma once
 
 #include <cstddef>
@@ -21,17 +22,20 @@
 namespace knap {
 
 // The columns of a block's mask are its `n_sinks` rows from cache row 0 on, then the
-// `n_kv - n_sinks` rows from `recent_row` on.
+// `n_kv - n_sinks` rows from `recent_row` on; or the other way round, where a copy of the sinks
+// follows those.
 struct AttentionBlock {
     int first = 0;  // row of the pass
     int n_rows = 0;
     int n_kv = 0;  // cache rows that the block reads, rounded up to a bucket
     int n_sinks = 0;
     int recent_row = 0;
+    bool sinks_follow = false;
     int n_padding = 0;  // rows more that the attention computes, which nobody reads
 
     int n_columns() const { return n_rows + n_padding; }
     int n_recent() const { return n_kv - n_sinks; }
+    int end_of_recent() const { return recent_row + n_recent(); }  // a cache row
     std::size_t mask_size() const {
         return static_cast<std::size_t>(n_columns()) * static_cast<std::size_t>(n_kv);
     }
@@ -58,6 +62,7 @@ struct BlockRules {
     // A single row that reads so many cache rows or more is padded to two; 0: never. GPUs have a
     // faster kernel for two rows than for one.
     int pad_from = 0;
+    bool one_run = false;  // a window's sinks are copied, so that its rows are one run
 
     // Of a pass of `n_rows` rows.
     int padding(int n_rows, int n_kv) const {
@@ -78,11 +83,14 @@ void cut_into_blocks(const BlockCut& cut, std::vector<AttentionBlock>& blocks);
 
 // Blocks of windowed attention. Every row follows a context of at least `context` rows. The length
 // of a run does not depend on where the context ends once it is longer than the window, nor on the
-// rows of the round up to kRoundRows of them: one graph then serves every step.
+// rows of the round up to kRoundRows of them: one graph then serves every step, or every one until
+// the recent rows have moved by a step.
 void cut_into_window_blocks(const BlockCut& cut,
                             const Window& window,
                             int context,
                             std::vector<AttentionBlock>& blocks);
 inline constexpr int kRoundRows = 32;
+// Sinks that are copied: windows with more of them read two runs.
+inline constexpr int kCopiedSinks = kRunStep;
 
 }  // namespace knap

@@ -37,6 +37,7 @@ class AttentionGroups {
     // Full attention, then windows in the order of the layers.
     std::span<const AttentionGroup> groups() const { return std::span(groups_).first(n_groups_); }
     bool has_windows() const { return n_groups_ > 1; }
+    bool has_any() const { return has_full_ || has_windows(); }
     std::size_t n_mask_entries() const;  // of all blocks
 
   private:

@@ -28,14 +28,15 @@ class MaskLine {
         std::fill(columns_.begin(), columns_.end(), kHiddenBits);
     }
 
-    // Shows cache rows [begin, end): those below the window's sinks in the first run, the others in
-    // the second, so that none is shown twice where the runs overlap.
+    // Shows cache rows [begin, end): those below the window's sinks in their own run, the others in
+    // that of the recent rows, so that none is shown twice where the runs overlap.
     void show(int begin, int end) {
         const int border = block_.n_sinks > 0 ? sinks_ : 0;
-        fill(begin, std::min({end, border, block_.n_sinks}), 0);
-        fill(std::max({begin, border, block_.recent_row}),
-             std::min(end, block_.recent_row + block_.n_recent()),
-             block_.n_sinks - block_.recent_row);
+        const int first_sink = block_.sinks_follow ? block_.n_recent() : 0;
+        const int first_recent = block_.sinks_follow ? 0 : block_.n_sinks;
+        fill(begin, std::min({end, border, block_.n_sinks}), first_sink);
+        fill(std::max({begin, border, block_.recent_row}), std::min(end, block_.end_of_recent()),
+             first_recent - block_.recent_row);
     }
 
   private:

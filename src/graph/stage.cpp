@@ -54,7 +54,7 @@ int count_captured_rows(const ForwardRequest& request, int n_rows) {
 struct Stage::Impl {
     Impl(const ModelConfig& model_config,
          const ModelTensors& model_tensors,
-         const KvStore& kv,
+         KvStore& kv,
          int max_rows_per_pass);
 
     void describe(const ForwardRequest& request, bool gives_stream);
@@ -62,6 +62,7 @@ struct Stage::Impl {
     void set_layout(const ForwardRequest& request);
     void set_layers(const ModulePlan& plan, int exit_layer);
     void set_blocks(int first_row);
+    void ready_cache(int first_row);
     BuiltGraph& graph_for_pass();
     BuiltGraph& build();
     void lay_out(BuiltGraph& built);
@@ -75,7 +76,7 @@ struct Stage::Impl {
     const ModelConfig& config;
     const ModelTensors& tensors;
     Backend& backend;
-    const KvStore& cache;
+    KvStore& cache;
     const int n_ubatch;
     const BlockRules rules;
     const std::size_t n_tensors;  // of one graph, at most
@@ -94,7 +95,7 @@ struct Stage::Impl {
 
 Stage::Impl::Impl(const ModelConfig& model_config,
                   const ModelTensors& model_tensors,
-                  const KvStore& kv,
+                  KvStore& kv,
                   int max_rows_per_pass)
     : config(model_config),
       tensors(model_tensors),
@@ -226,6 +227,20 @@ void Stage::Impl::set_blocks(int first_row) {
     }
 }
 
+// Before the pass writes its rows, from `first_row` on: what windows read of the cache is there.
+void Stage::Impl::ready_cache(int first_row) {
+    if (groups.has_any()) {
+        cache.expect_write(first_row, key.n_rows);
+    }
+    for (const AttentionGroup& group : groups.groups()) {
+        for (const AttentionBlock& block : group.blocks) {
+            if (block.sinks_follow) {
+                cache.repeat_first_rows(block.n_sinks, block.end_of_recent());
+            }
+        }
+    }
+}
+
 BuiltGraph& Stage::Impl::graph_for_pass() {
     BuiltGraph* built = graphs.find(key);
     return built != nullptr ? *built : build();
@@ -287,10 +302,7 @@ StageResult Stage::Impl::fetch(const BuiltGraph& built) {
     return given;
 }
 
-Stage::Stage(const ModelConfig& config,
-             const ModelTensors& tensors,
-             const KvStore& cache,
-             int n_ubatch)
+Stage::Stage(const ModelConfig& config, const ModelTensors& tensors, KvStore& cache, int n_ubatch)
     : impl_(std::make_unique<Impl>(config, tensors, cache, n_ubatch)) {}
 
 Stage::~Stage() = default;
@@ -308,6 +320,7 @@ StageResult Stage::run(const ForwardRequest& request, bool gives_stream) {
     Impl& self = *impl_;
     self.describe(request, gives_stream);
     BuiltGraph& built = self.graph_for_pass();
+    self.ready_cache(request.first_row);
     self.inputs.set(request, self.layout, self.groups.groups(), self.key.n_rows);
 
     const Stopwatch watch;
@@ -327,6 +340,7 @@ ChainResult Stage::run_chain(const ChainRequest& request, int context) {
     Impl& self = *impl_;
     self.describe(request, context);
     BuiltGraph& built = self.graph_for_pass();
+    self.ready_cache(request.first_row);
     self.inputs.set_chain(request, self.layout, self.groups.groups());
 
     const Stopwatch watch;

@@ -16,10 +16,7 @@ class Stage {
   public:
     // Reserves the memory of the largest pass through the layers of `cache`. Everything given must
     // outlive the object.
-    Stage(const ModelConfig& config,
-          const ModelTensors& tensors,
-          const KvStore& cache,
-          int n_ubatch);
+    Stage(const ModelConfig& config, const ModelTensors& tensors, KvStore& cache, int n_ubatch);
     ~Stage();
 
     const LayerShare& share() const;

@@ -175,15 +175,42 @@ void KvStore::copy_row(int from, int to) {
         copy_row_on_host(from, to);
         return;
     }
-    if (copier_ == nullptr) {
-        std::vector<Strand> all;
-        for (const Layer& layer : layers_) {
-            std::ranges::copy(layer.keys, std::back_inserter(all));
-            std::ranges::copy(layer.values, std::back_inserter(all));
-        }
-        copier_ = std::make_unique<RowCopier>(backend(), all, n_kv_heads_);
+    expect_write(to, 1);
+    copier(1).copy(from, to);
+}
+
+void KvStore::repeat_first_rows(int n_rows, int at) {
+    KNAP_ASSERT(!backend().is_host() && at >= n_rows && at + n_rows <= capacity(),
+                "there is room for the copy behind the rows");
+    const Repeat wanted{.n_rows = n_rows, .at = at};
+    if (repeat_ != wanted) {
+        copier(n_rows).copy(0, at);
+        repeat_ = wanted;
     }
-    copier_->copy(from, to);
+}
+
+void KvStore::expect_write(int first, int n_rows) {
+    const auto overlaps = [&](int begin) {
+        return first < begin + repeat_.n_rows && begin < first + n_rows;
+    };
+    if (overlaps(0) || overlaps(repeat_.at)) {
+        repeat_ = {};
+    }
+}
+
+RowCopier& KvStore::copier(int n_rows) {
+    const auto found = std::ranges::find(copiers_, n_rows, &RowCopier::n_rows);
+    if (found != copiers_.end()) {
+        return **found;
+    }
+    std::vector<Strand> all;
+    for (const Layer& layer : layers_) {
+        std::ranges::copy(layer.keys, std::back_inserter(all));
+        std::ranges::copy(layer.values, std::back_inserter(all));
+    }
+    copiers_.push_back(std::make_unique<RowCopier>(
+        backend(), all, RowCopier::Size{.n_rows = n_rows, .n_kv_heads = n_kv_heads_}));
+    return *copiers_.back();
 }
 
 void KvStore::copy_row_on_host(int from, int to) const {
@@ -344,6 +371,7 @@ void KvStore::read_rows(int layer, int n_rows, std::byte* out) const {
 }
 
 void KvStore::write_rows(int layer, int n_rows, const std::byte* in) {
+    expect_write(0, n_rows);
     HostImages images = this->images(layer);
     for_each_piece(layer, n_rows, [&](const Strand& strand, std::int64_t offset) {
         std::memcpy(images.data(strand.tensor) + offset, in,

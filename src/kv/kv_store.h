@@ -96,6 +96,11 @@ class KvStore {
     std::size_t bytes() const;  // reserved
     // Copies row `from` over row `to` in every layer.
     void copy_row(int from, int to);
+    // On another device than the host: has a copy of the first `n_rows` rows from row `at` on, for
+    // graphs that read them there. It stays until something is written over it or what it is of.
+    void repeat_first_rows(int n_rows, int at);
+    // Rows [first, first + n_rows) are about to be written by a graph.
+    void expect_write(int first, int n_rows);
 
     // --- for graphs; layers are counted as the model counts them ---
     KvSlots new_slots(ggml_context* inputs, int max_rows) const;
@@ -148,6 +153,14 @@ class KvStore {
     void for_each_piece(int layer, int n_rows, Visit visit) const;
     void copy_row_on_host(int from, int to) const;
     HostImages images(int layer) const;
+    RowCopier& copier(int n_rows);
+
+    // A copy of the first rows.
+    struct Repeat {
+        int n_rows = 0;
+        int at = 0;
+        bool operator==(const Repeat&) const = default;
+    };
 
     LayerShare share_;
     KvCacheOptions options_;
@@ -156,8 +169,9 @@ class KvStore {
     std::size_t row_bytes_ = 0;
     ggml_context_ptr context_;
     std::unique_ptr<ZeroedBuffer> buffer_;
-    std::vector<Layer> layers_;          // from the share's first on
-    std::unique_ptr<RowCopier> copier_;  // on a device; made when it is first needed
+    std::vector<Layer> layers_;                        // from the share's first on
+    std::vector<std::unique_ptr<RowCopier>> copiers_;  // on a device; made when first needed
+    Repeat repeat_;                                    // that there is; of no rows: none
 };
 
 }  // namespace knap

@@ -20,9 +20,9 @@ ggml_tensor* by_units(ggml_context* ctx, const Strand& strand) {
 
 }  // namespace
 
-RowCopier::RowCopier(Backend& backend, std::span<const Strand> strands, int n_kv_heads)
+RowCopier::RowCopier(Backend& backend, std::span<const Strand> strands, const Size& size)
     : backend_(backend),
-      n_kv_heads_(n_kv_heads),
+      size_(size),
       context_(ggml_init({4 * ggml_tensor_overhead(), nullptr, true})),
       keys_(new_units(strands[0])),
       values_(new_units(strands[1])) {
@@ -37,12 +37,12 @@ RowCopier::RowCopier(Backend& backend, std::span<const Strand> strands, int n_kv
     }
     allocator_.reset(ggml_gallocr_new(backend.buffer_type()));
     if (!ggml_gallocr_alloc_graph(allocator_.get(), graph_)) {
-        fail("memory: expected room to copy a row of the cache, found less");
+        fail("memory: expected room to copy rows of the cache, found less");
     }
 }
 
 RowCopier::Units RowCopier::new_units(const Strand& strand) const {
-    const std::int64_t n = strand.n_units * n_kv_heads_;
+    const std::int64_t n = strand.n_units * size_.n_kv_heads * size_.n_rows;
     return {.strand = strand,
             .from = ggml_new_tensor_1d(context_.get(), GGML_TYPE_I32, n),
             .to = ggml_new_tensor_1d(context_.get(), GGML_TYPE_I64, n)};
@@ -58,10 +58,12 @@ void RowCopier::add_copy(const Strand& strand, const Units& units) {
 void RowCopier::set(const Units& units, int from, int to) const {
     auto read = indices_->host<std::int32_t>(units.from).begin();
     auto written = indices_->host<std::int64_t>(units.to).begin();
-    for (int head = 0; head < n_kv_heads_; ++head) {
-        for (std::int64_t unit = 0; unit < units.strand.n_units; ++unit) {
-            *read++ = static_cast<std::int32_t>(units.strand.index(head, from, unit));
-            *written++ = units.strand.index(head, to, unit);
+    for (int row = 0; row < size_.n_rows; ++row) {
+        for (int head = 0; head < size_.n_kv_heads; ++head) {
+            for (std::int64_t unit = 0; unit < units.strand.n_units; ++unit) {
+                *read++ = static_cast<std::int32_t>(units.strand.index(head, from + row, unit));
+                *written++ = units.strand.index(head, to + row, unit);
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-// Copies a row of a cache that lies on a device, all layers in one graph: the device does it where
+// Copies rows of a cache that lies on a device, all layers in one graph: the device does it where
 // the rows are.
 #pragma once
 
@@ -16,14 +16,20 @@ class Backend;
 
 class RowCopier {
   public:
+    struct Size {
+        int n_rows;  // of every copy
+        int n_kv_heads;
+    };
     // `strands` alternate between keys and values, layer by layer; all keys lie alike, and all
     // values. What is given must outlive the object.
-    RowCopier(Backend& backend, std::span<const Strand> strands, int n_kv_heads);
+    RowCopier(Backend& backend, std::span<const Strand> strands, const Size& size);
 
+    int n_rows() const { return size_.n_rows; }
+    // Copies n_rows() rows from row `from` on over those from row `to` on; they do not overlap.
     void copy(int from, int to);
 
   private:
-    // The units of a row: where they come from and go to, the same in every layer.
+    // The units of the rows: where they come from and go to, the same in every layer.
     struct Units {
         Strand strand;
         ggml_tensor* from;  // i32 [n_units]
@@ -34,7 +40,7 @@ class RowCopier {
     void set(const Units& units, int from, int to) const;
 
     Backend& backend_;
-    int n_kv_heads_;
+    Size size_;
     ggml_context_ptr context_;
     std::optional<MirroredBuffer> indices_;
     Units keys_;

@@ -57,7 +57,8 @@ TEST(WindowBlocks, HoldEveryRowThatTheWindowShowsWithinTheCache) {
         const int step = test::random_between(engine, 0, 1) == 0 ? kRunStep : 256;
         const int capacity = step * test::random_between(engine, 1, 40);
         const BlockRules rules{.n_score_heads = test::random_between(engine, 0, 1) * 9,
-                               .step = step};
+                               .step = step,
+                               .one_run = trial % 2 == 0};
         const int context = test::random_between(engine, 0, capacity - 1);
         const int n_rows =
             std::min(test::random_between(engine, 1, 200), (capacity - context + 1) / 2);
@@ -75,12 +76,16 @@ TEST(WindowBlocks, HoldEveryRowThatTheWindowShowsWithinTheCache) {
             ASSERT_EQ(block.first, next);
             next += block.n_rows;
             const int end = first_row + next;
-            ASSERT_GE(block.n_sinks, std::min(window.sinks, end));
+            // Where all rows are there from the first on, so are the sinks.
+            ASSERT_TRUE(block.n_sinks >= std::min(window.sinks, end) ||
+                        (rules.one_run && block.recent_row == 0 && block.n_sinks == 0));
             ASSERT_LE(block.n_sinks, capacity);
             ASSERT_LE(block.recent_row, std::max(0, context - window.recent));
             ASSERT_GE(block.recent_row, 0);
-            ASSERT_GE(block.recent_row + block.n_recent(), end);
-            ASSERT_LE(block.recent_row + block.n_recent(), capacity);
+            ASSERT_GE(block.end_of_recent(), end);
+            ASSERT_LE(block.end_of_recent() + (block.sinks_follow ? block.n_sinks : 0), capacity);
+            // A copy of the sinks lies above what it is of.
+            ASSERT_TRUE(!block.sinks_follow || block.recent_row >= block.n_sinks);
             ASSERT_TRUE(block.n_sinks % kRunStep == 0 && block.n_kv % kRunStep == 0 &&
                         block.recent_row % kRunStep == 0);
             ASSERT_TRUE(block.n_kv % step == 0 || block.n_recent() == capacity);
@@ -116,6 +121,30 @@ TEST(WindowBlocks, DoNotGrowWithTheContext) {
             ASSERT_EQ(blocks, first) << context << " + " << ahead;
         }
     }
+}
+
+TEST(WindowBlocks, OfOneRunEndWithACopyOfTheSinks) {
+    const BlockRules rules{.step = 256, .one_run = true};
+    const auto block_at = [&](const Window& window, int context) {
+        std::vector<AttentionBlock> blocks;
+        cut_into_window_blocks({context, 1, 8192, rules}, window, context, blocks);
+        return blocks.front();
+    };
+    const AttentionBlock one_run{.n_rows = 1,
+                                 .n_kv = 1280,
+                                 .n_sinks = kCopiedSinks,
+                                 .recent_row = 1024,
+                                 .sinks_follow = true};
+    // 32 rows of the round and the sinks fit below row 2304 until the context has 2208 rows.
+    for (int context = 2048; context <= 2208; ++context) {
+        ASSERT_EQ(block_at({16, 1024}, context), one_run) << context;
+    }
+    EXPECT_EQ(block_at({16, 1024}, 2209).n_kv, 1536);
+    EXPECT_EQ(block_at({16, 1024}, 1000), (AttentionBlock{.n_rows = 1, .n_kv = 1280}))
+        << "a short context has its sinks in the run";
+    EXPECT_EQ(block_at({0, 1024}, 2240).n_sinks, 0);
+    EXPECT_FALSE(block_at({65, 1024}, 2048).sinks_follow) << "too many sinks";
+    EXPECT_FALSE(block_at({16, 1024}, 8100).sinks_follow) << "no room behind the round";
 }
 
 TEST(WindowBlocks, ReadNoMoreThanTheRowsThereAreInEachRun) {

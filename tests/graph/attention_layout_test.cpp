@@ -19,10 +19,10 @@ using Kind = AttentionLayout::Kind;
 std::vector<int> columns_of(const AttentionBlock& block, int j) {
     std::vector<int> columns;
     if (j < block.n_sinks) {
-        columns.push_back(j);
+        columns.push_back(block.sinks_follow ? block.n_recent() + j : j);
     }
-    if (j >= block.recent_row && j < block.recent_row + block.n_recent()) {
-        columns.push_back(block.n_sinks + j - block.recent_row);
+    if (j >= block.recent_row && j < block.end_of_recent()) {
+        columns.push_back((block.sinks_follow ? 0 : block.n_sinks) + j - block.recent_row);
     }
     return columns;
 }
@@ -73,8 +73,8 @@ TEST_P(Masks, EqualTheNaiveOneForAnyLayoutWindowAndCut) {
             window = random_window(engine);
         }
         // So many heads that blocks are small.
-        const BlockCut cut{
-            pass.first_row, pass.n_rows, kCapacity, {.n_score_heads = (trial % 2) * 3000}};
+        const BlockRules rules{.n_score_heads = (trial % 2) * 3000, .one_run = trial % 4 == 0};
+        const BlockCut cut{pass.first_row, pass.n_rows, kCapacity, rules};
         std::vector<AttentionBlock> blocks;
         if (window) {
             cut_into_window_blocks(cut, *window, pass.layout.context, blocks);

@@ -100,6 +100,22 @@ Rows restored(Side& side, std::span<const Token> tokens) {
     return run(side, {.tokens = tokens});
 }
 
+// Windows of which a device keeps a part in scratch rows, after something was written.
+template <typename Write>
+Rows windowed_after(Side& side, const ForwardRequest& windows, Write write) {
+    run(side, windows);
+    write(side);
+    return run(side, windows);
+}
+
+// The first layer's rows become the second's.
+void move_rows(Side& side) {
+    KvCache& cache = side.rig.cache;
+    std::vector<std::byte> bytes(cache.saved_row_bytes() * static_cast<std::size_t>(side.context));
+    cache.read_rows(0, side.context, bytes.data());
+    cache.write_rows(1, side.context, bytes.data());
+}
+
 // How far the choices of a chain and their probabilities are from those of passes of one row each.
 double chain_error(Side& side, Token first, const ModulePlan& plan) {
     const ChainResult chain = side.rig.forward.run_chain({.token = first,
@@ -136,6 +152,7 @@ std::vector<PassAgreement> compare_with_cpu(const std::filesystem::path& path,
     const int n_layers = reference.model.config.n_layers;
     const auto tokens = random_tokens(8, reference.model.config.n_vocab, 2);
     const std::span<const Token> draft = tokens;
+    const auto many = random_tokens(200, reference.model.config.n_vocab, 3);
     const std::vector<int> parents{-1, 0, 0, 1, 2, 2, 4, 3};
     const ModulePlan windows = windowed(n_layers);
     const ModulePlan skips = skipping(n_layers);
@@ -167,6 +184,15 @@ std::vector<PassAgreement> compare_with_cpu(const std::filesystem::path& path,
     compare("resumed", [&](Side& side) { return resumed(side, draft); });
     compare("copied row", [&](Side& side) { return copied(side, draft); });
     compare("restored rows", [&](Side& side) { return restored(side, draft); });
+    const ForwardRequest narrow{.tokens = draft, .plan = &windows};
+    const auto compare_windows_after = [&](const char* name, auto write) {
+        compare(name, [&](Side& side) { return windowed_after(side, narrow, write); });
+    };
+    compare_windows_after("windows, after a longer pass",
+                          [&](Side& side) { run(side, {.tokens = many}); });
+    compare_windows_after("windows, after other first rows",
+                          [&](Side& side) { side.rig.run({.tokens = many, .first_row = 0}); });
+    compare_windows_after("windows, after rows came from elsewhere", move_rows);
     if (ours.rig.forward.max_chain() > 0) {
         results.push_back({"chain", chain_error(ours, draft[0], ModulePlan(n_layers))});
         results.push_back({"chain, windows", chain_error(ours, draft[0], windows)});
