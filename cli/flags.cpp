@@ -30,9 +30,9 @@ constexpr std::array kAcceptanceRules{std::pair{"shared-noise"sv, AcceptanceRule
                                       std::pair{"equality"sv, AcceptanceRule::equality}};
 constexpr std::array kRepackModes{std::pair{"auto"sv, Repack::automatic},
                                   std::pair{"on"sv, Repack::on}, std::pair{"off"sv, Repack::off}};
-// On the CPU the folded attention path is the faster one, so `auto` means `off`.
-constexpr std::array kFlashModes{std::pair{"off"sv, false}, std::pair{"on"sv, true},
-                                 std::pair{"auto"sv, false}};
+constexpr std::array kFlashModes{std::pair{"off"sv, FlashAttention::off},
+                                 std::pair{"on"sv, FlashAttention::on},
+                                 std::pair{"auto"sv, FlashAttention::automatic}};
 
 template <typename T, std::size_t Size>
 std::span<const std::pair<std::string_view, T>> as_choices(
@@ -147,7 +147,7 @@ void add_model_flags(CLI::App& app, Settings& settings) {
                  [&](const std::string& text) { runtime.workers = parse_workers(text); });
     group.toggle("--list-devices", settings.lists_devices, "list what can compute, and exit");
     group.choice("--flash-attn", runtime.flash_attention, as_choices(kFlashModes),
-                 "flash attention on the CPU; GPUs have it always");
+                 "ggml's flash attention; auto: on GPUs and workers");
     group.choice("--cache-type-k", runtime.cache_type_k, as_choices(kCacheTypes),
                  "type of cached keys");
     group.choice("--cache-type-v", runtime.cache_type_v, as_choices(kCacheTypes),
@@ -322,7 +322,8 @@ void check_settings(const Settings& settings) {
     const RuntimeConfig& runtime = settings.runtime;
     const bool may_use_kernel =
         runtime.kernels == Kernels::automatic && runtime.cache_type_k == CacheType::q8_0;
-    if (runtime.cache_type_v == CacheType::q8_0 && !runtime.flash_attention && !may_use_kernel) {
+    if (runtime.cache_type_v == CacheType::q8_0 && runtime.flash_attention != FlashAttention::on &&
+        !may_use_kernel) {
         fail_usage(
             "--cache-type-v: q8_0 needs knap's own kernel or flash attention, expected -ctk q8_0 "
             "(without --kernels ggml) or -fa on as well");

@@ -32,6 +32,10 @@ enum class Repack { automatic, on, off };
 // Which operators compute on the CPU: knap's own kernels where they exist and win, or ggml's alone.
 enum class Kernels { automatic, ggml };
 
+// Whether ggml's flash attention computes: `automatic` where it is the fastest there is, on GPUs and
+// workers. It sums in half precision, and in another order for other numbers of rows.
+enum class FlashAttention { automatic, on, off };
+
 // How an engine runs: fixed for its lifetime.
 struct RuntimeConfig {
     std::filesystem::path model_path{};
@@ -48,7 +52,7 @@ struct RuntimeConfig {
     int n_ubatch = 512;  // most rows of one forward pass, up to kMaxUbatch
     CacheType cache_type_k = CacheType::f16;
     CacheType cache_type_v = CacheType::f16;
-    bool flash_attention = false;  // outside the promise of row invariance
+    FlashAttention flash_attention = FlashAttention::automatic;
     Repack repack = Repack::automatic;
     Kernels kernels = Kernels::automatic;
     // What is known of costs and good plans (`knap profile`): "auto", what was saved for this model

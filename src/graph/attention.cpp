@@ -94,12 +94,18 @@ ggml_tensor* join_runs(ggml_context* ctx, const Runs& runs, int dim) {
     return runs.sinks != nullptr ? ggml_concat(ctx, runs.sinks, runs.recent, dim) : runs.recent;
 }
 
+// A product that GPUs do not sum in half precision, as they would by default.
+ggml_tensor* multiply(ggml_context* ctx, ggml_tensor* a, ggml_tensor* b) {
+    ggml_tensor* product = ggml_mul_mat(ctx, a, b);
+    ggml_prec_set_acc(product, GGML_PREC_F32);
+    return product;
+}
+
 // [n_kv, n_columns, n_kv_heads] of columns [head_dim, n_columns, n_kv_heads]
 ggml_tensor* folded_scores(ggml_context* ctx, const Runs& keys, ggml_tensor* columns) {
-    ggml_tensor* recent = ggml_mul_mat(ctx, keys.recent, columns);
-    return keys.sinks != nullptr
-               ? ggml_concat(ctx, ggml_mul_mat(ctx, keys.sinks, columns), recent, 0)
-               : recent;
+    ggml_tensor* recent = multiply(ctx, keys.recent, columns);
+    return keys.sinks != nullptr ? ggml_concat(ctx, multiply(ctx, keys.sinks, columns), recent, 0)
+                                 : recent;
 }
 
 // [head_dim, n_columns, n_kv_heads]
@@ -108,12 +114,12 @@ ggml_tensor* folded_values(ggml_context* ctx,
                            const Runs& values,
                            ggml_tensor* weights) {
     if (values.sinks == nullptr) {
-        return ggml_mul_mat(ctx, values.recent, weights);
+        return multiply(ctx, values.recent, weights);
     }
     ggml_tensor* of_sinks = cut_rows(ctx, weights, 0, 0, block.n_sinks);
     ggml_tensor* of_recent = cut_rows(ctx, weights, 0, block.n_sinks, block.n_recent());
-    return ggml_add(ctx, ggml_mul_mat(ctx, values.sinks, of_sinks),
-                    ggml_mul_mat(ctx, values.recent, of_recent));
+    return ggml_add(ctx, multiply(ctx, values.sinks, of_sinks),
+                    multiply(ctx, values.recent, of_recent));
 }
 
 ggml_tensor* folded_block(ggml_context* ctx,
@@ -215,9 +221,11 @@ AttentionPath choose_attention(const ModelConfig& config,
                                const RuntimeConfig& runtime,
                                const Backend& backend) {
     if (!backend.is_host()) {
-        return has_flash_attention(config, backend) ? AttentionPath::flash : AttentionPath::folded;
+        const bool is_wanted = runtime.flash_attention != FlashAttention::off;
+        return is_wanted && has_flash_attention(config, backend) ? AttentionPath::flash
+                                                                 : AttentionPath::folded;
     }
-    if (runtime.flash_attention) {
+    if (runtime.flash_attention == FlashAttention::on) {
         return AttentionPath::flash;
     }
     const bool has_kernel =

@@ -174,9 +174,7 @@ void Stage::Impl::describe(const ChainRequest& request, int context) {
 int Stage::Impl::max_chain() const {
     constexpr int kMost = 8;
     const bool has_all_layers = cache.share().n_layers() == config.n_layers;
-    return backend.is_host() || rules.n_score_heads > 0 || !has_all_layers
-               ? 0
-               : std::min(kMost, n_ubatch);
+    return backend.is_host() || !has_all_layers ? 0 : std::min(kMost, n_ubatch);
 }
 
 // What is built of each layer.
@@ -200,11 +198,12 @@ void Stage::Impl::set_layout(const ForwardRequest& request) {
 }
 
 void Stage::Impl::set_blocks(int first_row) {
-    groups.cut({.first_row = first_row,
-                .n_rows = key.n_rows,
-                .capacity = cache.capacity(),
-                .rules = rules},
-               layout.context);
+    BlockCut cut{
+        .first_row = first_row, .n_rows = key.n_rows, .capacity = cache.capacity(), .rules = rules};
+    if (key.n_chained > 0) {
+        cut.rules.n_score_heads = 0;  // a step holds the scores of a single row
+    }
+    groups.cut(cut, layout.context);
     if (key.n_chained > 0) {
         groups.narrow_to_one_row(rules);
     }

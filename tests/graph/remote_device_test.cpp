@@ -32,28 +32,34 @@ struct RemoteCase {
     const char* shape;
     const char* type;
     double bound;  // of the relative error
+    AttentionPath path = AttentionPath::flash;
 };
 
 void PrintTo(const RemoteCase& c, std::ostream* out) {
-    *out << c.shape << '/' << c.type;
+    *out << c.shape << '/' << c.type << '/' << to_string(c.path);
 }
 
 class RemoteDevice : public ::testing::TestWithParam<RemoteCase> {};
 
 TEST_P(RemoteDevice, AgreesWithTheCpu) {
+    const auto& [shape, type, bound, path] = GetParam();
     for (const PassAgreement& agreement :
-         compare_with_cpu(tiny_model(GetParam().shape, GetParam().type), remote_device(), 1024)) {
-        EXPECT_LT(agreement.error, GetParam().bound) << agreement.pass;
+         compare_with_cpu(tiny_model(shape, type), remote_device(), {.path = path})) {
+        EXPECT_LT(agreement.error, bound) << agreement.pass;
     }
 }
 
-// Flash attention of the CPU against its products: it sums in half precision.
+constexpr auto kFolded = AttentionPath::folded;
+
+// Flash attention of the CPU against its products, which it sums in half precision; or the same.
 INSTANTIATE_TEST_SUITE_P(Models,
                          RemoteDevice,
                          ::testing::Values(RemoteCase{"tiny-llama", "F32", 0.01},
                                            RemoteCase{"tiny-qwen3", "F16", 0.01},
                                            RemoteCase{"tiny-mha", "F32", 0.01},
-                                           RemoteCase{"tiny-llama", "Q8_0", 0.05}));
+                                           RemoteCase{"tiny-llama", "Q8_0", 0.05},
+                                           RemoteCase{"tiny-llama", "F32", 1e-6, kFolded},
+                                           RemoteCase{"tiny-mha", "Q8_0", 1e-6, kFolded}));
 
 }  // namespace
 }  // namespace knap::test

@@ -248,7 +248,7 @@ TEST(MachineFingerprint, ChangesWithWhateverChangesTimes) {
     expect_other([](RuntimeConfig& c) { c.n_threads = 2; });
     expect_other([](RuntimeConfig& c) { c.cache_type_k = CacheType::f32; });
     expect_other([](RuntimeConfig& c) { c.cache_type_v = CacheType::f32; });
-    expect_other([](RuntimeConfig& c) { c.flash_attention = true; });
+    expect_other([](RuntimeConfig& c) { c.flash_attention = FlashAttention::on; });
     expect_other([](RuntimeConfig& c) { c.kernels = Kernels::ggml; });
     expect_other([](RuntimeConfig& c) { c.model_path = tiny_model("tiny-llama", "Q8_0", 1); });
 }

@@ -315,14 +315,14 @@ TEST_F(PromptCaches, Int8RowsOfAnotherPathAreRefused) {
     Session restored(ours);
     restored.load_prompt_cache(path_);
     EXPECT_EQ(restored.history().size(), 20u);
-    config.flash_attention = true;
+    config.flash_attention = FlashAttention::on;
     Engine flash(config);
     EXPECT_THAT(load_error(flash), HasSubstr("-fa"));
 }
 
 TEST_F(PromptCaches, EveryAttentionPathReadsThem) {
     save(70);
-    for (const bool flash : {false, true}) {
+    for (const FlashAttention flash : {FlashAttention::off, FlashAttention::on}) {
         RuntimeConfig config = config_of(tiny_model("tiny-llama", "Q8_0"));
         config.kernels = Kernels::ggml;
         config.flash_attention = flash;

@@ -39,10 +39,12 @@ ModulePlan skipping(int n_layers) {
 
 // A device with a model and a cache, half full.
 struct Side {
-    Side(const std::filesystem::path& path, ggml_backend_dev_t device, int capacity)
+    Side(const std::filesystem::path& path,
+         ggml_backend_dev_t device,
+         const ForwardOptions& options)
         : model(path, Repack::off, 1, Kernels::ggml, device),
-          rig(model, {.capacity = capacity}),
-          context(capacity / 2) {
+          rig(model, options),
+          context(options.capacity / 2) {
         const auto text = random_tokens(context, model.config.n_vocab, 1);
         std::vector<int> passes(static_cast<std::size_t>(context / 256), 256);
         prompt = rig.feed(text, passes);
@@ -146,9 +148,9 @@ double chain_error(Side& side, Token first, const ModulePlan& plan) {
 
 std::vector<PassAgreement> compare_with_cpu(const std::filesystem::path& path,
                                             ggml_backend_dev_t device,
-                                            int capacity) {
-    Side ours(path, device, capacity);
-    Side reference(path, nullptr, capacity);
+                                            const ForwardOptions& options) {
+    Side ours(path, device, options);
+    Side reference(path, nullptr, {.capacity = options.capacity, .path = AttentionPath::folded});
     const int n_layers = reference.model.config.n_layers;
     const auto tokens = random_tokens(8, reference.model.config.n_vocab, 2);
     const std::span<const Token> draft = tokens;

@@ -14,11 +14,11 @@ struct PassAgreement {
     double error = 0;  // root mean square of the difference, over that of the logits
 };
 
-// The passes of a model on `device` against those on the CPU: prompts, single rows, windows, trees,
-// branches, replays, early exits, resumed and captured streams, copied and saved cache rows.
-// `capacity` is that of the caches; half of it is filled at first.
+// The passes of a model on `device` against those on the CPU, by ggml's products: prompts, single
+// rows, windows, trees, branches, replays, early exits, resumed and captured streams, copied and
+// saved cache rows. `options` are those of the device's cache, half of which is filled at first.
 std::vector<PassAgreement> compare_with_cpu(const std::filesystem::path& path,
                                             ggml_backend_dev_t device,
-                                            int capacity);
+                                            const ForwardOptions& options);
 
 }  // namespace knap::test
