@@ -36,6 +36,7 @@ struct Settings {
     std::vector<int> depths{0, 2048, 8000};
     std::vector<int> rows{2, 4, 8};
     bool has_peer = true;
+    bool is_exact = true;
 
     int n_ctx() const { return depths.back() + kUbatch; }
 };
@@ -57,7 +58,12 @@ class DeviceRace {
     explicit DeviceRace(const Settings& settings)
         : settings_(settings),
           backend_(choose_device(settings.device).device, 0),
-          ours_(settings.model, backend_, Kernels::automatic, CacheType::f16, settings.n_ctx()),
+          ours_(settings.model,
+                backend_,
+                Kernels::automatic,
+                CacheType::f16,
+                settings.n_ctx(),
+                settings.is_exact),
           sampler_({}, ours_.config.n_vocab, settings.n_ctx()),
           drafter_(ours_.forward, ours_.cache, sampler_, AcceptanceRule::shared_noise, never_ends_),
           tokens_(random_tokens(settings.n_ctx(), ours_.config.n_vocab)) {
@@ -190,13 +196,17 @@ void run(Settings settings) {
 int main(int argc, char** argv) {
     knap::bench::Settings settings;
     std::string peer = "on";
+    std::string exact = "on";
     CLI::App app("Steps on a device beside libllama", "device_bench");
     app.add_option("MODEL", settings.model)->required();
     app.add_option("--device", settings.device, "what computes; default: the first GPU");
     app.add_option("--depths", settings.depths, "contexts to measure after")->delimiter(',');
     app.add_option("--rows", settings.rows, "rows of verifications")->delimiter(',');
     app.add_option("--peer", peer, "libllama beside it")->check(CLI::IsMember({"on", "off"}));
+    app.add_option("--exact", exact, "few rows have the bits of one, where the engine has it so")
+        ->check(CLI::IsMember({"on", "off"}));
     CLI11_PARSE(app, argc, argv);
     settings.has_peer = peer == "on";
+    settings.is_exact = exact == "on";
     return knap::bench::bench_main("device_bench", [&] { knap::bench::run(settings); });
 }

@@ -18,6 +18,7 @@
 #include "model/config.h"
 #include "model/gguf_file.h"
 #include "model/head_subset.h"
+#include "model/row_invariance.h"
 #include "model/weights.h"
 
 namespace knap::bench {
@@ -41,22 +42,34 @@ struct ModelRig {
              Backend& backend,
              Kernels kernels,
              CacheType cache_type = CacheType::f16,
-             int n_ctx = kContext)
+             int n_ctx = kContext,
+             bool is_exact = true)
         : file(GgufFile::open(path)),
           config(read_config(file)),
           weights(Weights::load(file, config, backend, {.kernels = kernels}, {})),
           cache(config,
                 backend,
-                cache_options(
-                    config,
-                    {.cache_type_k = cache_type, .cache_type_v = cache_type, .kernels = kernels},
-                    backend,
-                    n_ctx + kScratchRows)),
+                options_of_cache({.cache_type_k = cache_type,
+                                  .cache_type_v = cache_type,
+                                  .exact = is_exact,
+                                  .kernels = kernels},
+                                 backend,
+                                 n_ctx + kScratchRows)),
           forward(config, weights->tensors(), cache, kUbatch) {
         if (HeadSubset::is_possible(*weights)) {
             draft_head.emplace(*weights, backend, std::span<const Token>());
             forward.set_draft_head(*draft_head);
         }
+    }
+
+    // As an engine has them.
+    KvCacheOptions options_of_cache(const RuntimeConfig& runtime,
+                                    const Backend& backend,
+                                    int n_rows) const {
+        KvCacheOptions options = cache_options(config, runtime, backend, n_rows);
+        const int exact_rows = row_invariant_rows(*weights);
+        options.exact_rows = runtime.exact && exact_rows > 1 ? exact_rows : 0;
+        return options;
     }
 
     // Commits `n_rows` rows of some text. The first are computed and the others copied from them:

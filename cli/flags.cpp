@@ -30,6 +30,7 @@ constexpr std::array kAcceptanceRules{std::pair{"shared-noise"sv, AcceptanceRule
                                       std::pair{"equality"sv, AcceptanceRule::equality}};
 constexpr std::array kRepackModes{std::pair{"auto"sv, Repack::automatic},
                                   std::pair{"on"sv, Repack::on}, std::pair{"off"sv, Repack::off}};
+constexpr std::array kOnOff{std::pair{"on"sv, true}, std::pair{"off"sv, false}};
 constexpr std::array kFlashModes{std::pair{"off"sv, FlashAttention::off},
                                  std::pair{"on"sv, FlashAttention::on},
                                  std::pair{"auto"sv, FlashAttention::automatic}};
@@ -163,6 +164,8 @@ void add_runtime_flags(CLI::App& app, Settings& settings) {
                   "threads; 0: the physical cores available");
     group.integer("--ubatch-size", runtime.n_ubatch, {.min = 1, .max = kMaxUbatch},
                   "most prompt tokens of one pass");
+    group.choice("--exact", runtime.exact, as_choices(kOnOff),
+                 "verify only as many tokens at once as keep plain decoding's bits, if some do");
     group.choice("--repack", runtime.repack, as_choices(kRepackModes),
                  "copy weights into layouts of faster kernels");
     group.choice("--kernels", runtime.kernels, as_choices(kKernelChoices),

@@ -53,6 +53,9 @@ struct RuntimeConfig {
     CacheType cache_type_k = CacheType::f16;
     CacheType cache_type_v = CacheType::f16;
     FlashAttention flash_attention = FlashAttention::automatic;
+    // Verifications keep to as many rows as have the bits of plain decoding, where more than one
+    // do. Without, they take as many as pay, and rounding may decide near-ties otherwise.
+    bool exact = true;
     Repack repack = Repack::automatic;
     Kernels kernels = Kernels::automatic;
     // What is known of costs and good plans (`knap profile`): "auto", what was saved for this model

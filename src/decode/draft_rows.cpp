@@ -43,7 +43,7 @@ std::span<const float> DraftRows::next(Token token) {
 }
 
 bool DraftRows::can_chain() const {
-    return forward_.max_chain() > 0 && head_ == nullptr && guess_.empty() &&
+    return forward_.max_chain(first_row_) > 0 && head_ == nullptr && guess_.empty() &&
            plan_->head() == HeadLevel::full;
 }
 
@@ -60,11 +60,12 @@ std::optional<DraftRows::Chosen> DraftRows::next_choice(Token token, int n_steps
 
 bool DraftRows::run_chain(Token token, int n_steps) {
     n_before_ = n_given_;
+    const int first_row = first_row_ + static_cast<int>(n_before_);
     chain_ = forward_.run_chain({
         .token = token,
         .plan = plan_,
-        .first_row = first_row_ + static_cast<int>(n_before_),
-        .n_steps = std::min(n_steps, forward_.max_chain()),
+        .first_row = first_row,
+        .n_steps = std::min(n_steps, forward_.max_chain(first_row)),
         .captures = captures_,
     });
     if (!chain_.is_complete) {

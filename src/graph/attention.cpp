@@ -153,14 +153,21 @@ ggml_tensor* folded_block(ggml_context* ctx,
     return ggml_cont_2d(ctx, ggml_permute(ctx, out, 0, 2, 1, 3), config.n_embd_q(), block.n_rows);
 }
 
+// The single column of a view, or line of a mask, so many times without a copy.
+void repeat(ggml_tensor* view, int n) {
+    view->ne[1] = n;
+    view->nb[1] = 0;
+}
+
 // [head_dim, n_heads, n_rows] as ggml's operator wants it, [head_dim, n_columns, n_heads]. Padding
-// is the only row once more.
+// is the only row again and again, or zeros behind several.
 ggml_tensor* flash_queries(ggml_context* ctx, ggml_tensor* q, const AttentionBlock& block) {
+    if (block.n_padding > 0 && block.n_rows > 1) {
+        q = ggml_pad(ctx, q, 0, 0, block.n_padding, 0);
+    }
     ggml_tensor* columns = ggml_permute(ctx, q, 0, 2, 1, 3);
-    if (block.n_padding > 0) {
-        KNAP_ASSERT(block.n_rows == 1, "only a single row is padded");
-        columns->ne[1] = block.n_columns();
-        columns->nb[1] = 0;
+    if (block.n_padding > 0 && block.n_rows == 1) {
+        repeat(columns, block.n_columns());
     }
     return columns;
 }
@@ -175,9 +182,13 @@ ggml_tensor* flash_block(ggml_context* ctx,
                          ggml_tensor* mask) {
     ggml_tensor* keys = join_runs(ctx, key_runs(ctx, cache, layer, block), 1);
     ggml_tensor* values = join_runs(ctx, value_runs(ctx, cache, layer, block), 1);
-    ggml_tensor* out = ggml_flash_attn_ext(ctx, flash_queries(ctx, q, block), keys, values, mask,
+    ggml_tensor* line = ggml_view_2d(ctx, mask, mask->ne[0], mask->ne[1], mask->nb[1], 0);
+    ggml_tensor* out = ggml_flash_attn_ext(ctx, flash_queries(ctx, q, block), keys, values, line,
                                            config.attention_scale, 0.0f, 0.0f);
     ggml_prec_set_acc(out, GGML_PREC_F32);
+    if (block.n_mask_rows() < block.n_columns()) {
+        repeat(line, block.n_columns());  // only now: ggml wants a mask that lies in one piece
+    }
     if (block.n_padding > 0) {
         return ggml_view_2d(ctx, out, config.n_embd_q(), block.n_rows, out->nb[2], 0);
     }
@@ -277,6 +288,18 @@ AttentionPath weakest_path(const KvCache& cache) {
     return weakest;
 }
 
+int exact_attention_rows(const KvCache& cache) {
+    int n_rows = kMaxUbatch;
+    for (const auto& store : cache.stores()) {
+        const KvCacheOptions& options = store->options();
+        const bool is_flash = path_for(options.layout) == AttentionPath::flash;
+        if (is_flash || !store->backend().is_host()) {
+            n_rows = std::min(n_rows, is_flash ? options.exact_rows : 1);
+        }
+    }
+    return std::max(1, n_rows);
+}
+
 bool has_exact_trees(AttentionPath path) {
     return path == AttentionPath::kernel;
 }
@@ -302,7 +325,8 @@ BlockRules block_rules(const ModelConfig& config, const KvStore& cache) {
             .pad_from = path == AttentionPath::flash && config.heads_per_kv() <= kFewHeads
                             ? kLongContext
                             : 0,
-            .one_run = path == AttentionPath::flash};
+            .one_run = path == AttentionPath::flash,
+            .exact_rows = path == AttentionPath::flash ? cache.options().exact_rows : 0};
 }
 
 ggml_tensor* build_attention(ggml_context* ctx,

@@ -42,6 +42,9 @@ std::vector<KvCacheOptions> cache_options(const ModelConfig& config,
 AttentionPath path_for(KvLayout layout);
 // Of a cache on several devices, the path that promises least.
 AttentionPath weakest_path(const KvCache& cache);
+// Up to how many rows a pass's attention gives each row, but for those of trees, the bits that it
+// has in a pass of its own.
+int exact_attention_rows(const KvCache& cache);
 // Whether rows of a tree, at full attention, have the bits that plain decoding gives them.
 bool has_exact_trees(AttentionPath path);
 std::string_view to_string(AttentionPath path);  // "kernel", "folded", "flash"
@@ -52,7 +55,7 @@ BlockRules block_rules(const ModelConfig& config, const KvStore& cache);
 // What the attentions of a group read besides queries and cache.
 struct AttentionInputs {
     std::span<const AttentionBlock> blocks;
-    std::vector<ggml_tensor*> masks;  // of each block, f16 [n_kv, n_columns()]
+    std::vector<ggml_tensor*> masks;  // of each block, f16 [n_kv, n_mask_rows()]
     // On the kernel path:
     std::vector<ggml_tensor*> runs;  // windows: of each block, i32 [2], its n_sinks and recent_row
     ggml_tensor* tree = nullptr;     // full attention of a tree: i32, see TreePaths

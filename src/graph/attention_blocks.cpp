@@ -41,6 +41,19 @@ void for_each_run(int n_rows, int step, Add add) {
     }
 }
 
+// A few rows, those that read as much of the cache together.
+void cut_at_buckets(const BlockCut& cut, std::vector<AttentionBlock>& blocks) {
+    for (int row = 0; row < cut.n_rows; ++row) {
+        const int n_kv = context_bucket(cut.first_row + row + 1, cut.capacity, cut.rules.step);
+        if (blocks.empty() || blocks.back().n_kv != n_kv) {
+            blocks.push_back({.first = row, .n_kv = n_kv});
+        }
+        AttentionBlock& block = blocks.back();
+        ++block.n_rows;
+        block.n_padding = cut.rules.full_padding(block.n_rows, n_kv);
+    }
+}
+
 // A window as one run: its recent rows, those of the round, and a copy of the sinks. A short
 // context is all there is from row 0 on. None where the cache ends too early for a copy.
 std::optional<AttentionBlock> one_run(const BlockCut& cut, const Window& window, int context) {
@@ -88,6 +101,10 @@ void cut_into_blocks(const BlockCut& cut, std::vector<AttentionBlock>& blocks) {
     const int bucket = context_bucket(cut.first_row + cut.n_rows, cut.capacity, step);
     const int max_rows = max_block_rows(bucket, cut.rules.n_score_heads);
     blocks.clear();
+    if (cut.n_rows <= cut.rules.exact_rows) {
+        cut_at_buckets(cut, blocks);
+        return;
+    }
     for_each_run(cut.n_rows, max_rows, [&](int first, int count) {
         const int n_kv = context_bucket(cut.first_row + first + count, cut.capacity, step);
         blocks.push_back({.first = first,

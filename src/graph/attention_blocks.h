@@ -34,10 +34,12 @@ struct AttentionBlock {
     int n_padding = 0;  // rows more that the attention computes, which nobody reads
 
     int n_columns() const { return n_rows + n_padding; }
+    // What pads a single row looks where it does; otherwise every column has a line of its own.
+    int n_mask_rows() const { return n_rows == 1 ? 1 : n_columns(); }
     int n_recent() const { return n_kv - n_sinks; }
     int end_of_recent() const { return recent_row + n_recent(); }  // a cache row
     std::size_t mask_size() const {
-        return static_cast<std::size_t>(n_columns()) * static_cast<std::size_t>(n_kv);
+        return static_cast<std::size_t>(n_mask_rows()) * static_cast<std::size_t>(n_kv);
     }
     bool operator==(const AttentionBlock&) const = default;
 };
@@ -63,10 +65,17 @@ struct BlockRules {
     // faster kernel for two rows than for one.
     int pad_from = 0;
     bool one_run = false;  // a window's sinks are copied, so that its rows are one run
+    // At full attention a pass of up to so many rows gives each the bits that it has in a pass of
+    // its own: its blocks have so many columns, and what a block reads of the cache follows from
+    // where its rows lie. GPUs compute as the shape says. 0: nobody counts on it.
+    int exact_rows = 0;
 
-    // Of a pass of `n_rows` rows.
+    // Of a block of a pass of `n_rows` rows.
     int padding(int n_rows, int n_kv) const {
         return pad_from > 0 && n_rows == 1 && n_kv >= pad_from ? 1 : 0;
+    }
+    int full_padding(int n_rows, int n_kv) const {
+        return n_rows <= exact_rows ? exact_rows - n_rows : padding(n_rows, n_kv);
     }
 };
 

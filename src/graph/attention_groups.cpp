@@ -32,7 +32,8 @@ void AttentionGroups::narrow_to_one_row(const BlockRules& rules) {
         KNAP_ASSERT(group.blocks.size() <= 1, "only passes that are one block are chained");
         for (AttentionBlock& block : group.blocks) {
             block.n_rows = 1;
-            block.n_padding = rules.padding(1, block.n_kv);
+            block.n_padding =
+                group.window ? rules.padding(1, block.n_kv) : rules.full_padding(1, block.n_kv);
         }
     }
 }

@@ -154,7 +154,7 @@ void build_mask(const AttentionLayout& layout,
         show_round(layout, row, own, context, line);
     }
     // Padding looks where the last row does: nothing else is sure to be a number.
-    for (int i = block.n_rows; i < block.n_columns(); ++i) {
+    for (int i = block.n_rows; i < block.n_mask_rows(); ++i) {
         const auto last = mask.subspan(static_cast<std::size_t>(block.n_rows - 1) * n_columns);
         std::copy_n(
             last.begin(), n_columns,

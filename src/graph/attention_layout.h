@@ -50,7 +50,7 @@ void fill_positions(const AttentionLayout& layout,
 // What a mask holds where a row may not look: the bits of f16 -infinity.
 inline constexpr std::uint16_t kHiddenBits = 0xfc00;
 
-// Writes the mask of one block, f16 bits [n_kv, n_columns()]: 0 where a row may look, -infinity
+// Writes the mask of one block, f16 bits [n_kv, n_mask_rows()]: 0 where a row may look, -infinity
 // elsewhere. A window hides the rows of the context between its sinks and its recent rows. A cache
 // row that both runs of the block hold is shown in one of them.
 void build_mask(const AttentionLayout& layout,

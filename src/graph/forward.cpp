@@ -189,15 +189,16 @@ ForwardResult Forward::run(const ForwardRequest& request) {
                                    : self.run_legs(filled);
 }
 
-int Forward::max_chain() const {
-    return impl_->stages.front()->max_chain();
+int Forward::max_chain(int first_row) const {
+    return impl_->stages.front()->max_chain(first_row);
 }
 
 ChainResult Forward::run_chain(const ChainRequest& request) {
     Impl& self = *impl_;
     ChainRequest filled = request;
     filled.plan = request.plan != nullptr ? request.plan : &self.full_plan;
-    KNAP_ASSERT(filled.n_steps > 0 && filled.n_steps <= max_chain() && filled.first_row >= 0 &&
+    KNAP_ASSERT(filled.n_steps > 0 && filled.n_steps <= max_chain(filled.first_row) &&
+                    filled.first_row >= 0 &&
                     filled.first_row + filled.n_steps <= self.cache.capacity(),
                 "a chain that the device can compute and the cache can hold");
     KNAP_ASSERT(filled.plan->n_layers() == self.config.n_layers &&

@@ -52,7 +52,7 @@ struct ChainRequest {
     Token token = 0;                   // of the first row
     const ModulePlan* plan = nullptr;  // null: every module at full
     int first_row = 0;                 // cache row of the first row; the others follow it
-    int n_steps = 1;                   // passes, at most max_chain()
+    int n_steps = 1;                   // passes, at most max_chain(first_row)
     std::span<const int> captures{};   // as of a ForwardRequest
 };
 
@@ -89,9 +89,10 @@ class Forward {
     // cache.
     ForwardResult run(const ForwardRequest& request);
 
-    // Most passes of a chain. 0: none are chained, because the device is the host, where to ask the
-    // program after every token costs nothing.
-    int max_chain() const;
+    // Most passes of a chain whose first row is cache row `first_row`. 0: none are chained,
+    // wherever they begin, because the device is the host, where to ask the program after every
+    // token costs nothing.
+    int max_chain(int first_row) const;
     ChainResult run_chain(const ChainRequest& request);
 
     // Most rows of one pass whose first row is cache row `first_row`.

@@ -18,10 +18,10 @@ constexpr std::string_view kWhat = "the inputs of a pass (a smaller -ub needs le
 std::size_t max_mask_size(const BlockRules& rules, int capacity, int n_ubatch) {
     std::size_t most = 0;
     for (int n_kv = capacity; n_kv > 0; n_kv -= kRunStep) {
-        const AttentionBlock whole{.n_rows = max_pass_rows(n_kv, rules.n_score_heads, n_ubatch),
-                                   .n_kv = n_kv,
-                                   .n_padding = rules.pad_from > 0 ? 1 : 0};
-        most = std::max(most, whole.mask_size());
+        // Few rows are padded, and may lie in two blocks.
+        const int n_rows =
+            std::max(max_pass_rows(n_kv, rules.n_score_heads, n_ubatch), 2 * rules.exact_rows);
+        most = std::max(most, AttentionBlock{.n_rows = n_rows, .n_kv = n_kv}.mask_size());
     }
     return most;
 }
@@ -210,9 +210,9 @@ std::array<AttentionInputs, kMaxGroups> ForwardInputs::attention(ggml_context* c
         inputs[group].blocks = key.blocks[group];
         for (const AttentionBlock& block : key.blocks[group]) {
             const std::size_t row_bytes = ggml_row_size(GGML_TYPE_F16, block.n_kv);
-            const std::size_t n_bytes = row_bytes * static_cast<std::size_t>(block.n_columns());
+            const std::size_t n_bytes = row_bytes * static_cast<std::size_t>(block.n_mask_rows());
             inputs[group].masks.push_back(
-                ggml_view_2d(ctx, mask_, block.n_kv, block.n_columns(), row_bytes,
+                ggml_view_2d(ctx, mask_, block.n_kv, block.n_mask_rows(), row_bytes,
                              mask_offset + n_bytes * static_cast<std::size_t>(step)));
             mask_offset += n_bytes * n_steps;
             if (has_runs && group > 0) {

@@ -68,6 +68,7 @@ struct Stage::Impl {
     void lay_out(BuiltGraph& built);
     int max_rows(int first_row) const;
     int max_chain() const;
+    int max_chain(int first_row) const;
     void reserve_for(int first_row);
     bool reserve(ggml_cgraph* graph);
     HeadTensors head();
@@ -177,6 +178,13 @@ int Stage::Impl::max_chain() const {
     return backend.is_host() || !has_all_layers ? 0 : std::min(kMost, n_ubatch);
 }
 
+// Steps read as much of the cache as the last one does. Where rows are exact this has to be what
+// each would read by itself.
+int Stage::Impl::max_chain(int first_row) const {
+    const int n_alike = context_bucket(first_row + 1, cache.capacity(), rules.step) - first_row;
+    return rules.exact_rows > 0 ? std::min(max_chain(), n_alike) : max_chain();
+}
+
 // What is built of each layer.
 void Stage::Impl::set_layers(const ModulePlan& plan, int exit_layer) {
     groups.assign(plan, key.entry_layer, exit_layer);
@@ -202,6 +210,7 @@ void Stage::Impl::set_blocks(int first_row) {
         .first_row = first_row, .n_rows = key.n_rows, .capacity = cache.capacity(), .rules = rules};
     if (key.n_chained > 0) {
         cut.rules.n_score_heads = 0;  // a step holds the scores of a single row
+        cut.rules.exact_rows = 0;     // and is padded by itself
     }
     groups.cut(cut, layout.context);
     if (key.n_chained > 0) {
@@ -331,8 +340,8 @@ StageResult Stage::run(const ForwardRequest& request, bool gives_stream) {
     return given;
 }
 
-int Stage::max_chain() const {
-    return impl_->max_chain();
+int Stage::max_chain(int first_row) const {
+    return impl_->max_chain(first_row);
 }
 
 ChainResult Stage::run_chain(const ChainRequest& request, int context) {

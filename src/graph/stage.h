@@ -28,7 +28,7 @@ class Stage {
     StageResult run(const ForwardRequest& request, bool gives_stream);
 
     // Only of a stage that has all layers: the whole model runs again and again.
-    int max_chain() const;
+    int max_chain(int first_row) const;
     // Likewise filled in.
     ChainResult run_chain(const ChainRequest& request, int context);
 

@@ -47,6 +47,9 @@ struct KvCacheOptions {
     CacheType type_k = CacheType::f16;
     CacheType type_v = CacheType::f16;
     KvLayout layout = KvLayout::transposed_values;
+    // Flash attention on another device than the host: up to so many rows of a pass have the bits
+    // of passes of one; 0: none, which is faster (BlockRules::exact_rows).
+    int exact_rows = 0;
 };
 
 // Bytes of one row of keys and one of values, in one layer.

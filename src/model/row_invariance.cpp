@@ -39,6 +39,10 @@ constexpr RowPromise kPromises[] = {
     {GGML_TYPE_Q4_K, WeightLayout::repacked, 3},
 };
 
+// ggml-cuda multiplies up to eight rows with quantised matrices by one kernel, whose threads share
+// out the sums in another way from five rows on.
+constexpr int kCudaRows = 4;
+
 int matrix_rows(const ggml_tensor* matrix) {
     return row_invariant_rows(matrix->type, layout_of(matrix));
 }
@@ -50,7 +54,9 @@ WeightLayout layout_of(const ggml_tensor* weight) {
         return packed_weight(weight) != nullptr ? WeightLayout::packed : WeightLayout::plain;
     }
     const std::string_view name = ggml_backend_buffer_name(weight->buffer);
-    return name == "CPU_REPACK" ? WeightLayout::repacked : WeightLayout::other;
+    return name == "CPU_REPACK"       ? WeightLayout::repacked
+           : name.starts_with("CUDA") ? WeightLayout::cuda
+                                      : WeightLayout::other;
 }
 
 std::string_view to_string(WeightLayout layout) {
@@ -61,6 +67,8 @@ std::string_view to_string(WeightLayout layout) {
             return "repacked";
         case WeightLayout::packed:
             return "packed";
+        case WeightLayout::cuda:
+            return "cuda";
         case WeightLayout::other:
             return "other";
     }
@@ -70,6 +78,9 @@ std::string_view to_string(WeightLayout layout) {
 int row_invariant_rows(ggml_type type, WeightLayout layout) {
     if (layout == WeightLayout::packed) {
         return kAnyRows;
+    }
+    if (layout == WeightLayout::cuda) {
+        return ggml_is_quantized(type) ? kCudaRows : 1;
     }
     const auto promise = std::ranges::find_if(kPromises, [&](const RowPromise& known) {
         return known.type == type && known.layout == layout;

@@ -7,9 +7,12 @@
 #include "device/cpu_topology.h"
 #include "device/device_list.h"
 #include "graph/attention.h"
+#include "graph/forward.h"
 #include "kv/kv_cache.h"
 #include "model/fingerprint.h"
+#include "model/row_invariance.h"
 #include "model/vocab_check.h"
+#include "runtime/bit_check.h"
 #include "runtime/device_memory.h"
 #include "runtime/engine_impl.h"
 #include "text/chat_template.h"
@@ -174,10 +177,30 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
         fail(config.model_path.string(), ": expected a vocabulary of ", model.n_vocab,
              " tokens, found ", tokenizer->n_vocab());
     }
+    exact_rows = row_invariant_rows(*weights);
+    if (pads_for_bits() && !try_bits()) {
+        exact_rows = 1;
+    }
+}
+
+bool Engine::Impl::pads_for_bits() const {
+    const bool on_device = std::ranges::any_of(
+        layers().shares(), [](const LayerShare& share) { return !share.backend->is_host(); });
+    return on_device && config.exact && exact_rows > 1;
+}
+
+bool Engine::Impl::try_bits() const {
+    KvCache cache = make_cache(exact_rows);
+    Forward forward(model, weights->tensors(), cache, exact_rows);
+    return keeps_bits(forward, exact_rows);
 }
 
 KvCache Engine::Impl::make_cache(int n_rows) const {
-    return {model, layers(), cache_options(model, config, layers(), n_rows)};
+    std::vector<KvCacheOptions> options = cache_options(model, config, layers(), n_rows);
+    for (KvCacheOptions& of_share : options) {
+        of_share.exact_rows = pads_for_bits() ? exact_rows : 0;
+    }
+    return {model, layers(), options};
 }
 
 Engine::Engine(RuntimeConfig config) {

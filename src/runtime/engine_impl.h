@@ -35,9 +35,17 @@ struct Engine::Impl {
     std::unique_ptr<Adapter> adapter;  // null: none
     std::unique_ptr<Tokenizer> tokenizer;
     // What follows from the above, for every session.
+    // A pass of at most so many rows gives the bits of passes of one, if its attention does.
+    int exact_rows = 1;
     ModelCost cost;                 // with the configured cache types
     std::uint64_t fingerprint = 0;  // of the file
     double load_ms = 0;
+
+    // Whether attention on other devices than the host is to give several rows the bits of one.
+    bool pads_for_bits() const;
+
+  private:
+    bool try_bits() const;
 };
 
 }  // namespace knap

@@ -68,7 +68,8 @@ Generation::Generation(Session::Impl& session,
 
 RoundOptions Generation::round_options() const {
     const SpeculationOptions& speculation = options_.speculation;
-    const bool may_be_inexact = session_.invariant_rows == 1 || !session_.trees_are_exact;
+    const bool may_be_inexact =
+        session_.max_verify_rows() > session_.invariant_rows || !session_.trees_are_exact;
     return {
         .acceptance = {.rule = speculation.acceptance,
                        .assumed_rate = speculation.assume_acceptance >= 0

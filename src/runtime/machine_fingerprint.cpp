@@ -42,7 +42,7 @@ std::string describe_attention(const Engine::Impl& engine) {
         text += concat(text.empty() ? "" : ", ", to_string(path), is_ours ? " " : "",
                        is_ours ? to_string(attention_kernels().front().isa) : "");
     }
-    return text;
+    return engine.pads_for_bits() ? concat(text, ", exact") : text;
 }
 
 }  // namespace

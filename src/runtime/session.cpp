@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "graph/attention.h"
-#include "model/row_invariance.h"
 #include "runtime/generation.h"
 #include "runtime/known_costs.h"
 #include "runtime/offline_search_file.h"
@@ -14,10 +13,6 @@ namespace {
 
 // Rows above the context for what a round drafts, so that a nearly full context still speculates.
 constexpr int kScratchRows = 256;
-
-int count_invariant_rows(const Engine::Impl& engine, const KvCache& cache) {
-    return weakest_path(cache) == AttentionPath::flash ? 1 : row_invariant_rows(*engine.weights);
-}
 
 AdapterParts parts_of_adapter(const Engine::Impl& engine) {
     return {.adapter = *engine.adapter,
@@ -36,7 +31,7 @@ Session::Impl::Impl(Engine::Impl& owner)
       whole_model(engine.model.n_layers),
       profile(known_profile(engine)),
       plans(known_plans(engine)),
-      invariant_rows(count_invariant_rows(engine, cache)),
+      invariant_rows(std::min(engine.exact_rows, exact_attention_rows(cache))),
       trees_are_exact(has_exact_trees(weakest_path(cache))) {
     if (HeadSubset::is_possible(*engine.weights)) {
         draft_head.emplace(*engine.weights, engine.head_backend(),
@@ -49,8 +44,9 @@ Session::Impl::Impl(Engine::Impl& owner)
 }
 
 int Session::Impl::max_verify_rows() const {
-    const int n_exact = invariant_rows > 1 ? invariant_rows : kScratchRows;
-    return std::min({n_exact, kScratchRows, engine.config.n_ubatch});
+    const bool is_bound = engine.config.exact && invariant_rows > 1;
+    return std::min(
+        {is_bound ? invariant_rows : kScratchRows, kScratchRows, engine.config.n_ubatch});
 }
 
 Strategy& Session::Impl::strategy_for(const SpeculationOptions& options) {

@@ -1,5 +1,6 @@
-// On a GPU a row's bits depend on the rows beside it, so texts may part where the whole model
-// hardly preferred its choice to the second one, and nowhere else.
+// On a GPU few rows have the bits of one where weights are quantised, and texts are plain
+// decoding's. Elsewhere, and in trees, they may part where the whole model hardly preferred its
+// choice to the second one, and nowhere else.
 #include <iostream>
 
 #include <gtest/gtest.h>
@@ -12,14 +13,25 @@
 namespace knap::test {
 namespace {
 
-class LosslessOnGpu : public ::testing::TestWithParam<const char*> {};
+struct LosslessCase {
+    const char* type;
+    bool exact = true;
+    bool has_near_ties = false;
+};
+
+void PrintTo(const LosslessCase& c, std::ostream* out) {
+    *out << c.type << (c.exact ? "" : "/near-ties");
+}
+
+class LosslessOnGpu : public ::testing::TestWithParam<LosslessCase> {};
 
 TEST_P(LosslessOnGpu, EveryStrategyWritesPlainDecodingsText) {
     KNAP_SKIP_WITHOUT_GPU();
-    Engine engine({.model_path = tiny_model("small-llama", GetParam()),
+    Engine engine({.model_path = tiny_model("small-llama", GetParam().type),
                    .n_ctx = 512,
                    .n_threads = 1,
-                   .device = ggml_backend_dev_name(gpu())});
+                   .device = ggml_backend_dev_name(gpu()),
+                   .exact = GetParam().exact});
     std::vector<CheckPrompt> prompts;
     for (const unsigned seed : {1U, 2U, 3U}) {
         prompts.push_back({.id = std::to_string(seed),
@@ -32,15 +44,25 @@ TEST_P(LosslessOnGpu, EveryStrategyWritesPlainDecodingsText) {
     int n_drafted = 0;
     for (const LosslessReport& report : *reports) {
         EXPECT_TRUE(report.mismatches.empty()) << report.way.name;
+        const bool has_trees = report.way.options.draft_width > 1;
+        EXPECT_TRUE(GetParam().has_near_ties || has_trees || report.near_ties.empty())
+            << report.way.name;
         n_near_ties += report.near_ties.size();
         n_drafted += report.n_drafted;
     }
     EXPECT_GT(n_drafted, 0);
-    std::cout << GetParam() << ": " << reports->size() << " ways, " << n_near_ties
+    std::cout << GetParam().type << ": " << reports->size() << " ways, " << n_near_ties
               << " texts part at a near-tie\n";
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, LosslessOnGpu, ::testing::Values("F16", "Q8_0", "Q4_0", "Q4_K"));
+INSTANTIATE_TEST_SUITE_P(
+    Types,
+    LosslessOnGpu,
+    ::testing::Values(LosslessCase{.type = "F16", .has_near_ties = true},
+                      LosslessCase{.type = "Q8_0"},
+                      LosslessCase{.type = "Q4_0"},
+                      LosslessCase{.type = "Q4_K"},
+                      LosslessCase{.type = "Q4_0", .exact = false, .has_near_ties = true}));
 
 }  // namespace
 }  // namespace knap::test

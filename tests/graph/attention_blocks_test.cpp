@@ -103,7 +103,29 @@ TEST(Blocks, PadASingleRowWhereTheContextIsLong) {
     EXPECT_EQ(padding(7000, 1), 0);
     EXPECT_EQ(padding(8000, 1), 1);
     EXPECT_EQ(padding(8000, 2), 0);
-    EXPECT_EQ((AttentionBlock{.n_rows = 1, .n_kv = 256, .n_padding = 1}.mask_size()), 512u);
+    EXPECT_EQ((AttentionBlock{.n_rows = 1, .n_kv = 256, .n_padding = 1}.mask_size()), 256u);
+}
+
+TEST(Blocks, OfFewRowsShowNothingOfThePassWhereRowsAreExact) {
+    const BlockRules rules{.step = 256, .pad_from = 8192, .exact_rows = 4};
+    for (const int first_row : {0, 100, 253, 1021, 8189}) {
+        for (int n_rows = 1; n_rows <= 4; ++n_rows) {
+            std::vector<AttentionBlock> together;
+            cut_into_blocks({first_row, n_rows, 16384, rules}, together);
+            for (const AttentionBlock& block : together) {
+                EXPECT_EQ(block.n_columns(), 4);
+                for (int row = block.first; row < block.first + block.n_rows; ++row) {
+                    std::vector<AttentionBlock> alone;
+                    cut_into_blocks({first_row + row, 1, 16384, rules}, alone);
+                    EXPECT_EQ(block.n_kv, alone.front().n_kv);
+                    EXPECT_EQ(alone.front().n_columns(), 4);
+                }
+            }
+        }
+    }
+    std::vector<AttentionBlock> more;
+    cut_into_blocks({253, 5, 16384, rules}, more);
+    EXPECT_EQ(more, (std::vector<AttentionBlock>{{.n_rows = 5, .n_kv = 512}}));
 }
 
 TEST(WindowBlocks, DoNotGrowWithTheContext) {

@@ -103,12 +103,16 @@ TEST(Masks, CausalRowsBelowTheContextSeeWhatLiesBeforeThem) {
     EXPECT_EQ(std::count(mask.begin() + 64, mask.end(), 0), 12);
 }
 
-TEST(Masks, PaddingSeesWhatTheRowDoes) {
-    const AttentionBlock block{.first = 0, .n_rows = 1, .n_kv = 64, .n_padding = 1};
+TEST(Masks, PaddingSeesWhatTheLastRowDoes) {
+    const AttentionBlock block{.first = 0, .n_rows = 2, .n_kv = 64, .n_padding = 2};
     std::vector<std::uint16_t> mask(block.mask_size(), 0x7e00);  // NaN
     build_mask({.context = 20}, 20, {}, block, mask);
     EXPECT_EQ(std::count(mask.begin(), mask.begin() + 64, 0), 21);
-    EXPECT_TRUE(std::equal(mask.begin(), mask.begin() + 64, mask.begin() + 64));
+    for (const int padding : {2, 3}) {
+        EXPECT_TRUE(std::equal(mask.begin() + 64, mask.begin() + 128, mask.begin() + 64 * padding));
+    }
+    EXPECT_EQ(AttentionBlock({.n_rows = 1, .n_kv = 64, .n_padding = 3}).mask_size(), 64u)
+        << "a single row's line serves all";
 }
 
 TEST(Positions, AreThoseOfTheTextThatARowStandsFor) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/row_invariance.h"
 #include "support/device_agreement.h"
 #include "support/gpu.h"
 #include "support/tiny_model.h"
@@ -15,7 +16,7 @@ struct GpuCase {
     const char* shape;
     const char* type;
     int capacity;
-    double bound;  // of the relative error
+    double bound = 0;  // of the relative error
     std::optional<AttentionPath> path{};
 };
 
@@ -36,6 +37,27 @@ TEST_P(ForwardOnGpu, AgreesWithTheCpu) {
     }
 }
 
+class BitsOnGpu : public ::testing::TestWithParam<GpuCase> {};
+
+TEST_P(BitsOnGpu, OfFewRowsAreThoseOfSingleOnes) {
+    KNAP_SKIP_WITHOUT_GPU();
+    const GpuCase& c = GetParam();
+    EXPECT_EQ(
+        find_changed_bits(tiny_model(c.shape, c.type), gpu(),
+                          {.capacity = c.capacity,
+                           .exact_rows = row_invariant_rows(GGML_TYPE_Q8_0, WeightLayout::cuda)}),
+        "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Models,
+                         BitsOnGpu,
+                         ::testing::Values(GpuCase{"small-llama", "Q8_0", 1024},
+                                           GpuCase{"small-llama", "Q4_0", 1024},
+                                           GpuCase{"small-llama", "Q4_1", 16896},
+                                           GpuCase{"small-qwen3", "Q4_K", 1024},
+                                           GpuCase{"small-qwen3", "Q6_K", 16896},
+                                           GpuCase{"small-llama", "Q5_K", 1024}));
+
 constexpr auto kFolded = AttentionPath::folded;
 
 // Heads of 16 have no flash attention there; contexts from 8192 on are where single rows are
@@ -46,17 +68,17 @@ INSTANTIATE_TEST_SUITE_P(Models,
                          ::testing::Values(GpuCase{"small-llama", "F32", 1024, 0.02},
                                            GpuCase{"small-llama", "F16", 1024, 0.02},
                                            GpuCase{"small-qwen3", "F16", 1024, 0.02},
-                                           GpuCase{"small-llama", "Q8_0", 1024, 0.05},
+                                           GpuCase{"small-llama", "Q8_0", 1024, 0.06},
                                            GpuCase{"small-llama", "Q4_0", 1024, 0.1},
                                            GpuCase{"small-llama", "Q4_1", 1024, 0.1},
                                            GpuCase{"small-llama", "Q4_K", 1024, 0.1},
                                            GpuCase{"small-llama", "Q6_K", 1024, 0.05},
                                            GpuCase{"small-llama", "F16", 16896, 0.02},
-                                           GpuCase{"small-qwen3", "Q8_0", 16896, 0.05},
+                                           GpuCase{"small-qwen3", "Q8_0", 16896, 0.06},
                                            GpuCase{"small-llama", "F16", 16896, 0.02, kFolded},
-                                           GpuCase{"small-qwen3", "Q8_0", 1024, 0.05, kFolded},
+                                           GpuCase{"small-qwen3", "Q8_0", 1024, 0.06, kFolded},
                                            GpuCase{"tiny-llama", "F16", 1024, 0.02},
-                                           GpuCase{"tiny-mha", "Q8_0", 1024, 0.05}));
+                                           GpuCase{"tiny-mha", "Q8_0", 1024, 0.06}));
 
 }  // namespace
 }  // namespace knap::test

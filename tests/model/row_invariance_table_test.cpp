@@ -40,6 +40,8 @@ TEST(RowInvarianceTable, PromisesNothingThatWasNotMeasured) {
         EXPECT_EQ(row_invariant_rows(type, WeightLayout::repacked), 1) << ggml_type_name(type);
     }
     EXPECT_EQ(row_invariant_rows(GGML_TYPE_Q8_0, WeightLayout::other), 1);
+    EXPECT_EQ(row_invariant_rows(GGML_TYPE_F16, WeightLayout::cuda), 1);
+    EXPECT_EQ(row_invariant_rows(GGML_TYPE_Q4_K, WeightLayout::cuda), 4);
 }
 
 int rows_of(const TinyGguf& tiny, Repack repack = Repack::off) {

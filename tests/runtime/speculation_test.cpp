@@ -192,6 +192,22 @@ TEST_F(SpeculativeSession, TreesAreExactWhereOurAttentionRuns) {
     EXPECT_FALSE(other.speculation.row_invariant);
 }
 
+// ggml's products with K-quants keep their bits up to 7 rows.
+TEST(ExactVerification, KeepsToTheRowsThatHaveTheBitsOfOneUnlessToldOtherwise) {
+    for (const bool exact : {true, false}) {
+        Engine engine({.model_path = tiny_model("small-llama", "Q4_K"),
+                       .n_ctx = 256,
+                       .n_threads = 1,
+                       .exact = exact,
+                       .kernels = Kernels::ggml});
+        GenerateOptions options{.n_predict = 40, .ignore_eos = true};
+        options.speculation = {.strategy = "static", .draft_max = 12, .draft_plan = "full"};
+        const Result result = Session(engine).generate(random_tokens(20, 256, 1), options);
+        EXPECT_EQ(result.speculation.row_invariant, exact);
+        EXPECT_EQ(result.speculation.n_drafted <= 6 * result.speculation.rounds, exact);
+    }
+}
+
 TEST_F(SpeculativeSession, OriginsFollowTheRounds) {
     std::vector<TokenOrigin> origins;
     const Observer observer{.on_token = [&](TokenOrigin origin) { origins.push_back(origin); }};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "sampling/draft_sampler.h"
 
 namespace knap::test {
@@ -120,10 +121,11 @@ void move_rows(Side& side) {
 
 // How far the choices of a chain and their probabilities are from those of passes of one row each.
 double chain_error(Side& side, Token first, const ModulePlan& plan) {
-    const ChainResult chain = side.rig.forward.run_chain({.token = first,
-                                                          .plan = &plan,
-                                                          .first_row = side.context,
-                                                          .n_steps = side.rig.forward.max_chain()});
+    const ChainResult chain =
+        side.rig.forward.run_chain({.token = first,
+                                    .plan = &plan,
+                                    .first_row = side.context,
+                                    .n_steps = side.rig.forward.max_chain(side.context)});
     const std::vector<Token> chosen(chain.tokens.begin(), chain.tokens.end());
     const std::vector<float> probabilities(chain.probabilities.begin(), chain.probabilities.end());
     double error = 0;
@@ -195,12 +197,40 @@ std::vector<PassAgreement> compare_with_cpu(const std::filesystem::path& path,
     compare_windows_after("windows, after other first rows",
                           [&](Side& side) { side.rig.run({.tokens = many, .first_row = 0}); });
     compare_windows_after("windows, after rows came from elsewhere", move_rows);
-    if (ours.rig.forward.max_chain() > 0) {
+    if (ours.rig.forward.max_chain(ours.context) > 0) {
         results.push_back({"chain", chain_error(ours, draft[0], ModulePlan(n_layers))});
         results.push_back({"chain, windows", chain_error(ours, draft[0], windows)});
         results.push_back({"chain, skipped modules", chain_error(ours, draft[0], skips)});
     }
     return results;
+}
+
+std::string find_changed_bits(const std::filesystem::path& path,
+                              ggml_backend_dev_t device,
+                              const ForwardOptions& options) {
+    LoadedModel model(path, Repack::off, 1, Kernels::ggml, device);
+    ForwardRig rig(model, options);
+    const auto text = random_tokens(options.capacity, model.config.n_vocab, 5);
+    const std::span<const Token> tokens = text;
+    const std::vector<int> passes(static_cast<std::size_t>(options.capacity / 256 - 1), 256);
+    rig.feed(tokens.first(passes.size() * 256), passes);
+    for (const int first_row : {0, 60, 254, options.capacity / 2 - 2, options.capacity - 300}) {
+        const auto round = tokens.subspan(static_cast<std::size_t>(first_row),
+                                          static_cast<std::size_t>(options.exact_rows));
+        Rows alone;
+        for (std::size_t i = 0; i < round.size(); ++i) {
+            alone.push_back(rig.run(
+                {.tokens = round.subspan(i, 1), .first_row = first_row + static_cast<int>(i)})[0]);
+        }
+        for (std::size_t n_rows = 2; n_rows <= round.size(); ++n_rows) {
+            const Rows rows = rig.run({.tokens = round.first(n_rows), .first_row = first_row});
+            const auto same = std::ranges::mismatch(rows, alone).in1;
+            if (same != rows.end()) {
+                return concat("row ", same - rows.begin(), " of ", n_rows, " at ", first_row);
+            }
+        }
+    }
+    return "";
 }
 
 }  // namespace knap::test

@@ -21,4 +21,11 @@ std::vector<PassAgreement> compare_with_cpu(const std::filesystem::path& path,
                                             ggml_backend_dev_t device,
                                             const ForwardOptions& options);
 
+// The first row of a pass of 2 to `n_rows` rows whose logits have other bits than in a pass of its
+// own, in words; empty: none. Passes begin where rows are few, many, and read more of the cache
+// than the row before.
+std::string find_changed_bits(const std::filesystem::path& path,
+                              ggml_backend_dev_t device,
+                              const ForwardOptions& options);
+
 }  // namespace knap::test

@@ -19,7 +19,8 @@ std::vector<KvCacheOptions> cache_options(const LoadedModel& model, const Forwar
         of_shares.push_back({.capacity = options.capacity,
                              .type_k = options.type_k,
                              .type_v = options.type_v,
-                             .layout = layout_for(options.path.value_or(usual), options.type_k)});
+                             .layout = layout_for(options.path.value_or(usual), options.type_k),
+                             .exact_rows = options.exact_rows});
     }
     return of_shares;
 }

@@ -43,6 +43,7 @@ struct ForwardOptions {
     CacheType type_k = CacheType::f16;
     CacheType type_v = CacheType::f16;
     std::optional<AttentionPath> path{};  // none: what the engine would choose
+    int exact_rows = 0;                   // see KvCacheOptions
 };
 
 // A forward pass with a cache of its own.

@@ -1,0 +1,51 @@
+#include "runtime/bit_check.h"
+
+#include <cstddef>
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "graph/forward.h"
+#include "model/config.h"
+
+namespace knap {
+namespace {
+
+// Ids from all over the vocabulary.
+std::vector<Token> some_tokens(int n, int n_vocab) {
+    constexpr int kStride = 7919;
+    std::vector<Token> tokens;
+    for (int i = 1; i <= n; ++i) {
+        tokens.push_back(i * kStride % n_vocab);
+    }
+    return tokens;
+}
+
+// [n_vocab, n_rows], valid until the next pass.
+std::span<const float> logits_of(Forward& forward, std::span<const Token> tokens, int first_row) {
+    std::vector<int> rows(tokens.size());
+    std::iota(rows.begin(), rows.end(), 0);
+    return forward.run({.tokens = tokens, .first_row = first_row, .logit_rows = rows}).logits;
+}
+
+}  // namespace
+
+bool keeps_bits(Forward& forward, int n_rows) {
+    const std::vector<Token> tokens = some_tokens(n_rows, forward.config().n_vocab);
+    std::vector<float> alone;  // [n_vocab, n_rows]
+    for (int row = 0; row < n_rows; ++row) {
+        const auto token = std::span(tokens).subspan(static_cast<std::size_t>(row), 1);
+        const std::span<const float> logits = logits_of(forward, token, row);
+        alone.insert(alone.end(), logits.begin(), logits.end());
+    }
+    for (std::size_t n = 2; n <= tokens.size(); ++n) {
+        const std::span<const float> together = logits_of(forward, std::span(tokens).first(n), 0);
+        if (std::memcmp(together.data(), alone.data(), together.size_bytes()) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+}  // namespace knap
