@@ -19,6 +19,10 @@ class KvCache;
 struct ModelConfig;
 struct ModelTensors;
 
+// Memory is reserved for so many rows of logits in advance; a pass that asks for more makes it grow
+// once.
+inline constexpr int kReservedLogitRows = 32;
+
 // One pass over n_rows rows. Exactly one of `tokens` and `hidden` is given.
 struct ForwardRequest {
     std::span<const Token> tokens{};   // rows to embed; entry_layer is then 0

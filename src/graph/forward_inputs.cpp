@@ -201,7 +201,6 @@ ggml_tensor* ForwardInputs::turns(ggml_context* ctx, ggml_tensor* divisors, int 
 std::array<AttentionInputs, kMaxGroups> ForwardInputs::attention(ggml_context* ctx,
                                                                  const GraphKey& key,
                                                                  int step) const {
-    const auto n_steps = static_cast<std::size_t>(std::max(1, key.n_chained));
     const bool has_runs = path_for(cache_.options().layout) == AttentionPath::kernel;
     std::array<AttentionInputs, kMaxGroups> inputs;
     std::size_t mask_offset = 0;
@@ -214,7 +213,7 @@ std::array<AttentionInputs, kMaxGroups> ForwardInputs::attention(ggml_context* c
             inputs[group].masks.push_back(
                 ggml_view_2d(ctx, mask_, block.n_kv, block.n_mask_rows(), row_bytes,
                              mask_offset + n_bytes * static_cast<std::size_t>(step)));
-            mask_offset += n_bytes * n_steps;
+            mask_offset += n_bytes * key.n_passes();
             if (has_runs && group > 0) {
                 inputs[group].runs.push_back(ggml_view_1d(ctx, runs_, 2, run_offset));
                 run_offset += 2 * sizeof(std::int32_t);

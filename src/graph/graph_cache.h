@@ -46,6 +46,7 @@ struct GraphKey {
     bool follows_tree = false;  // full attention of our kernel reads the paths of a tree
     std::vector<int> captures{};
 
+    std::size_t n_passes() const { return n_chained > 0 ? static_cast<std::size_t>(n_chained) : 1; }
     int exit_layer() const { return entry_layer + static_cast<int>(layers.size()); }
     const LayerShape& layer(int i) const {
         return layers[static_cast<std::size_t>(i - entry_layer)];

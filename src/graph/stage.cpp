@@ -1,6 +1,7 @@
 #include "graph/stage.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
@@ -21,8 +22,6 @@ namespace knap {
 namespace {
 
 constexpr std::size_t kMaxGraphs = 64;
-// Reserved for in advance; a pass that asks for more logits makes the memory grow once.
-constexpr int kReservedLogitRows = 32;
 
 std::size_t arena_bytes(std::size_t n_tensors) {
     constexpr std::size_t kPage = 4096;
@@ -72,6 +71,8 @@ struct Stage::Impl {
     void reserve_for(int first_row);
     bool reserve(ggml_cgraph* graph);
     HeadTensors head();
+    template <typename Fetch>
+    auto compute(const BuiltGraph& built, Fetch fetch);
     StageResult fetch(const BuiltGraph& built);
 
     const ModelConfig& config;
@@ -228,8 +229,7 @@ void Stage::Impl::set_blocks(int first_row) {
             block.recent_row = has_moving_runs ? 0 : block.recent_row;
         }
     }
-    const auto n_passes = static_cast<std::size_t>(std::max(1, key.n_chained));
-    if (inputs.reserve_masks(groups.n_mask_entries() * n_passes)) {
+    if (inputs.reserve_masks(groups.n_mask_entries() * key.n_passes())) {
         ++statistics.reservations;
         graphs.clear();
     }
@@ -288,8 +288,7 @@ bool Stage::Impl::reserve(ggml_cgraph* graph) {
 void Stage::Impl::lay_out(BuiltGraph& built) {
     const std::span<std::byte> arena = graphs.arena(built);
     built.context.reset(ggml_init({arena.size(), arena.data(), true}));
-    const auto n_passes = static_cast<std::size_t>(std::max(1, key.n_chained));
-    built.graph = ggml_new_graph_custom(built.context.get(), n_tensors * n_passes, false);
+    built.graph = ggml_new_graph_custom(built.context.get(), n_tensors * key.n_passes(), false);
     build_pass({config, tensors, cache, inputs, head()}, key, built);
 }
 
@@ -298,6 +297,19 @@ HeadTensors Stage::Impl::head() {
         return draft_head->tensors();
     }
     return {tensors.output, tensors.output_b};
+}
+
+// Computes a pass whose inputs are set, and gives what it gave, by `fetch`; nullopt: cancelled.
+// ggml asks between the nodes of a graph on the host whether it is still wanted; elsewhere it is
+// asked for here, before the graph.
+template <typename Fetch>
+auto Stage::Impl::compute(const BuiltGraph& built, Fetch fetch) {
+    const Stopwatch watch;
+    const bool is_wanted = backend.is_host() || !backend.is_aborted();
+    auto given =
+        is_wanted && backend.compute(built.graph) ? std::optional(fetch(built)) : std::nullopt;
+    statistics.compute_ms += given ? watch.elapsed_ms() : 0;
+    return given;
 }
 
 // What the pass gave, once it is computed.
@@ -330,14 +342,8 @@ StageResult Stage::run(const ForwardRequest& request, bool gives_stream) {
     BuiltGraph& built = self.graph_for_pass();
     self.ready_cache(request.first_row);
     self.inputs.set(request, self.layout, self.groups.groups(), self.key.n_rows);
-
-    const Stopwatch watch;
-    if (self.backend.is_aborted() || !self.backend.compute(built.graph)) {
-        return {.result = {.is_complete = false}};
-    }
-    const StageResult given = self.fetch(built);
-    self.statistics.compute_ms += watch.elapsed_ms();
-    return given;
+    const auto fetch = [&](const BuiltGraph& computed) { return self.fetch(computed); };
+    return self.compute(built, fetch).value_or(StageResult{.result = {.is_complete = false}});
 }
 
 int Stage::max_chain(int first_row) const {
@@ -350,14 +356,10 @@ ChainResult Stage::run_chain(const ChainRequest& request, int context) {
     BuiltGraph& built = self.graph_for_pass();
     self.ready_cache(request.first_row);
     self.inputs.set_chain(request, self.layout, self.groups.groups());
-
-    const Stopwatch watch;
-    if (self.backend.is_aborted() || !self.backend.compute(built.graph)) {
-        return {.is_complete = false};
-    }
-    const ChainResult result = self.outputs.fetch_chain(built);
-    self.statistics.compute_ms += watch.elapsed_ms();
-    return result;
+    const auto fetch = [&](const BuiltGraph& computed) {
+        return self.outputs.fetch_chain(computed);
+    };
+    return self.compute(built, fetch).value_or(ChainResult{.is_complete = false});
 }
 
 int Stage::max_rows(int first_row) const {

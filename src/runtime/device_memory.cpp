@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/number_text.h"
 #include "base/text.h"
+#include "graph/forward.h"
 
 namespace knap {
 namespace {
@@ -95,12 +96,11 @@ std::size_t DeviceNeed::total() const {
 
 std::size_t estimate_scratch(const ModelConfig& model, int n_ubatch, int n_ctx) {
     constexpr std::size_t kStreams = 6;  // of a pass: the stream, its norm, queries, keys, values
-    constexpr std::size_t kLogitRows = 32;      // those that memory is reserved for
     constexpr std::size_t kDevice = 512 << 20;  // the driver's own, and captured graphs
     const auto n_rows = static_cast<std::size_t>(n_ubatch);
     const std::size_t values = n_rows * (kStreams * static_cast<std::size_t>(model.n_embd) +
                                          3 * static_cast<std::size_t>(model.n_ff)) +
-                               kLogitRows * static_cast<std::size_t>(model.n_vocab);
+                               kReservedLogitRows * static_cast<std::size_t>(model.n_vocab);
     const std::size_t mask = n_rows * static_cast<std::size_t>(n_ctx) * sizeof(std::uint16_t);
     return values * sizeof(float) + mask + kDevice;
 }

@@ -9,18 +9,11 @@
 
 namespace knap {
 
-namespace {
-
-// Rows that go through the head at once: a vocabulary of logits each.
-constexpr int kHeadRows = 32;
-
-}  // namespace
-
 bool visit_head_rows(Forward& forward,
                      std::span<const float> hidden,
                      const std::function<void(std::span<const float> logits)>& visit) {
     const auto n_embd = static_cast<std::size_t>(forward.config().n_embd);
-    const auto step = static_cast<std::size_t>(std::min(kHeadRows, forward.max_rows(0)));
+    const auto step = static_cast<std::size_t>(std::min(kReservedLogitRows, forward.max_rows(0)));
     std::vector<int> rows(step);
     std::iota(rows.begin(), rows.end(), 0);
     const std::size_t n_rows = hidden.size() / n_embd;
