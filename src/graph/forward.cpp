@@ -34,6 +34,7 @@ void add(const ForwardStatistics& part, ForwardStatistics& sum) {
     sum.graphs.evicted += part.graphs.evicted;
     sum.reservations += part.reservations;
     sum.scratch_bytes += part.scratch_bytes;
+    sum.bytes_read += part.bytes_read;
     sum.compute_ms += part.compute_ms;
 }
 
@@ -158,6 +159,7 @@ ForwardResult Forward::Impl::run_legs(const ForwardRequest& request) {
         }
         captures.insert(captures.end(), result.captures.begin(), result.captures.end());
         whole.logits = result.logits;
+        whole.choices = result.choices;
         stream = given;
     }
     whole.captures = captures;

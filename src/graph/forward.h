@@ -37,6 +37,7 @@ struct ForwardRequest {
     std::span<const int> captures{};
     std::span<const int> capture_rows{};  // rows that are captured, ascending; empty: all
     std::span<const int> logit_rows{};    // rows whose logits are wanted, ascending
+    bool chooses = false;  // the likeliest tokens of those rows are, not their logits
 };
 
 // Rows of tokens or of hidden rows, whichever are given.
@@ -47,6 +48,7 @@ struct ForwardResult {
     bool is_complete = true;  // false: cancelled; nothing below is filled
     // [n_vocab, n_logit_rows]; -infinity for tokens that a reduced head does not have
     std::span<const float> logits{};
+    std::span<const Token> choices{};  // [n_logit_rows], of a request that chooses
     std::span<const std::span<const float>> captures{};  // each [n_embd, n_capture_rows]
 };
 
@@ -72,6 +74,7 @@ struct ForwardStatistics {
     GraphStatistics graphs;
     std::int64_t reservations = 0;  // times that memory had to be reserved
     std::size_t scratch_bytes = 0;  // compute memory, inputs and a reduced head
+    std::size_t bytes_read = 0;     // of results, from devices with memory of their own
     double compute_ms = 0;          // inside the devices, since the beginning
 };
 

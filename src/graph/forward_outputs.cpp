@@ -25,7 +25,9 @@ std::size_t total_bytes(const BuiltGraph& built) {
 
 StageResult ForwardOutputs::fetch(const BuiltGraph& built) {
     view_captures(built);
-    const StageResult result{.result = {.logits = view<float>(built.logits), .captures = captures_},
+    const StageResult result{.result = {.logits = view<float>(built.logits),
+                                        .choices = view<Token>(built.choices),
+                                        .captures = captures_},
                              .stream = view<float>(built.stream)};
     backend_.wait();
     return result;
@@ -64,6 +66,7 @@ const std::byte* ForwardOutputs::copy(const ggml_tensor* tensor) {
     auto* to = static_cast<std::byte*>(ggml_backend_buffer_get_base(staging_.get())) + n_used_;
     backend_.read(tensor, to, 0, ggml_nbytes(tensor));
     n_used_ += ggml_nbytes(tensor);
+    bytes_read_ += ggml_nbytes(tensor);
     return to;
 }
 

@@ -29,6 +29,8 @@ class ForwardOutputs {
     StageResult fetch(const BuiltGraph& built);
     ChainResult fetch_chain(const BuiltGraph& built);
 
+    std::size_t bytes_read() const { return bytes_read_; }  // from the device; 0 on a host device
+
   private:
     void reserve(std::size_t n_bytes);
     // A tensor's numbers: as they lie there, or where a copy of them will be. Empty for null.
@@ -40,6 +42,7 @@ class ForwardOutputs {
     Backend& backend_;
     ggml_backend_buffer_ptr staging_;  // none on a host device
     std::size_t n_used_ = 0;
+    std::size_t bytes_read_ = 0;
     std::vector<std::span<const float>> captures_;
 };
 

@@ -38,6 +38,7 @@ struct GraphKey {
     int n_chained = 0;                 // passes of one row each: see ChainRequest; 0: one of n_rows
     bool embeds_tokens = true;         // false: resumes from hidden rows
     bool gives_stream = false;         // for the device that computes the layers after these
+    bool chooses = false;              // gives the likeliest tokens instead of logits
     HeadLevel head = HeadLevel::full;  // of the logits; full where there are none
     std::vector<LayerShape> layers{};  // from entry_layer on
     // Of each group. Where the recent rows begin is an input of our kernel, and 0 here; it shapes
@@ -57,12 +58,12 @@ struct GraphKey {
 struct BuiltGraph {
     ggml_context_ptr context;  // metadata, in the slot's arena
     ggml_cgraph* graph = nullptr;
-    ggml_tensor* logits = nullptr;  // null when none are asked for
-    ggml_tensor* stream = nullptr;  // null when nobody goes on with it
+    // Null when none are asked for:
+    ggml_tensor* logits = nullptr;   // f32 [n_vocab, n_logit_rows]
+    ggml_tensor* choices = nullptr;  // i32 [n_logit_rows], or [n_chained] of a chain
+    ggml_tensor* stream = nullptr;   // f32 [n_embd, n_rows]
     std::vector<ggml_tensor*> captures;
-    // Of a chain, null otherwise:
-    ggml_tensor* choices = nullptr;        // i32 [n_chained]
-    ggml_tensor* probabilities = nullptr;  // f32 [n_chained]
+    ggml_tensor* probabilities = nullptr;  // f32 [n_chained]: of a chain, null otherwise
 };
 
 class GraphCache {

@@ -51,7 +51,7 @@ class PassBuilder {
         // Without logits the last attention is only built as far as its keys and values: what
         // nobody reads is not added.
         if (key_.n_logit_rows > 0) {
-            built_.logits = keep(build_head(*block_, parts_.head, stream_));
+            give(build_head(*block_, parts_.head, stream_));
         }
         if (key_.gives_stream) {
             built_.stream = keep(stream_);
@@ -59,6 +59,15 @@ class PassBuilder {
     }
 
   private:
+    // logits [n_vocab, n_logit_rows]
+    void give(ggml_tensor* logits) {
+        if (key_.chooses) {
+            built_.choices = keep(ggml_argmax(ctx_, logits));
+        } else {
+            built_.logits = keep(logits);
+        }
+    }
+
     // Passes of one row, each after the choice of the one before.
     void build_chain() {
         std::vector<ggml_tensor*> choices;

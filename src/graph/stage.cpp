@@ -11,6 +11,7 @@
 #include "device/backend.h"
 #include "graph/attention.h"
 #include "graph/attention_groups.h"
+#include "graph/choices.h"
 #include "graph/forward_inputs.h"
 #include "graph/graph_cache.h"
 #include "graph/pass_graph.h"
@@ -73,7 +74,7 @@ struct Stage::Impl {
     HeadTensors head();
     template <typename Fetch>
     auto compute(const BuiltGraph& built, Fetch fetch);
-    StageResult fetch(const BuiltGraph& built);
+    StageResult fetch(const BuiltGraph& built, bool chooses);
 
     const ModelConfig& config;
     const ModelTensors& tensors;
@@ -92,6 +93,7 @@ struct Stage::Impl {
     AttentionGroups groups;
     ForwardOutputs outputs;
     std::vector<float> spread_logits;  // [n_vocab, n_logit_rows] of a reduced head
+    std::vector<Token> choices;        // [n_logit_rows], made of the logits here
     ForwardStatistics statistics;
 };
 
@@ -152,6 +154,9 @@ void Stage::Impl::describe(const ForwardRequest& request, bool gives_stream) {
     key.n_capture_rows = count_captured_rows(request, key.n_rows);
     key.n_chained = 0;
     key.head = key.n_logit_rows > 0 ? request.plan->head() : HeadLevel::full;
+    // The host's memory has the logits anyway, and a reduced head numbers its tokens otherwise.
+    key.chooses = request.chooses && key.n_logit_rows > 0 && !backend.is_host() &&
+                  key.head == HeadLevel::full;
     set_layers(*request.plan, request.exit_layer);
     set_layout(request);
     set_blocks(request.first_row);
@@ -165,6 +170,7 @@ void Stage::Impl::describe(const ChainRequest& request, int context) {
     key.embeds_tokens = true;
     key.gives_stream = false;
     key.n_logit_rows = 0;
+    key.chooses = false;
     key.captures.assign(request.captures.begin(), request.captures.end());
     key.n_capture_rows = 1;
     key.head = HeadLevel::full;
@@ -313,11 +319,17 @@ auto Stage::Impl::compute(const BuiltGraph& built, Fetch fetch) {
 }
 
 // What the pass gave, once it is computed.
-StageResult Stage::Impl::fetch(const BuiltGraph& built) {
+StageResult Stage::Impl::fetch(const BuiltGraph& built, bool chooses) {
     StageResult given = outputs.fetch(built);
     if (key.head == HeadLevel::reduced) {
         draft_head->spread(given.result.logits, spread_logits);
         given.result.logits = spread_logits;
+    }
+    if (chooses && built.logits != nullptr) {
+        choices.clear();
+        append_choices(given.result.logits, key.n_logit_rows, choices);
+        given.result.logits = {};
+        given.result.choices = choices;
     }
     return given;
 }
@@ -342,7 +354,9 @@ StageResult Stage::run(const ForwardRequest& request, bool gives_stream) {
     BuiltGraph& built = self.graph_for_pass();
     self.ready_cache(request.first_row);
     self.inputs.set(request, self.layout, self.groups.groups(), self.key.n_rows);
-    const auto fetch = [&](const BuiltGraph& computed) { return self.fetch(computed); };
+    const auto fetch = [&](const BuiltGraph& computed) {
+        return self.fetch(computed, request.chooses);
+    };
     return self.compute(built, fetch).value_or(StageResult{.result = {.is_complete = false}});
 }
 
@@ -370,6 +384,7 @@ ForwardStatistics Stage::statistics() const {
     const Impl& self = *impl_;
     ForwardStatistics statistics = self.statistics;
     statistics.graphs = self.graphs.statistics();
+    statistics.bytes_read = self.outputs.bytes_read();
     statistics.scratch_bytes = ggml_gallocr_get_buffer_size(self.allocator.get(), 0) +
                                self.inputs.bytes() +
                                (self.draft_head != nullptr ? self.draft_head->bytes() : 0);

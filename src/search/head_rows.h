@@ -4,6 +4,9 @@
 
 #include <functional>
 #include <span>
+#include <vector>
+
+#include "knap/types.h"
 
 namespace knap {
 
@@ -14,5 +17,8 @@ class Forward;
 bool visit_head_rows(Forward& forward,
                      std::span<const float> hidden,
                      const std::function<void(std::span<const float> logits)>& visit);
+
+// The head's choice for each of these rows (methods 3.9). Empty: cancelled.
+std::vector<Token> choices_of(Forward& forward, std::span<const float> hidden);
 
 }  // namespace knap

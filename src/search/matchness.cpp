@@ -10,6 +10,7 @@
 #include "graph/forward.h"
 #include "kv/kv_cache.h"
 #include "model/config.h"
+#include "search/head_rows.h"
 #include "search/similarity.h"
 
 namespace knap {

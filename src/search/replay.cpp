@@ -8,23 +8,34 @@
 #include "base/error.h"
 #include "graph/forward.h"
 #include "kv/kv_cache.h"
-#include "search/choices.h"
+#include "search/row_numbers.h"
 
 namespace knap {
 
 namespace {
 
-// Of the target's row `row`, given the plan's logits for it.
+// Of the target's rows from `first` on, as many as the plan's pass chose a token for.
+double agreement(const TargetRows& target, std::size_t first, std::span<const Token> choices) {
+    return std::inner_product(choices.begin(), choices.end(),
+                              std::span(target.choices).subspan(first).begin(), 0.0, std::plus<>(),
+                              std::equal_to<>());
+}
+
+// The same by a rule, for the logits [n_vocab, n_rows] of the pass.
 double agreement(const TargetRows& target,
-                 std::size_t row,
-                 std::span<const float> draft,
+                 std::size_t first,
+                 std::span<const float> logits,
+                 std::size_t n_rows,
                  const AgreementRule& rule) {
-    if (!rule) {
-        return choice_of(draft) == target.choices[row] ? 1 : 0;
+    const std::size_t n_vocab = logits.size() / n_rows;
+    double agreed = 0;
+    for (std::size_t i = 0; i < n_rows; ++i) {
+        const std::size_t row = first + i;
+        agreed +=
+            rule(target.first_row + static_cast<int>(row) + 1, logits.subspan(i * n_vocab, n_vocab),
+                 std::span(target.logits).subspan(row * n_vocab, n_vocab));
     }
-    const int position = target.first_row + static_cast<int>(row) + 1;
-    return rule(position, draft,
-                std::span(target.logits).subspan(row * draft.size(), draft.size()));
+    return agreed;
 }
 
 }  // namespace
@@ -38,8 +49,7 @@ std::optional<ReplayResult> replay(Forward& forward,
     const int step = std::min(scratch_rows(forward, cache), target.n_rows());
     KNAP_ASSERT(step > 0 || target.n_rows() == 0, "there is a scratch row");
     KNAP_ASSERT(!rule || !target.logits.empty(), "a rule compares logits");
-    std::vector<int> rows(static_cast<std::size_t>(step));
-    std::iota(rows.begin(), rows.end(), 0);
+    const std::vector<int> rows = row_numbers(static_cast<std::size_t>(step));
     for (int first = 0; first < target.n_rows(); first += step) {
         const auto begin = static_cast<std::size_t>(first);
         const auto count = static_cast<std::size_t>(std::min(step, target.n_rows() - first));
@@ -49,15 +59,13 @@ std::optional<ReplayResult> replay(Forward& forward,
             .first_row = cache.committed(),
             .layout = {.kind = AttentionLayout::Kind::replay, .context = target.first_row + first},
             .logit_rows = std::span(rows).first(count),
+            .chooses = !rule,
         });
         if (!result.is_complete) {
             return std::nullopt;
         }
-        const std::size_t n_vocab = result.logits.size() / count;
-        for (std::size_t i = 0; i < count; ++i) {
-            sum.agreed +=
-                agreement(target, begin + i, result.logits.subspan(i * n_vocab, n_vocab), rule);
-        }
+        sum.agreed += rule ? agreement(target, begin, result.logits, count, rule)
+                           : agreement(target, begin, result.choices);
     }
     return sum;
 }

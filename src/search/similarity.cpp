@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "base/error.h"
+#include "graph/choices.h"
 #include "graph/forward.h"
 #include "kv/kv_cache.h"
 #include "model/config.h"
-#include "search/choices.h"
 #include "search/cosine.h"
-#include "search/head_rows.h"
+#include "search/row_numbers.h"
 
 namespace knap {
 
@@ -20,12 +19,6 @@ namespace {
 using Kind = AttentionLayout::Kind;
 
 constexpr double kNoScore = std::numeric_limits<double>::quiet_NaN();
-
-std::vector<int> first_numbers(int n) {
-    std::vector<int> numbers(static_cast<std::size_t>(n));
-    std::iota(numbers.begin(), numbers.end(), 0);
-    return numbers;
-}
 
 // One module at a level; the other module of its layer is skipped.
 ModulePlan module_alone(int n_layers, int module, const Level& level) {
@@ -61,9 +54,9 @@ TargetRows collect_target_rows(Forward& forward,
     const int first_row = n_committed - n_rows;
     const auto tokens =
         text.subspan(static_cast<std::size_t>(first_row), static_cast<std::size_t>(n_rows));
-    const std::vector<int> rows = first_numbers(n_rows);
-    const std::vector<int> captures =
-        first_numbers(wishes.streams ? 2 * forward.config().n_layers + 1 : 0);
+    const std::vector<int> rows = row_numbers(tokens.size());
+    const std::vector<int> captures = row_numbers(
+        wishes.streams ? 2 * static_cast<std::size_t>(forward.config().n_layers) + 1 : 0);
     // A branch of its own: it sees what comes before the r rows, and not the committed r rows.
     const ForwardResult result = forward.run({
         .tokens = tokens,
@@ -71,6 +64,7 @@ TargetRows collect_target_rows(Forward& forward,
         .layout = {.kind = Kind::branches, .context = first_row, .branch_rows = n_rows},
         .captures = captures,
         .logit_rows = rows,
+        .chooses = !wishes.logits,
     });
     if (!result.is_complete) {
         return {};
@@ -79,8 +73,9 @@ TargetRows collect_target_rows(Forward& forward,
     for (const std::span<const float> stream : result.captures) {
         target.streams.emplace_back(stream.begin(), stream.end());
     }
-    append_choices(result.logits, n_rows, target.choices);
+    target.choices.assign(result.choices.begin(), result.choices.end());
     if (wishes.logits) {
+        append_choices(result.logits, n_rows, target.choices);
         target.logits.assign(result.logits.begin(), result.logits.end());
     }
     return target;
@@ -218,14 +213,6 @@ std::span<const float> SimilarityEvaluator::result(const KeptState& kept) const 
         return state_of(tried.computed, state);
     }
     return state == 0 ? target_stream(module_ + 1) : state_of(tried.computed, state - 1);
-}
-
-std::vector<Token> choices_of(Forward& forward, std::span<const float> state) {
-    std::vector<Token> choices;
-    const bool is_complete = visit_head_rows(forward, state, [&](std::span<const float> logits) {
-        choices.push_back(choice_of(logits));
-    });
-    return is_complete ? choices : std::vector<Token>{};
 }
 
 }  // namespace knap

@@ -101,7 +101,4 @@ class SimilarityEvaluator final : public KnapsackEvaluator {
     std::int64_t n_module_rows_ = 0;
 };
 
-// The head's choice for each row of a state (methods 3.9): argmax of the logits. Empty: cancelled.
-std::vector<Token> choices_of(Forward& forward, std::span<const float> state);
-
 }  // namespace knap

@@ -1,32 +1,13 @@
-// Every kind of pass on a device that has memory of its own, against the CPU: a worker on loopback,
-// which computes on the CPU too. It stands in for a GPU where there is none.
-#include <future>
-#include <thread>
+// Every kind of pass on a device that has memory of its own, against the CPU.
+#include "support/remote_device.h"
 
 #include <gtest/gtest.h>
 
-#include "device/device_list.h"
-#include "device/remote_workers.h"
 #include "support/device_agreement.h"
-#include "support/free_port.h"
 #include "support/tiny_model.h"
 
 namespace knap::test {
 namespace {
-
-// A worker of this process, for as long as that lives.
-ggml_backend_dev_t remote_device() {
-    static const auto* worker = [] {
-        const WorkerAddress address{"127.0.0.1", free_port()};
-        auto listens = std::make_shared<std::promise<void>>();
-        std::thread([listens, address] {
-            serve_clients(address, 1, {cpu_device()}, [listens] { listens->set_value(); });
-        }).detach();
-        listens->get_future().wait();
-        return new WorkerConnection(address);
-    }();
-    return worker->devices().front().device;
-}
 
 struct RemoteCase {
     const char* shape;

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "search/cosine.h"
+#include "search/head_rows.h"
 #include "search/module_weights.h"
 #include "support/logits.h"
 #include "support/path_case.h"

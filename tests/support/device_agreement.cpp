@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/text.h"
 #include "sampling/draft_sampler.h"
@@ -146,6 +147,22 @@ double chain_error(Side& side, Token first, const ModulePlan& plan) {
     return error;
 }
 
+// How far below the largest logit of its row a pass's choices are, at most.
+double choice_error(Side& side, std::span<const Token> tokens) {
+    const Rows logits = run(side, {.tokens = tokens});
+    std::vector<int> rows(tokens.size());
+    std::iota(rows.begin(), rows.end(), 0);
+    const ForwardResult chosen = side.rig.forward.run(
+        {.tokens = tokens, .first_row = side.context, .logit_rows = rows, .chooses = true});
+    double error = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const float largest = *std::ranges::max_element(logits[i]);
+        const Token token = chosen.choices[i];
+        error = std::max(error, double{largest} - logits[i][static_cast<std::size_t>(token)]);
+    }
+    return error;
+}
+
 }  // namespace
 
 std::vector<PassAgreement> compare_with_cpu(const std::filesystem::path& path,
@@ -197,6 +214,7 @@ std::vector<PassAgreement> compare_with_cpu(const std::filesystem::path& path,
     compare_windows_after("windows, after other first rows",
                           [&](Side& side) { side.rig.run({.tokens = many, .first_row = 0}); });
     compare_windows_after("windows, after rows came from elsewhere", move_rows);
+    results.push_back({"choices", choice_error(ours, draft)});
     if (ours.rig.forward.max_chain(ours.context) > 0) {
         results.push_back({"chain", chain_error(ours, draft[0], ModulePlan(n_layers))});
         results.push_back({"chain, windows", chain_error(ours, draft[0], windows)});

@@ -1,4 +1,4 @@
-#include "search/choices.h"
+#include "graph/choices.h"
 
 #include <algorithm>
 #include <cstddef>
