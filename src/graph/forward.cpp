@@ -18,6 +18,13 @@ bool are_ascending(std::span<const int> numbers, int lowest, int highest) {
            (numbers.empty() || (numbers.front() >= lowest && numbers.back() <= highest));
 }
 
+// Tokens go through all layers from the first on.
+bool has_one_input(const ForwardRequest& request) {
+    const int n_inputs = (request.tokens.empty() ? 0 : 1) + (request.hidden.empty() ? 0 : 1) +
+                         (request.bank.hidden.empty() ? 0 : 1);
+    return n_inputs == 1 && (request.tokens.empty() || request.entry_layer == 0);
+}
+
 bool runs_any_module(const ForwardRequest& request) {
     for (int layer = request.entry_layer; layer < request.exit_layer; ++layer) {
         if (request.plan->runs(layer, Module::attention) ||
@@ -41,9 +48,8 @@ void add(const ForwardStatistics& part, ForwardStatistics& sum) {
 }  // namespace
 
 int count_rows(const ForwardRequest& request, const ModelConfig& config) {
-    return static_cast<int>(request.hidden.empty()
-                                ? request.tokens.size()
-                                : request.hidden.size() / static_cast<std::size_t>(config.n_embd));
+    return static_cast<int>(request.tokens.size() + request.bank.hidden.size() +
+                            request.hidden.size() / static_cast<std::size_t>(config.n_embd));
 }
 
 struct Forward::Impl {
@@ -54,6 +60,7 @@ struct Forward::Impl {
 
     ForwardRequest filled_in(const ForwardRequest& request) const;
     void check(const ForwardRequest& request) const;
+    void check_bank(const BankRows& rows, std::size_t n_captured) const;
     void set_legs(const ForwardRequest& request);
     ForwardResult run_legs(const ForwardRequest& request);
 
@@ -102,8 +109,7 @@ void Forward::Impl::check(const ForwardRequest& request) const {
                 "layers of this model");
     KNAP_ASSERT(request.plan->head() == HeadLevel::full || has_draft_head,
                 "only a head that is there is reduced");
-    KNAP_ASSERT(request.hidden.empty() ? request.entry_layer == 0 : request.tokens.empty(),
-                "one kind of input");
+    KNAP_ASSERT(has_one_input(request), "one kind of input");
     KNAP_ASSERT(n_rows > 0 && n_rows <= n_ubatch, "rows fit max_rows()");
     KNAP_ASSERT(request.first_row >= 0 && request.first_row + n_rows <= cache.capacity(),
                 "rows fit the cache");
@@ -115,6 +121,23 @@ void Forward::Impl::check(const ForwardRequest& request) const {
                 "rows of the pass");
     KNAP_ASSERT(are_ascending(request.captures, 2 * request.entry_layer, 2 * request.exit_layer),
                 "captures lie within the layers that run");
+    check_bank(request.bank, request.captures.size() * (request.capture_rows.empty()
+                                                            ? static_cast<std::size_t>(n_rows)
+                                                            : request.capture_rows.size()));
+}
+
+void Forward::Impl::check_bank(const BankRows& rows, std::size_t n_captured) const {
+    const std::size_t n_bank_rows = stages.size() == 1 ? stages.front()->n_bank_rows() : 0;
+    const auto is_row = [&](int row) {
+        return row >= 0 && static_cast<std::size_t>(row) < n_bank_rows;
+    };
+    for (const std::span<const int> numbers : {rows.hidden, rows.captured, rows.compared}) {
+        KNAP_ASSERT(std::ranges::all_of(numbers, is_row), "rows of the bank");
+    }
+    for (const std::span<const int> numbers : {rows.captured, rows.compared}) {
+        KNAP_ASSERT(numbers.empty() || numbers.size() == n_captured,
+                    "a row of the bank for every captured one");
+    }
 }
 
 // Which devices the request goes through, and with what. A capture between two devices is the
@@ -208,6 +231,10 @@ ChainResult Forward::run_chain(const ChainRequest& request) {
                     are_ascending(filled.captures, 0, 2 * self.config.n_layers),
                 "a plan of this model, with captures in it");
     return self.stages.front()->run_chain(filled, self.cache.committed());
+}
+
+std::shared_ptr<const StreamBank> Forward::borrow_bank(std::size_t n_rows) {
+    return impl_->stages.size() == 1 ? impl_->stages.front()->borrow_bank(n_rows) : nullptr;
 }
 
 int Forward::max_rows(int first_row) const {

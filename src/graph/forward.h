@@ -16,6 +16,7 @@ namespace knap {
 
 class HeadSubset;
 class KvCache;
+class StreamBank;
 struct ModelConfig;
 struct ModelTensors;
 
@@ -23,7 +24,17 @@ struct ModelTensors;
 // once.
 inline constexpr int kReservedLogitRows = 32;
 
-// One pass over n_rows rows. Exactly one of `tokens` and `hidden` is given.
+// Rows of the device's bank (Forward::borrow_bank()) that a pass uses, by their numbers.
+struct BankRows {
+    std::span<const int> hidden{};  // [n_rows] to resume from
+    // [n_capture_rows, n_captures] where captures go, and what their rows are compared with
+    std::span<const int> captured{};
+    std::span<const int> compared{};
+
+    std::size_t n_numbers() const { return hidden.size() + captured.size() + compared.size(); }
+};
+
+// One pass over n_rows rows. Exactly one of `tokens`, `hidden` and `bank.hidden` is given.
 struct ForwardRequest {
     std::span<const Token> tokens{};   // rows to embed; entry_layer is then 0
     std::span<const float> hidden{};   // rows to resume from before `entry_layer`: [n_embd, n_rows]
@@ -38,9 +49,10 @@ struct ForwardRequest {
     std::span<const int> capture_rows{};  // rows that are captured, ascending; empty: all
     std::span<const int> logit_rows{};    // rows whose logits are wanted, ascending
     bool chooses = false;  // the likeliest tokens of those rows are, not their logits
+    BankRows bank{};       // streams that stay on the device
 };
 
-// Rows of tokens or of hidden rows, whichever are given.
+// Rows of tokens or of hidden rows, wherever those lie.
 int count_rows(const ForwardRequest& request, const ModelConfig& config);
 
 // Views into the pass's own memory: valid until the next pass.
@@ -49,7 +61,9 @@ struct ForwardResult {
     // [n_vocab, n_logit_rows]; -infinity for tokens that a reduced head does not have
     std::span<const float> logits{};
     std::span<const Token> choices{};  // [n_logit_rows], of a request that chooses
-    std::span<const std::span<const float>> captures{};  // each [n_embd, n_capture_rows]
+    // Each [n_embd, n_capture_rows]; none where they go to the bank or are compared there
+    std::span<const std::span<const float>> captures{};
+    std::span<const float> cosines{};  // [n_capture_rows, n_captures], of those compared
 };
 
 // Passes of one row each, chained on the device: every row but the first is that of the likeliest
@@ -73,7 +87,7 @@ struct ChainResult {
 struct ForwardStatistics {
     GraphStatistics graphs;
     std::int64_t reservations = 0;  // times that memory had to be reserved
-    std::size_t scratch_bytes = 0;  // compute memory, inputs and a reduced head
+    std::size_t scratch_bytes = 0;  // compute memory, inputs, a bank and a reduced head
     std::size_t bytes_read = 0;     // of results, from devices with memory of their own
     double compute_ms = 0;          // inside the devices, since the beginning
 };
@@ -101,6 +115,12 @@ class Forward {
     // token costs nothing.
     int max_chain(int first_row) const;
     ChainResult run_chain(const ChainRequest& request);
+
+    // Room for so many rows of streams on the device, of one holder at a time: lent for as long as
+    // the pointer is held, which the object must outlive. The rows hold anything at first. Null:
+    // streams have to be carried over the program's memory, because it is the device's own, because
+    // there are several devices, or because there is no room.
+    std::shared_ptr<const StreamBank> borrow_bank(std::size_t n_rows);
 
     // Most rows of one pass whose first row is cache row `first_row`.
     int max_rows(int first_row) const;

@@ -14,7 +14,8 @@ std::size_t bytes_of(const ggml_tensor* tensor) {
 
 std::size_t total_bytes(const BuiltGraph& built) {
     std::size_t n_bytes = bytes_of(built.logits) + bytes_of(built.stream) +
-                          bytes_of(built.choices) + bytes_of(built.probabilities);
+                          bytes_of(built.choices) + bytes_of(built.cosines) +
+                          bytes_of(built.probabilities);
     for (const ggml_tensor* capture : built.captures) {
         n_bytes += bytes_of(capture);
     }
@@ -27,7 +28,8 @@ StageResult ForwardOutputs::fetch(const BuiltGraph& built) {
     view_captures(built);
     const StageResult result{.result = {.logits = view<float>(built.logits),
                                         .choices = view<Token>(built.choices),
-                                        .captures = captures_},
+                                        .captures = captures_,
+                                        .cosines = view<float>(built.cosines)},
                              .stream = view<float>(built.stream)};
     backend_.wait();
     return result;

@@ -29,16 +29,26 @@ struct LayerShape {
     bool operator==(const LayerShape&) const = default;
 };
 
+// What a pass does with the rows of a bank: see BankRows.
+struct BankUse {
+    bool takes = false;     // resumes from some
+    bool puts = false;      // captures go to some
+    bool compares = false;  // captures are compared with some
+
+    bool operator==(const BankUse&) const = default;
+};
+
 // Everything that shapes a graph.
 struct GraphKey {
     int n_rows = 0;
     int entry_layer = 0;
     int n_logit_rows = 0;
-    int n_capture_rows = 0;            // captures hold so many rows
-    int n_chained = 0;                 // passes of one row each: see ChainRequest; 0: one of n_rows
-    bool embeds_tokens = true;         // false: resumes from hidden rows
-    bool gives_stream = false;         // for the device that computes the layers after these
-    bool chooses = false;              // gives the likeliest tokens instead of logits
+    int n_capture_rows = 0;     // captures hold so many rows
+    int n_chained = 0;          // passes of one row each: see ChainRequest; 0: one of n_rows
+    bool embeds_tokens = true;  // false: resumes from hidden rows
+    bool gives_stream = false;  // for the device that computes the layers after these
+    bool chooses = false;       // gives the likeliest tokens instead of logits
+    BankUse bank{};
     HeadLevel head = HeadLevel::full;  // of the logits; full where there are none
     std::vector<LayerShape> layers{};  // from entry_layer on
     // Of each group. Where the recent rows begin is an input of our kernel, and 0 here; it shapes
@@ -62,6 +72,7 @@ struct BuiltGraph {
     ggml_tensor* logits = nullptr;   // f32 [n_vocab, n_logit_rows]
     ggml_tensor* choices = nullptr;  // i32 [n_logit_rows], or [n_chained] of a chain
     ggml_tensor* stream = nullptr;   // f32 [n_embd, n_rows]
+    ggml_tensor* cosines = nullptr;  // f32 [1, n_capture_rows * n_captures]
     std::vector<ggml_tensor*> captures;
     ggml_tensor* probabilities = nullptr;  // f32 [n_chained]: of a chain, null otherwise
 };

@@ -45,9 +45,11 @@ class PassBuilder {
             return;
         }
         set_rows(0, key_.n_rows);
-        stream_ = key_.embeds_tokens ? embed(inputs_.tokens(ctx_, key_.n_rows))
-                                     : inputs_.hidden(ctx_, key_.n_rows);
+        stream_ = take_up();
         build_layers();
+        if (!cosines_.empty()) {
+            built_.cosines = keep(join(cosines_, 1));
+        }
         // Without logits the last attention is only built as far as its keys and values: what
         // nobody reads is not added.
         if (key_.n_logit_rows > 0) {
@@ -59,6 +61,15 @@ class PassBuilder {
     }
 
   private:
+    // Where the rows begin: f32 [n_embd, n_rows].
+    ggml_tensor* take_up() {
+        if (key_.bank.takes) {
+            return parts_.bank->take(ctx_, key_);
+        }
+        return key_.embeds_tokens ? embed(inputs_.tokens(ctx_, key_.n_rows))
+                                  : inputs_.hidden(ctx_, key_.n_rows);
+    }
+
     // logits [n_vocab, n_logit_rows]
     void give(ggml_tensor* logits) {
         if (key_.chooses) {
@@ -133,16 +144,34 @@ class PassBuilder {
     }
 
     void capture() {
+        const std::size_t capture = n_captured_++;
         if (key_.n_chained > 0) {
             chained_captures_.resize(key_.captures.size());
-            chained_captures_[n_captured_++].push_back(stream_);
+            chained_captures_[capture].push_back(stream_);
             return;
         }
         const bool has_all_rows = key_.n_capture_rows == key_.n_rows;
-        built_.captures.push_back(keep(
+        ggml_tensor* rows =
             has_all_rows
                 ? stream_
-                : ggml_get_rows(ctx_, stream_, inputs_.capture_rows(ctx_, key_.n_capture_rows))));
+                : ggml_get_rows(ctx_, stream_, inputs_.capture_rows(ctx_, key_.n_capture_rows));
+        if (key_.bank.puts || key_.bank.compares) {
+            bank(capture, rows);
+        } else {
+            built_.captures.push_back(keep(rows));
+        }
+    }
+
+    // Added at once, in this order: rows are compared with what the bank holds before they are put
+    // there, and after those of the captures before.
+    void bank(std::size_t capture, ggml_tensor* rows) {
+        if (key_.bank.compares) {
+            cosines_.push_back(parts_.bank->compare(ctx_, key_, capture, rows));
+            ggml_build_forward_expand(built_.graph, cosines_.back());
+        }
+        if (key_.bank.puts) {
+            ggml_build_forward_expand(built_.graph, parts_.bank->put(ctx_, key_, capture, rows));
+        }
     }
 
     ggml_tensor* embed(ggml_tensor* tokens) {
@@ -179,9 +208,10 @@ class PassBuilder {
     std::deque<std::array<AttentionInputs, kMaxGroups>> attention_;  // keep their addresses
     std::optional<BlockContext> block_;
     ggml_tensor* stream_ = nullptr;  // f32 [n_embd, n_rows], or the rows whose logits are wanted
+    std::size_t n_captured_ = 0;     // in the pass at hand
+    std::vector<ggml_tensor*> cosines_;  // of each capture, f32 [1, n_capture_rows]
     // Of a chain:
     std::vector<std::vector<ggml_tensor*>> chained_captures_;  // by capture, of each step
-    std::size_t n_captured_ = 0;                               // in the step at hand
 };
 
 }  // namespace
@@ -191,8 +221,9 @@ void build_pass(const PassParts& parts, const GraphKey& key, BuiltGraph& built) 
 }
 
 std::size_t max_pass_tensors(int n_layers, int n_blocks) {
-    // See blocks.cpp and attention.cpp; the inputs of a block are its mask and its runs.
-    constexpr int kPerLayer = 52;
+    // See blocks.cpp, attention.cpp and, for two captures a layer, stream_bank.cpp; the inputs of a
+    // block are its mask and its runs.
+    constexpr int kPerLayer = 70;
     constexpr int kPerBlock = 32;
     constexpr int kPerBlockInput = 2;
     constexpr std::size_t kPerGraph = 64;

@@ -4,6 +4,7 @@
 
 #include "graph/forward_inputs.h"
 #include "graph/graph_cache.h"
+#include "graph/stream_bank.h"
 #include "kv/kv_store.h"
 #include "model/config.h"
 #include "model/head_subset.h"
@@ -17,7 +18,8 @@ struct PassParts {
     const ModelTensors& tensors;
     const KvStore& cache;  // of these layers
     const ForwardInputs& inputs;
-    HeadTensors head{};  // of the passes with logits
+    const StreamBank* bank;  // null where there is none
+    HeadTensors head{};      // of the passes with logits
 };
 
 // Adds the nodes of the pass that `key` describes to the empty `built.graph`.

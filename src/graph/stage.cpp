@@ -15,6 +15,7 @@
 #include "graph/forward_inputs.h"
 #include "graph/graph_cache.h"
 #include "graph/pass_graph.h"
+#include "graph/stream_bank.h"
 #include "kv/kv_store.h"
 #include "model/head_subset.h"
 #include "model/weights.h"
@@ -30,6 +31,9 @@ std::size_t arena_bytes(std::size_t n_tensors) {
         n_tensors * ggml_tensor_overhead() + ggml_graph_overhead_custom(n_tensors, false);
     return (bytes + kPage - 1) / kPage * kPage;
 }
+
+// Whoever wants more carries streams over the program's memory.
+constexpr std::size_t kMaxBankBytes = std::size_t{512} << 20;
 
 // At most as many blocks as the longest context cuts the largest pass into.
 int max_blocks(int capacity, int n_score_heads, int n_ubatch) {
@@ -87,6 +91,7 @@ struct Stage::Impl {
     ggml_gallocr_ptr allocator;
     GraphCache graphs;
     HeadSubset* draft_head = nullptr;  // null: there is the whole head alone
+    std::shared_ptr<StreamBank> bank;  // null until one is wanted; kept for the next who wants one
     // Of the pass at hand; kept so that their vectors keep their memory.
     GraphKey key;
     AttentionLayout layout;
@@ -147,8 +152,11 @@ void Stage::Impl::reserve_for(int first_row) {
 void Stage::Impl::describe(const ForwardRequest& request, bool gives_stream) {
     key.n_rows = count_rows(request, config);
     key.entry_layer = request.entry_layer;
-    key.embeds_tokens = request.hidden.empty();
+    key.embeds_tokens = !request.tokens.empty();
     key.gives_stream = gives_stream;
+    key.bank = {.takes = !request.bank.hidden.empty(),
+                .puts = !request.bank.captured.empty(),
+                .compares = !request.bank.compared.empty()};
     key.n_logit_rows = static_cast<int>(request.logit_rows.size());
     key.captures.assign(request.captures.begin(), request.captures.end());
     key.n_capture_rows = count_captured_rows(request, key.n_rows);
@@ -169,6 +177,7 @@ void Stage::Impl::describe(const ChainRequest& request, int context) {
     key.entry_layer = 0;
     key.embeds_tokens = true;
     key.gives_stream = false;
+    key.bank = {};
     key.n_logit_rows = 0;
     key.chooses = false;
     key.captures.assign(request.captures.begin(), request.captures.end());
@@ -295,7 +304,7 @@ void Stage::Impl::lay_out(BuiltGraph& built) {
     const std::span<std::byte> arena = graphs.arena(built);
     built.context.reset(ggml_init({arena.size(), arena.data(), true}));
     built.graph = ggml_new_graph_custom(built.context.get(), n_tensors * key.n_passes(), false);
-    build_pass({config, tensors, cache, inputs, head()}, key, built);
+    build_pass({config, tensors, cache, inputs, bank.get(), head()}, key, built);
 }
 
 HeadTensors Stage::Impl::head() {
@@ -354,6 +363,9 @@ StageResult Stage::run(const ForwardRequest& request, bool gives_stream) {
     BuiltGraph& built = self.graph_for_pass();
     self.ready_cache(request.first_row);
     self.inputs.set(request, self.layout, self.groups.groups(), self.key.n_rows);
+    if (request.bank.n_numbers() > 0) {
+        self.bank->set(request.bank);
+    }
     const auto fetch = [&](const BuiltGraph& computed) {
         return self.fetch(computed, request.chooses);
     };
@@ -376,6 +388,34 @@ ChainResult Stage::run_chain(const ChainRequest& request, int context) {
     return self.compute(built, fetch).value_or(ChainResult{.is_complete = false});
 }
 
+std::shared_ptr<const StreamBank> Stage::borrow_bank(std::size_t n_rows) {
+    Impl& self = *impl_;
+    const int n_streams = 2 * self.config.n_layers + 1;
+    const BankSize size = {
+        .n_embd = self.config.n_embd,
+        .n_rows = n_rows,
+        // Rows to resume from, and for every stream where they go and what they are compared with.
+        .max_numbers =
+            static_cast<std::size_t>(1 + 2 * n_streams) * static_cast<std::size_t>(self.n_ubatch),
+    };
+    const bool is_lent = self.bank.use_count() > 1;
+    if (self.backend.is_host() || is_lent || size.bytes() > kMaxBankBytes) {
+        return nullptr;
+    }
+    if (n_bank_rows() < n_rows) {
+        if (self.bank != nullptr) {
+            self.graphs.clear();  // those that hold its tensors
+            self.bank.reset();
+        }
+        self.bank = StreamBank::make(self.backend, size);
+    }
+    return self.bank;
+}
+
+std::size_t Stage::n_bank_rows() const {
+    return impl_->bank != nullptr ? impl_->bank->n_rows() : 0;
+}
+
 int Stage::max_rows(int first_row) const {
     return impl_->max_rows(first_row);
 }
@@ -387,6 +427,7 @@ ForwardStatistics Stage::statistics() const {
     statistics.bytes_read = self.outputs.bytes_read();
     statistics.scratch_bytes = ggml_gallocr_get_buffer_size(self.allocator.get(), 0) +
                                self.inputs.bytes() +
+                               (self.bank != nullptr ? self.bank->bytes() : 0) +
                                (self.draft_head != nullptr ? self.draft_head->bytes() : 0);
     return statistics;
 }

@@ -32,6 +32,10 @@ class Stage {
     // Likewise filled in.
     ChainResult run_chain(const ChainRequest& request, int context);
 
+    // Only of a stage that has all layers: see Forward.
+    std::shared_ptr<const StreamBank> borrow_bank(std::size_t n_rows);
+    std::size_t n_bank_rows() const;  // 0: there is no bank
+
     int max_rows(int first_row) const;
     ForwardStatistics statistics() const;
 
