@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "model/adapter.h"
-#include "search/similarity.h"
+#include "search/target_rows.h"
 
 namespace knap {
 

@@ -5,7 +5,7 @@
 #include "graph/plan_text.h"
 #include "model/config.h"
 #include "search/cosine.h"
-#include "search/similarity.h"
+#include "search/target_rows.h"
 
 namespace knap {
 

@@ -13,7 +13,7 @@
 #include "decode/del_options.h"
 #include "decode/exit_statistics.h"
 #include "decode/strategy.h"
-#include "search/similarity.h"
+#include "search/target_rows.h"
 
 namespace knap {
 

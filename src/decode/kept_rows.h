@@ -6,7 +6,7 @@
 #include "knap/types.h"
 
 #include "decode/strategy.h"
-#include "search/similarity.h"
+#include "search/target_rows.h"
 
 namespace knap {
 

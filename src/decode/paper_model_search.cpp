@@ -7,7 +7,6 @@
 #include "graph/forward.h"
 #include "kv/kv_cache.h"
 #include "model/config.h"
-#include "search/head_rows.h"
 #include "search/profile.h"
 #include "search/similarity.h"
 
@@ -57,21 +56,24 @@ PaperSearchResult PaperModelSearch::find(const TargetRows& rows) {
         return {.is_cancelled = true};
     }
     const int n_context = parts_.cache.committed();
-    SimilarityEvaluator evaluator(parts_.forward, parts_.cache, rows, max_rows());
+    const KindTimes times = costs_->kind_times(n_context);
+    const KnapsackProblem problem = paper_problem(options_, times, parts_.config.n_layers);
+    SimilarityEvaluator evaluator(parts_.forward, parts_.cache, rows, max_rows(),
+                                  most_states(problem, options_.knapsack.max_cells));
     bool is_cancelled = false;
-    const auto choice = search_as_published(
-        options_, {
-                      .n_layers = parts_.config.n_layers,
-                      .times = costs_->kind_times(n_context),
-                      .target_choices = rows.choices,
-                      .evaluator = evaluator,
-                      .choices_of_state =
-                          [&](int state) {
-                              auto choices = choices_of(parts_.forward, evaluator.state(state));
-                              is_cancelled |= choices.empty();
-                              return choices;
-                          },
-                  });
+    const auto choice = search_as_published(options_, {
+                                                          .n_layers = parts_.config.n_layers,
+                                                          .times = times,
+                                                          .target_choices = rows.choices,
+                                                          .evaluator = evaluator,
+                                                          .choices_of_state =
+                                                              [&](int state) {
+                                                                  auto choices =
+                                                                      evaluator.choices(state);
+                                                                  is_cancelled |= choices.empty();
+                                                                  return choices;
+                                                              },
+                                                      });
     return {
         .is_cancelled = is_cancelled || evaluator.is_cancelled(),
         .choice = choice,

@@ -12,7 +12,7 @@
 #include "decode/knapspec_paper_options.h"
 #include "search/knapsack.h"
 #include "search/module_weights.h"
-#include "search/similarity.h"
+#include "search/target_rows.h"
 
 namespace knap {
 

@@ -11,32 +11,46 @@ namespace knap {
 
 namespace {
 
-// Rows go through the head so many at once: each has a vocabulary of logits. `visit` gets what
-// every pass gives, and the number of its rows. False: cancelled.
-bool run_head(Forward& forward,
-              std::span<const float> hidden,
-              bool chooses,
-              const std::function<void(const ForwardResult&, std::size_t n_rows)>& visit) {
-    const auto n_embd = static_cast<std::size_t>(forward.config().n_embd);
-    const auto step = static_cast<std::size_t>(std::min(kReservedLogitRows, forward.max_rows(0)));
+// Rows go through the head so many at once: each has a vocabulary of logits. `hold(request, first,
+// count)` says where those of a pass are, `visit(result, count)` gets what it gives. False:
+// cancelled.
+template <typename Hold, typename Visit>
+bool run_head(Forward& forward, std::size_t n_rows, bool chooses, Hold hold, Visit visit) {
+    const int step = std::min(kReservedLogitRows, forward.max_rows(0));
     const std::vector<int> rows = row_numbers(step);
-    const std::size_t n_rows = hidden.size() / n_embd;
-    for (std::size_t first = 0; first < n_rows; first += step) {
-        const std::size_t count = std::min(step, n_rows - first);
+    for (std::size_t first = 0; first < n_rows; first += rows.size()) {
+        const std::size_t count = std::min(rows.size(), n_rows - first);
         // No layer runs, so that nothing is written to the cache row that the pass names.
-        const ForwardResult result = forward.run({
-            .hidden = hidden.subspan(first * n_embd, count * n_embd),
+        ForwardRequest request{
             .first_row = 0,
             .entry_layer = forward.config().n_layers,
             .logit_rows = std::span(rows).first(count),
             .chooses = chooses,
-        });
+        };
+        hold(request, first, count);
+        const ForwardResult result = forward.run(request);
         if (!result.is_complete) {
             return false;
         }
         visit(result, count);
     }
     return true;
+}
+
+template <typename Visit>
+bool run_head(Forward& forward, std::span<const float> hidden, bool chooses, Visit visit) {
+    const auto n_embd = static_cast<std::size_t>(forward.config().n_embd);
+    const auto hold = [&](ForwardRequest& request, std::size_t first, std::size_t count) {
+        request.hidden = hidden.subspan(first * n_embd, count * n_embd);
+    };
+    return run_head(forward, hidden.size() / n_embd, chooses, hold, visit);
+}
+
+// Appends what passes chose.
+auto into(std::vector<Token>& choices) {
+    return [&choices](const ForwardResult& result, std::size_t) {
+        choices.insert(choices.end(), result.choices.begin(), result.choices.end());
+    };
 }
 
 }  // namespace
@@ -54,10 +68,16 @@ bool visit_head_rows(Forward& forward,
 
 std::vector<Token> choices_of(Forward& forward, std::span<const float> hidden) {
     std::vector<Token> choices;
-    const auto keep = [&](const ForwardResult& result, std::size_t) {
-        choices.insert(choices.end(), result.choices.begin(), result.choices.end());
+    return run_head(forward, hidden, true, into(choices)) ? choices : std::vector<Token>{};
+}
+
+std::vector<Token> choices_of(Forward& forward, std::span<const int> bank_rows) {
+    std::vector<Token> choices;
+    const auto hold = [&](ForwardRequest& request, std::size_t first, std::size_t count) {
+        request.bank.hidden = bank_rows.subspan(first, count);
     };
-    return run_head(forward, hidden, true, keep) ? choices : std::vector<Token>{};
+    const bool is_complete = run_head(forward, bank_rows.size(), true, hold, into(choices));
+    return is_complete ? choices : std::vector<Token>{};
 }
 
 }  // namespace knap

@@ -20,5 +20,7 @@ bool visit_head_rows(Forward& forward,
 
 // The head's choice for each of these rows (methods 3.9). Empty: cancelled.
 std::vector<Token> choices_of(Forward& forward, std::span<const float> hidden);
+// The same for rows of the bank, by number (BankRows).
+std::vector<Token> choices_of(Forward& forward, std::span<const int> bank_rows);
 
 }  // namespace knap

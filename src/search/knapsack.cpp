@@ -249,7 +249,39 @@ ModulePlan Search::plan_of(int saved) {
     return plan;
 }
 
+// Which weights can be saved by the modules so far and `item`, if no more than a budget's may be.
+std::vector<bool> add_savings(const std::vector<bool>& reachable, const KnapsackItem& item) {
+    std::vector<bool> next = reachable;
+    for (const LevelChoice& choice : item.cheaper) {
+        for (auto saved = static_cast<std::size_t>(choice.saved); saved < next.size(); ++saved) {
+            next[saved] = next[saved] || reachable[saved - static_cast<std::size_t>(choice.saved)];
+        }
+    }
+    return next;
+}
+
+// Levels that are computed: at `skip` the result is the state itself.
+std::ptrdiff_t count_run_levels(const KnapsackItem& item) {
+    return 1 + std::ranges::count_if(item.cheaper, [](const LevelChoice& choice) {
+               return choice.level != Level::skip;
+           });
+}
+
 }  // namespace
+
+std::size_t most_states(const KnapsackProblem& problem, int max_cells) {
+    std::vector<bool> reachable(static_cast<std::size_t>(problem.budget) + 1);
+    reachable[0] = true;
+    std::ptrdiff_t most = 1;
+    for (const KnapsackItem& item : problem.items) {
+        const std::ptrdiff_t n_cells = std::ranges::count(reachable, true);
+        const std::ptrdiff_t n_kept =
+            max_cells > 0 ? std::min<std::ptrdiff_t>(n_cells, max_cells) : n_cells;
+        most = std::max(most, n_kept * (1 + count_run_levels(item)));
+        reachable = add_savings(reachable, item);
+    }
+    return static_cast<std::size_t>(most);
+}
 
 std::vector<KnapsackCandidate> solve_knapsack(const KnapsackProblem& problem,
                                               const KnapsackOptions& options,

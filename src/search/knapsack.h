@@ -10,6 +10,7 @@
 // kept greedily, so that the plans found are good, not optimal.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <span>
 #include <vector>
@@ -102,6 +103,10 @@ struct KnapsackCandidate {
     int saved = 0;     // j
     double score = 0;  // sum of the r cosines between its last state and X[2L]
 };
+
+// The most states that an evaluator holds at once while `problem` is solved with rows of at most
+// `max_cells` cells (0: any number): a row, and what a module makes of it.
+std::size_t most_states(const KnapsackProblem& problem, int max_cells);
 
 // The plans of the last row, in the order of the weight they save: at most one for each weight.
 // Candidate i ends in the evaluator's state i. None where a row lost all its cells.

@@ -11,33 +11,43 @@
 #include "kv/kv_cache.h"
 #include "model/config.h"
 #include "search/head_rows.h"
-#include "search/similarity.h"
+#include "search/row_numbers.h"
+#include "search/target_rows.h"
 
 namespace knap {
 
 namespace {
 
-// X[2L] of `tokens` as a branch of their own behind the context: f32 [n_embd, n_tokens]. Empty:
+// The choice after each of `tokens`, which are a branch of their own behind the context. Empty:
 // cancelled.
-std::vector<float> end_of_branch(Forward& forward,
-                                 const KvCache& cache,
-                                 const ModulePlan& plan,
-                                 std::span<const Token> tokens,
-                                 int n_context) {
+std::vector<Token> choices_of_branch(Forward& forward,
+                                     const KvCache& cache,
+                                     const ModulePlan& plan,
+                                     std::span<const Token> tokens,
+                                     int n_context) {
+    const int n_rows = static_cast<int>(tokens.size());
     const int end = 2 * forward.config().n_layers;
+    // X[2L] goes through the head by itself, in as many passes as its logits need.
+    const auto bank = forward.borrow_bank(tokens.size());
+    const std::vector<int> bank_rows = row_numbers(bank != nullptr ? n_rows : 0);
     const ForwardResult result = forward.run({
         .tokens = tokens,
         .plan = &plan,
         .first_row = cache.committed(),
         .layout = {.kind = AttentionLayout::Kind::branches,
                    .context = n_context,
-                   .branch_rows = static_cast<int>(tokens.size())},
+                   .branch_rows = n_rows},
         .captures = std::span(&end, 1),
+        .bank = {.captured = bank_rows},
     });
     if (!result.is_complete) {
         return {};
     }
-    return {result.captures.front().begin(), result.captures.front().end()};
+    if (bank != nullptr) {
+        return choices_of(forward, bank_rows);
+    }
+    const std::span<const float> captured = result.captures.front();
+    return choices_of(forward, std::vector<float>(captured.begin(), captured.end()));
 }
 
 }  // namespace
@@ -54,8 +64,8 @@ std::optional<double> matchness(Forward& forward,
     if (n_rows == 0) {
         return std::nullopt;
     }
-    const auto state = end_of_branch(forward, cache, plan, text.first(n_rows), n_context);
-    const std::vector<Token> choices = choices_of(forward, state);
+    const std::vector<Token> choices =
+        choices_of_branch(forward, cache, plan, text.first(n_rows), n_context);
     if (choices.empty()) {
         return std::nullopt;
     }

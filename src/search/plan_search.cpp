@@ -56,7 +56,9 @@ class PlanSearch {
 
     std::vector<Window> windows_inside_context() const;
     std::vector<ModulePlan> uniform_plans() const;
-    std::optional<std::vector<ModulePlan>> knapsack_plans(const TargetRows& target) const;
+    BinnedProblem knapsack_problem() const;
+    std::optional<std::vector<ModulePlan>> knapsack_plans(const BinnedProblem& binned,
+                                                          const TargetRows& target) const;
     std::vector<ModulePlan> by_promise(std::vector<KnapsackCandidate> candidates, int n_rows) const;
     std::optional<std::vector<FoundPlan>> replay_in_turns(std::span<const Queue> queues,
                                                           const TargetRows& target) const;
@@ -92,15 +94,18 @@ std::optional<std::vector<FoundPlan>> PlanSearch::run(std::span<const Token> tex
     if (n_rows == 0 || !(has_plans || options_.runs_knapsack)) {
         return std::vector<FoundPlan>{};
     }
-    const TargetRows target = collect_target_rows(forward_, cache_, text,
-                                                  {.n_rows = n_rows,
-                                                   .streams = options_.runs_knapsack,
-                                                   .logits = static_cast<bool>(options_.rule)});
+    const BinnedProblem binned = options_.runs_knapsack ? knapsack_problem() : BinnedProblem{};
+    const TargetRows target =
+        collect_target_rows(forward_, cache_, text,
+                            {.n_rows = n_rows,
+                             .streams = options_.runs_knapsack,
+                             .logits = static_cast<bool>(options_.rule),
+                             .n_more_streams = most_states(binned.problem, options_.max_cells)});
     if (target.tokens.empty()) {
         return std::nullopt;
     }
     if (options_.runs_knapsack) {
-        std::optional<std::vector<ModulePlan>> plans = knapsack_plans(target);
+        std::optional<std::vector<ModulePlan>> plans = knapsack_plans(binned, target);
         if (!plans) {
             return std::nullopt;
         }
@@ -159,12 +164,15 @@ std::vector<ModulePlan> PlanSearch::uniform_plans() const {
     return plans;
 }
 
-// Nullopt: cancelled.
-std::optional<std::vector<ModulePlan>> PlanSearch::knapsack_plans(const TargetRows& target) const {
+BinnedProblem PlanSearch::knapsack_problem() const {
     std::vector<Window> windows = windows_inside_context();
     windows.resize(std::min<std::size_t>(windows.size(), kMaxWindows));
-    const BinnedProblem binned =
-        binned_problem(costs_.module_times(n_context_, windows), {.n_bins = options_.n_bins});
+    return binned_problem(costs_.module_times(n_context_, windows), {.n_bins = options_.n_bins});
+}
+
+// Nullopt: cancelled.
+std::optional<std::vector<ModulePlan>> PlanSearch::knapsack_plans(const BinnedProblem& binned,
+                                                                  const TargetRows& target) const {
     const RoundCost whole_model = {
         .draft_step_ms = costs_.plain_step_ms(n_context_),
         .verify_ms = costs_.verify_times_ms(n_context_, options_.max_length),

@@ -49,7 +49,7 @@ std::optional<ReplayResult> replay(Forward& forward,
     const int step = std::min(scratch_rows(forward, cache), target.n_rows());
     KNAP_ASSERT(step > 0 || target.n_rows() == 0, "there is a scratch row");
     KNAP_ASSERT(!rule || !target.logits.empty(), "a rule compares logits");
-    const std::vector<int> rows = row_numbers(static_cast<std::size_t>(step));
+    const std::vector<int> rows = row_numbers(step);
     for (int first = 0; first < target.n_rows(); first += step) {
         const auto begin = static_cast<std::size_t>(first);
         const auto count = static_cast<std::size_t>(std::min(step, target.n_rows() - first));

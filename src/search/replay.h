@@ -8,7 +8,7 @@
 #include <span>
 
 #include "graph/module_plan.h"
-#include "search/similarity.h"
+#include "search/target_rows.h"
 
 namespace knap {
 

@@ -7,10 +7,10 @@
 
 namespace knap {
 
-// first, first + 1, ...
-inline std::vector<int> row_numbers(std::size_t n, int first = 0) {
-    std::vector<int> numbers(n);
-    std::iota(numbers.begin(), numbers.end(), first);
+// 0, 1, 2, ...
+inline std::vector<int> row_numbers(int n) {
+    std::vector<int> numbers(static_cast<std::size_t>(n));
+    std::iota(numbers.begin(), numbers.end(), 0);
     return numbers;
 }
 

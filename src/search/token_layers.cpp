@@ -6,7 +6,7 @@
 #include "graph/forward.h"
 #include "kv/kv_cache.h"
 #include "model/config.h"
-#include "search/similarity.h"
+#include "search/target_rows.h"
 
 namespace knap {
 

@@ -318,5 +318,25 @@ TEST(Knapsack, LimitOnCellsHoldsInEveryRow) {
     EXPECT_EQ(evaluator.max_live(), 10);
 }
 
+TEST(MostStates, AreARowAndWhatAModuleMakesOfIt) {
+    KnapsackProblem problem{.items = {kSkippable, kSkippable, kSkippable, kSkippable}, .budget = 4};
+    EXPECT_EQ(most_states(problem, 0), 4u * 2u);  // the last module is tried on four states
+    EXPECT_EQ(most_states(problem, 3), 3u * 2u);
+    problem.budget = 1;
+    EXPECT_EQ(most_states(problem, 0), 2u * 2u);
+    problem.budget = 0;
+    EXPECT_EQ(most_states(problem, 0), 2u);
+    EXPECT_EQ(most_states({.budget = 9}, 0), 1u);
+}
+
+TEST(MostStates, CountTheLevelsThatAreComputed) {
+    const KnapsackItem item{.cheaper = {{.level = kNarrow, .saved = 2},
+                                        {.level = kWide, .saved = 1},
+                                        {.level = Level::skip, .saved = 3}}};
+    EXPECT_EQ(most_states({.items = {kForced, item}, .budget = 5}, 0), 1u * (1u + 3u));
+    EXPECT_EQ(most_states({.items = {item, kForced}, .budget = 5}, 0), 4u * (1u + 1u));
+    EXPECT_EQ(most_states({.items = {item, item}, .budget = 2}, 0), 3u * (1u + 3u));
+}
+
 }  // namespace
 }  // namespace knap

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/remote_device.h"
 #include "support/search_rig.h"
 
 namespace knap::test {
@@ -112,6 +113,21 @@ TEST(PlanSearch, IsDeterministic) {
     for (std::size_t i = 0; i < first->size(); ++i) {
         EXPECT_EQ((*first)[i].plan, (*second)[i].plan);
         EXPECT_EQ((*first)[i].agreed, (*second)[i].agreed);
+    }
+}
+
+TEST(PlanSearch, FindsTheSameWhereStreamsStayOnTheDevice) {
+    SearchCase search({.n_text = kText, .device = remote_device()});
+    const PlanSearchOptions options{.n_rows = 16, .windows = kWindows};
+    const auto found = search.search(options);
+    const auto lent = search.rig.rig.forward.borrow_bank(1);
+    const auto carried = search.search(options);
+    ASSERT_TRUE(found && carried);
+    ASSERT_EQ(found->size(), carried->size());
+    EXPECT_GT(count(*found, Source::knapsack), 0);
+    for (std::size_t i = 0; i < found->size(); ++i) {
+        EXPECT_EQ((*found)[i].plan, (*carried)[i].plan) << i;
+        EXPECT_EQ((*found)[i].agreed, (*carried)[i].agreed) << i;
     }
 }
 

@@ -10,7 +10,11 @@
 namespace knap::test {
 
 SearchRig::SearchRig(const SearchRigOptions& options)
-    : model(options.model.empty() ? tiny_model() : options.model, options.repack),
+    : model(options.model.empty() ? tiny_model() : options.model,
+            options.repack,
+            1,
+            Kernels::ggml,
+            options.device),
       rig(model, options.forward),
       text(options.text.empty() ? random_tokens(options.n_text, model.config.n_vocab, 7)
                                 : options.text) {

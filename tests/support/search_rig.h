@@ -16,6 +16,7 @@ struct SearchRigOptions {
     std::vector<Token> text{};      // empty: random tokens
     Repack repack = Repack::off;
     ForwardOptions forward{};
+    ggml_backend_dev_t device = nullptr;  // null: the CPU
 };
 
 struct SearchRig {

@@ -1,0 +1,193 @@
+#include "search/stream_home.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+#include "model/config.h"
+#include "search/cosine.h"
+#include "search/head_rows.h"
+
+namespace knap {
+
+namespace {
+
+std::size_t size_of(int n) {
+    return static_cast<std::size_t>(n);
+}
+
+class ProgramHome final : public StreamHome {
+  public:
+    ProgramHome(Forward& forward, const TargetRows& target)
+        : StreamHome(count_streams(forward)), forward_(forward), target_(target) {
+        KNAP_ASSERT(target.streams.size() == size_of(n_target()), "the target has streams");
+    }
+
+    bool run(ForwardRequest request, const StreamStep& step) override {
+        hidden_.clear();
+        for (const int number : step.from) {
+            const std::span<const float> rows = stream(number);
+            hidden_.insert(hidden_.end(), rows.begin(), rows.end());
+        }
+        request.hidden = hidden_;
+        const ForwardResult result = forward_.run(request);
+        if (!result.is_complete) {
+            return false;
+        }
+        const std::size_t size = hidden_.size() / step.from.size();
+        for (std::size_t i = 0; i < step.to.size(); ++i) {
+            const auto computed = result.captures.front().subspan(i * size, size);
+            own(step.to[i]).assign(computed.begin(), computed.end());
+        }
+        return compare(step.to, step.target, step.scores);
+    }
+
+    bool compare(std::span<const int> streams, int target, std::span<double> scores) override {
+        for (std::size_t i = 0; i < streams.size(); ++i) {
+            scores[i] = sum_of_cosines(stream(streams[i]), stream(target), target_.n_rows());
+        }
+        return true;
+    }
+
+    std::vector<Token> choices(int stream_number) override {
+        return choices_of(forward_, stream(stream_number));
+    }
+
+    std::vector<float> read(int number) override {
+        const std::span<const float> rows = stream(number);
+        return {rows.begin(), rows.end()};
+    }
+
+  private:
+    std::span<const float> stream(int number) {
+        return number < n_target() ? target_.streams[size_of(number)] : own(number);
+    }
+
+    std::vector<float>& own(int number) {
+        const auto index = size_of(number - n_target());
+        own_.resize(std::max(own_.size(), index + 1));
+        return own_[index];
+    }
+
+    Forward& forward_;
+    const TargetRows& target_;
+    std::vector<std::vector<float>> own_;  // [n_embd, r] each
+    std::vector<float> hidden_;            // of a pass; kept for its memory
+};
+
+class BankHome final : public StreamHome {
+  public:
+    BankHome(Forward& forward, std::shared_ptr<const StreamBank> bank, int n_rows)
+        : StreamHome(count_streams(forward)),
+          forward_(forward),
+          bank_(std::move(bank)),
+          n_rows_(n_rows) {}
+
+    // Brings the target's streams. False: cancelled.
+    bool bring(std::span<const std::vector<float>> streams) {
+        for (int i = 0; i < n_target(); ++i) {
+            const std::vector<int> to = rows_of(std::span(&i, 1));
+            ForwardRequest request = idle();
+            request.hidden = streams[size_of(i)];
+            request.bank.captured = to;
+            if (!forward_.run(request).is_complete) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    bool run(ForwardRequest request, const StreamStep& step) override {
+        const std::vector<int> from = rows_of(step.from);
+        const std::vector<int> to = rows_of(step.to);
+        const std::vector<int> target = rows_of(std::vector<int>(step.from.size(), step.target));
+        request.bank = {.hidden = from, .captured = to, .compared = target};
+        const ForwardResult result = forward_.run(request);
+        for (std::size_t i = 0; i < step.scores.size() && result.is_complete; ++i) {
+            const auto cosines = result.cosines.subspan(i * size_of(n_rows_), size_of(n_rows_));
+            step.scores[i] = std::accumulate(cosines.begin(), cosines.end(), 0.0);
+        }
+        return result.is_complete;
+    }
+
+    bool compare(std::span<const int> streams, int target, std::span<double> scores) override {
+        return run(idle(), {.from = streams, .target = target, .scores = scores});
+    }
+
+    std::vector<Token> choices(int stream) override {
+        return choices_of(forward_, rows_of(std::span(&stream, 1)));
+    }
+
+    std::vector<float> read(int stream) override {
+        const std::vector<int> from = rows_of(std::span(&stream, 1));
+        ForwardRequest request = idle();
+        request.bank.hidden = from;
+        const ForwardResult result = forward_.run(request);
+        if (!result.is_complete) {
+            return {};
+        }
+        return {result.captures.front().begin(), result.captures.front().end()};
+    }
+
+  private:
+    // A pass that captures rows as they come: no layer runs, so that nothing is written to the
+    // cache row that it names.
+    ForwardRequest idle() const {
+        return {.first_row = 0,
+                .entry_layer = forward_.config().n_layers,
+                .captures = std::span(&last_stream_, 1)};
+    }
+
+    // Rows of the bank, stream after stream.
+    std::vector<int> rows_of(std::span<const int> streams) const {
+        std::vector<int> rows;
+        rows.reserve(streams.size() * size_of(n_rows_));
+        for (const int stream : streams) {
+            for (int row = 0; row < n_rows_; ++row) {
+                rows.push_back(stream * n_rows_ + row);
+            }
+        }
+        return rows;
+    }
+
+    Forward& forward_;
+    std::shared_ptr<const StreamBank> bank_;  // held, so that nobody else uses it
+    int n_rows_;                              // r
+    int last_stream_ = n_target() - 1;
+};
+
+}  // namespace
+
+int StreamHome::take() {
+    if (free_.empty()) {
+        return n_numbers_++;
+    }
+    const int stream = free_.back();
+    free_.pop_back();
+    return stream;
+}
+
+void StreamHome::give_back(int stream) {
+    if (stream >= n_target_) {
+        free_.push_back(stream);
+    }
+}
+
+std::unique_ptr<StreamHome> find_home(Forward& forward,
+                                      const TargetRows& target,
+                                      std::size_t n_more) {
+    if (target.bank != nullptr) {
+        return std::make_unique<BankHome>(forward, target.bank, target.n_rows());
+    }
+    if (auto bank = n_more > 0 ? borrow_room(forward, target.n_rows(), n_more) : nullptr) {
+        auto home = std::make_unique<BankHome>(forward, std::move(bank), target.n_rows());
+        if (home->bring(target.streams)) {
+            return home;
+        }
+    }
+    // Where bringing them was cancelled, the next pass will be, too.
+    return std::make_unique<ProgramHome>(forward, target);
+}
+
+}  // namespace knap

@@ -1,0 +1,79 @@
+#include "search/target_rows.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "graph/choices.h"
+#include "graph/forward.h"
+#include "kv/kv_cache.h"
+#include "model/config.h"
+#include "search/row_numbers.h"
+
+namespace knap {
+
+int scratch_rows(const Forward& forward, const KvCache& cache) {
+    const int n_free = cache.capacity() - cache.committed();
+    return n_free == 0 ? 0 : std::min(n_free, forward.max_rows(cache.committed()));
+}
+
+int target_rows_that_fit(const Forward& forward, const KvCache& cache, int n_wanted) {
+    return std::max(0, std::min({n_wanted, cache.committed(), scratch_rows(forward, cache)}));
+}
+
+int count_streams(const Forward& forward) {
+    return 2 * forward.config().n_layers + 1;
+}
+
+std::shared_ptr<const StreamBank> borrow_room(Forward& forward, int n_rows, std::size_t n_more) {
+    const std::size_t n_streams = static_cast<std::size_t>(count_streams(forward)) + n_more;
+    return forward.borrow_bank(n_streams * static_cast<std::size_t>(n_rows));
+}
+
+TargetRows collect_target_rows(Forward& forward,
+                               const KvCache& cache,
+                               std::span<const Token> text,
+                               const TargetWishes& wishes) {
+    const int n_committed = cache.committed();
+    const int n_rows = target_rows_that_fit(forward, cache, wishes.n_rows);
+    KNAP_ASSERT(text.size() >= static_cast<std::size_t>(n_committed), "every row has a token");
+    if (n_rows == 0) {
+        return {};
+    }
+    const int first_row = n_committed - n_rows;
+    const auto tokens =
+        text.subspan(static_cast<std::size_t>(first_row), static_cast<std::size_t>(n_rows));
+    TargetRows target{.first_row = first_row, .tokens = {tokens.begin(), tokens.end()}};
+    const int n_streams = wishes.streams ? count_streams(forward) : 0;
+    if (n_streams > 0 && wishes.n_more_streams > 0) {
+        target.bank = borrow_room(forward, n_rows, wishes.n_more_streams);
+    }
+    const std::vector<int> rows = row_numbers(n_rows);
+    const std::vector<int> captures = row_numbers(n_streams);
+    const std::vector<int> bank_rows = row_numbers(target.bank ? n_streams * n_rows : 0);
+    // A branch of its own: it sees what comes before the r rows, and not the committed r rows.
+    const ForwardResult result = forward.run({
+        .tokens = tokens,
+        .first_row = n_committed,
+        .layout = {.kind = AttentionLayout::Kind::branches,
+                   .context = first_row,
+                   .branch_rows = n_rows},
+        .captures = captures,
+        .logit_rows = rows,
+        .chooses = !wishes.logits,
+        .bank = {.captured = bank_rows},
+    });
+    if (!result.is_complete) {
+        return {};
+    }
+    for (const std::span<const float> stream : result.captures) {
+        target.streams.emplace_back(stream.begin(), stream.end());
+    }
+    target.choices.assign(result.choices.begin(), result.choices.end());
+    if (wishes.logits) {
+        append_choices(result.logits, n_rows, target.choices);
+        target.logits.assign(result.logits.begin(), result.logits.end());
+    }
+    return target;
+}
+
+}  // namespace knap

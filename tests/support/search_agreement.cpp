@@ -1,0 +1,50 @@
+#include "support/search_agreement.h"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+
+namespace knap::test {
+
+DeviceSearch search_on_device(SearchRig& rig, int n_rows, Streams streams) {
+    constexpr int kAnyRows = std::numeric_limits<int>::max();
+    const auto problem =
+        problem_with_windows(rig.n_layers(), std::vector<Window>{{8, 32}}, 3 * rig.n_layers() / 2);
+    const std::size_t n_states = most_states(problem, 0);
+    Forward& forward = rig.rig.forward;
+    const TargetRows target =
+        collect_target_rows(forward, rig.rig.cache, rig.text,
+                            {.n_rows = n_rows,
+                             .streams = true,
+                             .n_more_streams = streams == Streams::collected ? n_states : 0});
+    DeviceSearch found;
+    if (target.tokens.empty()) {
+        found.is_cancelled = true;
+        return found;
+    }
+    SimilarityEvaluator evaluator(forward, rig.rig.cache, target, kAnyRows,
+                                  streams == Streams::carried ? 0 : n_states);
+    const std::size_t before = forward.statistics().bytes_read;
+    const auto candidates = solve_knapsack(problem, {.min_cosine = -1}, evaluator);
+    found.bytes_read = forward.statistics().bytes_read - before;
+    for (const KnapsackCandidate& candidate : candidates) {
+        found.choices.push_back(evaluator.choices(static_cast<int>(found.plans.size())));
+        found.plans.push_back(candidate.plan);
+        found.scores.push_back(candidate.score);
+    }
+    found.n_module_rows = evaluator.n_module_rows();
+    found.is_cancelled = evaluator.is_cancelled();
+    return found;
+}
+
+void expect_same(const DeviceSearch& a, const DeviceSearch& b) {
+    EXPECT_EQ(a.plans, b.plans);
+    EXPECT_EQ(a.choices, b.choices);
+    EXPECT_EQ(a.n_module_rows, b.n_module_rows);
+    ASSERT_EQ(a.scores.size(), b.scores.size());
+    for (std::size_t i = 0; i < a.scores.size(); ++i) {
+        EXPECT_NEAR(a.scores[i], b.scores[i], 1e-4) << i;
+    }
+}
+
+}  // namespace knap::test
