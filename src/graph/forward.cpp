@@ -18,7 +18,7 @@ bool are_ascending(std::span<const int> numbers, int lowest, int highest) {
            (numbers.empty() || (numbers.front() >= lowest && numbers.back() <= highest));
 }
 
-// Tokens go through all layers from the first on.
+// Tokens begin before the first layer.
 bool has_one_input(const ForwardRequest& request) {
     const int n_inputs = (request.tokens.empty() ? 0 : 1) + (request.hidden.empty() ? 0 : 1) +
                          (request.bank.hidden.empty() ? 0 : 1);

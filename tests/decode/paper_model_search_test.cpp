@@ -1,9 +1,13 @@
 #include "decode/paper_model_search.h"
 
+#include <optional>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "graph/forward.h"
+#include "support/remote_device.h"
+#include "support/search_rig.h"
 #include "support/strategy_rig.h"
 
 namespace knap {
@@ -76,6 +80,34 @@ TEST_F(PaperModelSearchTest, ACancelledPassCancelsTheSearch) {
         n_cancelled += found.is_cancelled ? 1 : 0;
     }
     EXPECT_GT(n_cancelled, 3);
+}
+
+TEST(PaperModelSearchOnDevice, FindsWithStreamsThatStayThereWhatCarriedOnesFind) {
+    test::SearchRig rig({.device = test::remote_device()});
+    Forward& forward = rig.rig.forward;
+    const int n_layers = rig.n_layers();
+    const CostProfile profile{
+        .layer_classes = std::vector<int>(static_cast<std::size_t>(n_layers)),
+        .samples = {{.plan = ModulePlan(n_layers), .n_context = kText, .ms = 5000}}};
+    PaperModelSearch search({.knapsack = {.min_cosine = -1}}, {.config = rig.model.config,
+                                                               .forward = forward,
+                                                               .cache = rig.rig.cache,
+                                                               .profile = profile});
+    const TargetRows rows = search.last_rows(rig.text, kRows);
+    const auto count_bytes_read = [&](std::optional<PaperChoice>& choice) {
+        const std::size_t before = forward.statistics().bytes_read;
+        choice = search.find(rows).choice;
+        return forward.statistics().bytes_read - before;
+    };
+    std::optional<PaperChoice> kept;
+    std::optional<PaperChoice> carried;
+    const std::size_t kept_bytes = count_bytes_read(kept);
+    const auto lent = forward.borrow_bank(1);
+    EXPECT_LT(kept_bytes, count_bytes_read(carried) / 10);
+    ASSERT_TRUE(kept && carried);
+    EXPECT_EQ(kept->plan, carried->plan);
+    EXPECT_EQ(kept->acceptance, carried->acceptance);
+    EXPECT_EQ(kept->n_candidates, carried->n_candidates);
 }
 
 }  // namespace

@@ -165,6 +165,24 @@ TEST_F(BankOnDevice, ComparesBeforeItPuts) {
     EXPECT_EQ(read(rows), stream);
 }
 
+TEST_F(BankOnDevice, ComparesWithWhatEarlierCapturesPut) {
+    const std::vector<int> captures{2, 3};
+    const auto streams = run(captures).captures;
+    const auto before = copy(streams[0]);
+    const auto after = copy(streams[1]);
+    const auto bank = rig_.forward.borrow_bank(2 * kRows);
+    const std::vector<int> to = numbers(2 * kRows);
+    put(std::vector<float>(2 * kRows * n_embd_, 1.0f), to);
+    std::vector<int> with = numbers(kRows);  // each stream with the earlier one
+    with.insert(with.end(), to.begin(), to.begin() + kRows);
+    const auto cosines = copy(run(captures, {.captured = to, .compared = with}).cosines);
+    for (int i = 0; i < kRows; ++i) {
+        EXPECT_NEAR(cosines[static_cast<std::size_t>(kRows + i)],
+                    cosine_of(row(before, i), row(after, i)), 1e-5)
+            << i;
+    }
+}
+
 TEST_F(BankOnDevice, RowsOfZerosAreLikeNothing) {
     const auto bank = rig_.forward.borrow_bank(3);
     std::vector<float> rows(3 * n_embd_, 0.0f);
