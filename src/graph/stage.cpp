@@ -162,9 +162,9 @@ void Stage::Impl::describe(const ForwardRequest& request, bool gives_stream) {
     key.n_capture_rows = count_captured_rows(request, key.n_rows);
     key.n_chained = 0;
     key.head = key.n_logit_rows > 0 ? request.plan->head() : HeadLevel::full;
-    // The host's memory has the logits anyway, and a reduced head numbers its tokens otherwise.
-    key.chooses = request.chooses && key.n_logit_rows > 0 && !backend.is_host() &&
-                  key.head == HeadLevel::full;
+    // The host's memory has the logits anyway, and only there is a head reduced, which numbers its
+    // tokens otherwise.
+    key.chooses = request.chooses && key.n_logit_rows > 0 && !backend.is_host();
     set_layers(*request.plan, request.exit_layer);
     set_layout(request);
     set_blocks(request.first_row);
