@@ -41,16 +41,18 @@ void for_each_run(int n_rows, int step, Add add) {
     }
 }
 
-// A few rows, those that read as much of the cache together.
-void cut_at_buckets(const BlockCut& cut, std::vector<AttentionBlock>& blocks) {
+// A few rows, as many of those that read as much of the cache together as a block has columns.
+void cut_exactly(const BlockCut& cut, std::vector<AttentionBlock>& blocks) {
+    const BlockRules& rules = cut.rules;
     for (int row = 0; row < cut.n_rows; ++row) {
-        const int n_kv = context_bucket(cut.first_row + row + 1, cut.capacity, cut.rules.step);
-        if (blocks.empty() || blocks.back().n_kv != n_kv) {
+        const int n_kv = context_bucket(cut.first_row + row + 1, cut.capacity, rules.step);
+        if (blocks.empty() || blocks.back().n_kv != n_kv ||
+            blocks.back().n_rows == rules.exact_columns) {
             blocks.push_back({.first = row, .n_kv = n_kv});
         }
         AttentionBlock& block = blocks.back();
         ++block.n_rows;
-        block.n_padding = cut.rules.full_padding(block.n_rows, n_kv);
+        block.n_padding = rules.exact_padding(block.n_rows, n_kv);
     }
 }
 
@@ -102,7 +104,7 @@ void cut_into_blocks(const BlockCut& cut, std::vector<AttentionBlock>& blocks) {
     const int max_rows = max_block_rows(bucket, cut.rules.n_score_heads);
     blocks.clear();
     if (cut.n_rows <= cut.rules.exact_rows) {
-        cut_at_buckets(cut, blocks);
+        cut_exactly(cut, blocks);
         return;
     }
     for_each_run(cut.n_rows, max_rows, [&](int first, int count) {

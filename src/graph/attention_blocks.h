@@ -66,16 +66,22 @@ struct BlockRules {
     int pad_from = 0;
     bool one_run = false;  // a window's sinks are copied, so that its rows are one run
     // At full attention a pass of up to so many rows gives each the bits that it has in a pass of
-    // its own: its blocks have so many columns, and what a block reads of the cache follows from
-    // where its rows lie. GPUs compute as the shape says. 0: nobody counts on it.
+    // its own: its blocks have `exact_columns` columns, and what a block reads of the cache follows
+    // from where its rows lie. GPUs compute as the shape says. 0: nobody counts on it.
     int exact_rows = 0;
+    int exact_columns = 0;
 
     // Of a block of a pass of `n_rows` rows.
     int padding(int n_rows, int n_kv) const {
         return pad_from > 0 && n_rows == 1 && n_kv >= pad_from ? 1 : 0;
     }
-    int full_padding(int n_rows, int n_kv) const {
-        return n_rows <= exact_rows ? exact_rows - n_rows : padding(n_rows, n_kv);
+    // Of a block of `n_rows` rows of a pass that is exact.
+    int exact_padding(int n_rows, int n_kv) const {
+        return exact_columns == 1 ? padding(n_rows, n_kv) : exact_columns - n_rows;
+    }
+    // Most blocks of such a pass: rows may read more of the cache than those before them.
+    int max_exact_blocks() const {
+        return exact_columns == 1 ? exact_rows : exact_rows > 0 ? 2 : 0;
     }
 };
 

@@ -32,8 +32,9 @@ void AttentionGroups::narrow_to_one_row(const BlockRules& rules) {
         KNAP_ASSERT(group.blocks.size() <= 1, "only passes that are one block are chained");
         for (AttentionBlock& block : group.blocks) {
             block.n_rows = 1;
+            const bool is_exact = rules.exact_rows > 0 && !group.window;
             block.n_padding =
-                group.window ? rules.padding(1, block.n_kv) : rules.full_padding(1, block.n_kv);
+                is_exact ? rules.exact_padding(1, block.n_kv) : rules.padding(1, block.n_kv);
         }
     }
 }

@@ -19,8 +19,8 @@ std::size_t max_mask_size(const BlockRules& rules, int capacity, int n_ubatch) {
     std::size_t most = 0;
     for (int n_kv = capacity; n_kv > 0; n_kv -= kRunStep) {
         // Few rows are padded, and may lie in two blocks.
-        const int n_rows =
-            std::max(max_pass_rows(n_kv, rules.n_score_heads, n_ubatch), 2 * rules.exact_rows);
+        const int n_rows = std::max(max_pass_rows(n_kv, rules.n_score_heads, n_ubatch),
+                                    rules.max_exact_blocks() * rules.exact_columns);
         most = std::max(most, AttentionBlock{.n_rows = n_rows, .n_kv = n_kv}.mask_size());
     }
     return most;

@@ -36,9 +36,9 @@ std::size_t arena_bytes(std::size_t n_tensors) {
 constexpr std::size_t kMaxBankBytes = std::size_t{512} << 20;
 
 // At most as many blocks as the longest context cuts the largest pass into.
-int max_blocks(int capacity, int n_score_heads, int n_ubatch) {
-    const int step = max_block_rows(capacity, n_score_heads);
-    return std::min(kMaxBlocks, (n_ubatch + step - 1) / step);
+int max_blocks(int capacity, const BlockRules& rules, int n_ubatch) {
+    const int step = max_block_rows(capacity, rules.n_score_heads);
+    return std::min(kMaxBlocks, std::max((n_ubatch + step - 1) / step, rules.max_exact_blocks()));
 }
 
 [[noreturn]] void fail_for_memory(int n_rows) {
@@ -113,7 +113,7 @@ Stage::Impl::Impl(const ModelConfig& model_config,
       n_ubatch(max_rows_per_pass),
       rules(block_rules(config, cache)),
       n_tensors(max_pass_tensors(cache.share().n_layers(),
-                                 max_blocks(cache.capacity(), rules.n_score_heads, n_ubatch))),
+                                 max_blocks(cache.capacity(), rules, n_ubatch))),
       inputs(config, cache, n_ubatch),
       allocator(ggml_gallocr_new(backend.buffer_type())),
       graphs(kMaxGraphs,

@@ -107,19 +107,27 @@ TEST(Blocks, PadASingleRowWhereTheContextIsLong) {
 }
 
 TEST(Blocks, OfFewRowsShowNothingOfThePassWhereRowsAreExact) {
-    const BlockRules rules{.step = 256, .pad_from = 8192, .exact_rows = 4};
-    for (const int first_row : {0, 100, 253, 1021, 8189}) {
-        for (int n_rows = 1; n_rows <= 4; ++n_rows) {
-            std::vector<AttentionBlock> together;
-            cut_into_blocks({first_row, n_rows, 16384, rules}, together);
-            for (const AttentionBlock& block : together) {
-                EXPECT_EQ(block.n_columns(), 4);
-                for (int row = block.first; row < block.first + block.n_rows; ++row) {
-                    std::vector<AttentionBlock> alone;
-                    cut_into_blocks({first_row + row, 1, 16384, rules}, alone);
-                    EXPECT_EQ(block.n_kv, alone.front().n_kv);
-                    EXPECT_EQ(alone.front().n_columns(), 4);
+    BlockRules rules{.step = 256, .pad_from = 8192, .exact_rows = 4};
+    for (const int exact_columns : {1, 4}) {
+        rules.exact_columns = exact_columns;
+        for (const int first_row : {0, 100, 253, 1021, 8189}) {
+            for (int n_rows = 1; n_rows <= 4; ++n_rows) {
+                std::vector<AttentionBlock> together;
+                cut_into_blocks({first_row, n_rows, 16384, rules}, together);
+                EXPECT_LE(static_cast<int>(together.size()), rules.max_exact_blocks());
+                int next = 0;
+                for (const AttentionBlock& block : together) {
+                    EXPECT_EQ(block.first, next);
+                    next += block.n_rows;
+                    EXPECT_GE(block.n_columns(), exact_columns);
+                    for (int row = block.first; row < next; ++row) {
+                        std::vector<AttentionBlock> alone;
+                        cut_into_blocks({first_row + row, 1, 16384, rules}, alone);
+                        EXPECT_EQ(block.n_kv, alone.front().n_kv);
+                        EXPECT_EQ(block.n_columns(), alone.front().n_columns());
+                    }
                 }
+                EXPECT_EQ(next, n_rows);
             }
         }
     }
