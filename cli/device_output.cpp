@@ -9,19 +9,12 @@
 #include "exit_code.h"
 
 namespace knap {
-namespace {
-
-std::string gib(std::int64_t n_bytes) {
-    constexpr double kGib = 1 << 30;
-    return concat(format_fixed(static_cast<double>(n_bytes) / kGib, 1), " GiB");
-}
-
-}  // namespace
 
 int run_list_devices() {
     for (const DeviceInfo& device : devices()) {
-        std::cout << concat(device.name, "\t", device.description, "\t", gib(device.memory_bytes),
-                            ", ", gib(device.free_bytes), " free\n");
+        std::cout << concat(device.name, "\t", device.description, "\t",
+                            format_gib(device.memory_bytes, 1), ", ",
+                            format_gib(device.free_bytes, 1), " free\n");
     }
     return kExitDone;
 }

@@ -13,8 +13,7 @@ namespace knap {
 namespace {
 
 std::string gib(std::size_t n_bytes) {
-    constexpr double kGib = 1 << 30;
-    return concat(format_fixed(static_cast<double>(n_bytes) / kGib, 2), " GiB");
+    return format_gib(n_bytes, 2);
 }
 
 // The longest context, in whole steps, that leaves room for the rest; 0: none does.
