@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <sstream>
 
 namespace knap {
 namespace {
@@ -47,13 +46,10 @@ T parse_in_range(const std::string& name, const std::string& text, Range range) 
     return value;
 }
 
-std::vector<std::string> split_list(const std::string& text) {
-    std::vector<std::string> items;
-    std::istringstream list(text);
-    for (std::string item; std::getline(list, item, ',');) {
-        items.push_back(item);
-    }
-    return items;
+// A comma at the end counts for nothing, and so does no text at all.
+std::vector<std::string> list_items(const std::string& text) {
+    const std::vector<std::string_view> parts = split(text, ',');
+    return {parts.begin(), parts.back().empty() ? parts.end() - 1 : parts.end()};
 }
 
 }  // namespace
@@ -70,7 +66,7 @@ std::vector<int> parse_integers(const std::string& name,
                                 const std::string& text,
                                 IntegerRange range) {
     std::vector<int> values;
-    for (const std::string& item : split_list(text)) {
+    for (const std::string& item : list_items(text)) {
         values.push_back(parse_integer(name, item, range));
     }
     if (values.empty()) {
@@ -80,7 +76,7 @@ std::vector<int> parse_integers(const std::string& name,
 }
 
 std::vector<std::string> parse_words(const std::string& name, const std::string& text) {
-    std::vector<std::string> words = split_list(text);
+    std::vector<std::string> words = list_items(text);
     if (words.empty() || std::ranges::find(words, "") != words.end()) {
         fail_usage(name, ": expected a list with commas between its items, found '", text, "'");
     }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/quoted.h"
+#include "base/text.h"
 
 namespace knap {
 
@@ -22,19 +23,6 @@ std::string list_keys(std::span<const StrategyOptionInfo> infos) {
         keys += info.key;
     }
     return keys;
-}
-
-std::vector<std::string_view> split_items(std::string_view text) {
-    std::vector<std::string_view> items;
-    while (!text.empty()) {
-        const std::size_t comma = text.find(',');
-        items.push_back(text.substr(0, comma));
-        if (comma + 1 == text.size()) {
-            items.emplace_back();  // after a comma at the end
-        }
-        text.remove_prefix(std::min(comma, text.size() - 1) + 1);
-    }
-    return items;
 }
 
 struct Setting {
@@ -73,7 +61,10 @@ bool read_whole(std::string_view text, Number min, Number max, Number& value) {
 std::vector<std::optional<std::string_view>> read_settings(
     std::string_view text, std::span<const StrategyOptionInfo> infos) {
     std::vector<std::optional<std::string_view>> values(infos.size());
-    for (const std::string_view item : split_items(text)) {
+    if (text.empty()) {
+        return values;
+    }
+    for (const std::string_view item : split(text, ',')) {
         const Setting setting = read_setting(item, infos);
         if (values[setting.place]) {
             fail(kFlag, "expected ", infos[setting.place].key, " once, found it twice");

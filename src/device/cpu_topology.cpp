@@ -11,6 +11,8 @@
 
 #include <sched.h>
 
+#include "base/text.h"
+
 namespace knap {
 namespace {
 
@@ -74,13 +76,7 @@ std::optional<double> tightest(const fs::path& mount, fs::path group, Quota quot
 }
 
 bool lists_cpu_controller(const std::string& controllers) {
-    std::istringstream names(controllers);
-    for (std::string name; std::getline(names, name, ',');) {
-        if (name == "cpu") {
-            return true;
-        }
-    }
-    return false;
+    return std::ranges::count(split(controllers, ','), "cpu") > 0;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/quoted.h"
+#include "base/text.h"
 
 namespace knap {
 namespace {
@@ -93,18 +94,6 @@ std::string window_text(const ModulePlan& plan, int end, const Window& window) {
 }
 
 // --- reading ---
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-    std::vector<std::string_view> parts;
-    for (;;) {
-        const std::size_t end = text.find(separator);
-        parts.push_back(text.substr(0, end));
-        if (end == std::string_view::npos) {
-            return parts;
-        }
-        text.remove_prefix(end + 1);
-    }
-}
 
 // Digits and nothing else; none when they are too many for an int.
 std::optional<int> parse_number(std::string_view text) {

@@ -5,29 +5,19 @@
 #include <iterator>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace knap {
 namespace {
-
-std::vector<std::string> split_names(const std::string& names) {
-    std::vector<std::string> list(1);
-    for (const char c : names) {
-        if (c == ',') {
-            list.emplace_back();
-        } else {
-            list.back() += c;
-        }
-    }
-    return list;
-}
 
 std::vector<DeviceEntry> named_devices(const std::string& names, const KnownDevices& known) {
     std::vector<DeviceEntry> all = known.local;
     all.insert(all.end(), known.remote.begin(), known.remote.end());
     std::vector<DeviceEntry> devices;
-    for (const std::string& name : split_names(names)) {
+    for (const std::string_view name : split(names, ',')) {
         devices.push_back(find_device(name, all));
     }
     return devices;

@@ -40,6 +40,10 @@ TEST(Info, JsonCountsBytesAtTheChosenLengths) {
               object["weight_bytes_per_token"].get<int>() + 100 * 512);
 }
 
+TEST(Info, ACommaAfterTheLastLengthCountsForNothing) {
+    EXPECT_EQ(json::parse(info({"--json", "--lengths", "1,100,"}).output)["lengths"].size(), 2u);
+}
+
 TEST(Info, CacheTypesCount) {
     const json object = json::parse(info({"--json", "-ctk", "f32", "-ctv", "f32"}).output);
     EXPECT_EQ(object["cache_bytes_per_token"], 1024);

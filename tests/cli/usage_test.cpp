@@ -92,6 +92,8 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{{"profile", "-o", ""}, "found ''"},
         Misuse{{"info", "--lengths", "1,x"},
                "--lengths: expected a whole number of at least 1, found 'x'"},
+        Misuse{{"info", "--lengths", "1,,2"}, "found ''"},
+        Misuse{{"info", "--lengths", ","}, "found ''"},
         Misuse{{"info", "--lengths", ""}, "--lengths: expected at least one number"}));
 
 INSTANTIATE_TEST_SUITE_P(
