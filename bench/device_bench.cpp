@@ -17,6 +17,7 @@
 #include "decode/advance.h"
 #include "decode/drafter.h"
 #include "device/device_list.h"
+#include "every_second.h"
 #include "graph/plan_text.h"
 #include "measure.h"
 #include "model_rig.h"
@@ -43,14 +44,6 @@ struct Settings {
 
 DeviceEntry choose_device(const std::string& name) {
     return name.empty() ? list_devices().front() : find_device(name, list_devices());
-}
-
-std::string half_of_layers(int n_layers) {
-    std::string text;
-    for (int layer = 1; layer < n_layers; layer += 2) {
-        text += concat(text.empty() ? "" : "+", layer);
-    }
-    return concat('l', text, "=skip");
 }
 
 class DeviceRace {
@@ -111,7 +104,7 @@ class DeviceRace {
         std::printf("\n");
     }
 
-    // Passes of `n_rows` rows with all their logits, of a whole model or a plan.
+    // Passes of `n_rows` rows through the whole model, with all their logits.
     void step_ours(int depth, int n_rows) {
         for (int i = 0; i < kSteps; ++i) {
             ours_.forward.run(
@@ -156,7 +149,7 @@ class DeviceRace {
             sides.push_back({name, [=, this] { draft(parsed); }});
         };
         add_draft("draft, whole model", "full");
-        add_draft("draft, half of the layers", half_of_layers(n_layers));
+        add_draft("draft, half of the layers", concat('l', every_second(n_layers), "=skip"));
         add_draft("draft, a=w16+1024", "a=w16+1024");
         add_draft("draft, a=w16+256", "a=w16+256");
         alternate(sides, kRounds);

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "bench_main.h"
 #include "decode/drafter.h"
+#include "every_second.h"
 #include "graph/plan_text.h"
 #include "measure.h"
 #include "model_rig.h"
@@ -30,15 +31,6 @@ struct NamedPlan {
     ModulePlan plan;
     bool is_guessed = false;  // the draft is known in advance, and checked in one pass
 };
-
-// "1+3+5+...": every second layer, as plans are written.
-std::string every_second(int n_layers) {
-    std::string text;
-    for (int layer = 1; layer < n_layers; layer += 2) {
-        text += concat(text.empty() ? "" : "+", layer);
-    }
-    return text;
-}
 
 // The whole model first.
 std::vector<NamedPlan> plans_to_time(int n_layers, bool has_reduced_head) {
