@@ -18,8 +18,6 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr int kMaxThreads = 512;  // of one ggml thread pool
-
 constexpr std::array kCacheTypes{std::pair{"f16"sv, CacheType::f16},
                                  std::pair{"f32"sv, CacheType::f32},
                                  std::pair{"q8_0"sv, CacheType::q8_0}};

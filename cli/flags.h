@@ -15,6 +15,8 @@
 
 namespace knap {
 
+inline constexpr int kMaxThreads = 512;  // of one ggml thread pool
+
 // What the flags of one command line say.
 struct Settings {
     RuntimeConfig runtime;

@@ -5,12 +5,12 @@
 
 #include "base/text.h"
 #include "flag_group.h"
+#include "flags.h"
 
 namespace knap {
 namespace {
 
 constexpr int kMaxPort = 65535;
-constexpr int kMaxWorkerThreads = 512;
 
 // ggml's server talks on standard output; what we say goes where that went before.
 class OwnOutput {
@@ -48,7 +48,7 @@ CLI::App* add_worker(CLI::App& root, WorkerConfig& config) {
     group.custom({"--device", "NAME,...", "what is lent: see knap run --list-devices",
                   "the first GPU, else the CPU"},
                  [&](const std::string& text) { config.device = text; });
-    group.integer("-t,--threads", config.n_threads, {.min = 0, .max = kMaxWorkerThreads},
+    group.integer("-t,--threads", config.n_threads, {.min = 0, .max = kMaxThreads},
                   "threads; 0: the physical cores available");
     app->footer(
         "For loopback and private networks alone: there is no authentication and no encryption,\n"
