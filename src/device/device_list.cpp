@@ -67,9 +67,9 @@ std::vector<DeviceEntry> list_devices() {
     return entries;
 }
 
-void say_if_no_gpu() {
+void say_no_gpu() {
     static std::once_flag once;
-    if (list_devices().front().is_cpu && ggml_backend_reg_by_name("CUDA") != nullptr) {
+    if (ggml_backend_reg_by_name("CUDA") != nullptr) {
         std::call_once(
             once, [] { write_log(LogLevel::warning, "no GPU was found: computing on the CPU"); });
     }

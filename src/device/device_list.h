@@ -24,8 +24,8 @@ DeviceEntry describe(ggml_backend_dev_t device);
 ggml_backend_dev_t cpu_device();
 // GPUs first, in ggml's order; then the CPU.
 std::vector<DeviceEntry> list_devices();
-// Says so, once, where ggml was built for GPUs and there is none.
-void say_if_no_gpu();
+// Says, once, that there is no GPU, where ggml was built for them.
+void say_no_gpu();
 // The device of that name, in any case; throws knap::Error with the names that there are.
 DeviceEntry find_device(std::string_view name, std::span<const DeviceEntry> entries);
 

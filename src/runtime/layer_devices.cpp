@@ -118,8 +118,10 @@ LayerDevices::LayerDevices(const RuntimeConfig& config, int n_layers)
       parts_(choose_devices(config, known_devices(workers_), n_layers)),
       backends_(start(parts_, config.n_threads)),
       layers_(map_layers(parts_, backends_)) {
-    if (config.device.empty() && workers_.empty() && config.n_gpu_layers != 0) {
-        say_if_no_gpu();
+    const bool is_cpu_chosen =
+        !config.device.empty() || !workers_.empty() || config.n_gpu_layers == 0;
+    if (parts_.back().device.is_cpu && !is_cpu_chosen) {
+        say_no_gpu();
     }
 }
 
