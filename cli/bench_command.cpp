@@ -197,7 +197,11 @@ void measure(Engine& engine,
         prompts, earlier.rows, [&](const BenchPrompt& prompt) { return race.measure(prompt); },
         report,
         [&](std::span<const BenchRow> rows, bool is_new) {
-            screen.add_rows(rows);
+            if (rows.empty()) {
+                screen.skip(report.skipped.back());
+            } else {
+                screen.add_rows(rows);
+            }
             if (is_new) {
                 write_outputs(outputs, report);
             }

@@ -33,6 +33,10 @@ DataPrompt sources_prompt() {
 
 }  // namespace
 
+void log_skipped(const SkippedPrompt& prompt) {
+    log_warning(prompt.where, ": ", prompt.why, "; the prompt is skipped");
+}
+
 std::vector<BenchData> read_bench_data(const std::vector<std::string>& sources, int limit) {
     std::vector<BenchData> all;
     std::map<std::string, std::filesystem::path> files;
@@ -62,8 +66,8 @@ BenchPromptCollector::BenchPromptCollector(const Engine& engine,
 }
 
 void BenchPromptCollector::skip(const std::string& where, const std::string& why) {
-    log_warning(where, ": ", why, "; the prompt is skipped");
     collected_.skipped.push_back({where, why});
+    log_skipped(collected_.skipped.back());
 }
 
 // What is asked for twice, as by FILE and FILE:TASK, is measured once.

@@ -25,6 +25,9 @@ struct BenchPrompts {
     std::vector<SkippedPrompt> skipped;  // with a warning each
 };
 
+// Says that a prompt is not measured, and why.
+void log_skipped(const SkippedPrompt& prompt);
+
 // Collects what fits the model: a prompt and an answer of `n_predict` tokens in its context. What
 // does not is skipped.
 class BenchPromptCollector {

@@ -7,6 +7,7 @@
 
 #include "base/number_text.h"
 #include "base/text.h"
+#include "bench_prompts.h"
 
 namespace knap {
 namespace {
@@ -63,7 +64,7 @@ void BenchScreen::update(double fraction) {
 
 void BenchScreen::add_rows(std::span<const BenchRow> rows) {
     ++n_done_;
-    if (output_ == nullptr || rows.empty()) {
+    if (output_ == nullptr) {
         return;
     }
     bar_.finish();
@@ -75,6 +76,12 @@ void BenchScreen::add_rows(std::span<const BenchRow> rows) {
     for (const std::vector<std::string>& cells : table.lines) {
         output_->write(line_of(cells, kRowWidths));
     }
+}
+
+void BenchScreen::skip(const SkippedPrompt& prompt) {
+    ++n_done_;
+    bar_.finish();
+    log_skipped(prompt);
 }
 
 void BenchScreen::finish(const BenchReport& report) {

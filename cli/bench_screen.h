@@ -21,9 +21,10 @@ class BenchScreen {
 
     // `fraction` of the prompt at hand is measured.
     void update(double fraction);
-    // A prompt is done.
+    // A prompt is done: it has rows, or could not be measured.
     void add_rows(std::span<const BenchRow> rows);
-    // The means at the end, and what was skipped.
+    void skip(const SkippedPrompt& prompt);
+    // The means at the end.
     void finish(const BenchReport& report);
 
   private:

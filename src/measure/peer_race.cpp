@@ -29,6 +29,7 @@ PeerRace::PeerRace(Engine& engine)
 
 void PeerRace::read_prompt(std::span<const Token> prompt) {
     n_prompt_ = static_cast<int>(prompt.size());
+    forget_turns();
     for (Setting& setting : settings_) {
         setting.peer->truncate(0);
         const Stopwatch watch;
@@ -73,9 +74,13 @@ void PeerRace::end_race(BenchRow& row, const Result& reference) {
     row.mean_accepted_length = 1;
     row.peak_memory_bytes = reference.memory.peak_rss_bytes;
     row.distinct_trigrams = distinct_trigrams(reference.tokens);
+    forget_turns();
+}
+
+void PeerRace::forget_turns() {
     plain_ms_.clear();
-    for (Setting& done : settings_) {
-        done.times_ms.clear();
+    for (Setting& setting : settings_) {
+        setting.times_ms.clear();
     }
 }
 

@@ -19,7 +19,8 @@ class PeerRace {
     // The engine must outlive it.
     explicit PeerRace(Engine& engine);
 
-    // Computes a prompt, which the turns that follow go on from.
+    // Computes a prompt, which the turns that follow go on from; those of a race that did not end
+    // are forgotten.
     void read_prompt(std::span<const Token> prompt);
     // Feeds the tokens of an answer, one at a time, but for the last, which nothing follows.
     void take_turn(std::span<const Token> answer);
@@ -40,6 +41,7 @@ class PeerRace {
         double total_ms() const;
     };
     const Setting& faster() const;
+    void forget_turns();
 
     std::array<Setting, 2> settings_;
     int n_prompt_ = 0;

@@ -18,6 +18,14 @@ double decode_ms(const Result& result) {
     return result.timings.decode_ms;
 }
 
+// In words, where there is no time to measure: the first token comes from the prompt's own pass.
+std::string why_too_short(const Result& result) {
+    return n_steps(result.n_generated) > 0
+               ? ""
+               : concat("expected an answer of two tokens or more, found one of ",
+                        result.n_generated);
+}
+
 }  // namespace
 
 StrategyRace::StrategyRace(Engine& engine, RaceOptions options, RaceObserver observer)
@@ -31,16 +39,14 @@ std::optional<PromptOutcome> StrategyRace::measure(const BenchPrompt& prompt) {
     if (!begin(prompt)) {
         return std::nullopt;
     }
-    if (reference_.n_generated < 2) {
-        return PromptOutcome{.skipped_because =
-                                 concat("expected an answer of two tokens or more, found one of ",
-                                        reference_.n_generated)};
-    }
-    PromptOutcome outcome;
+    PromptOutcome outcome{.skipped_because = why_too_short(reference_)};
     for (const RaceRule& rule : options_.rules) {
-        if (!race(prompt, rule, outcome.rows)) {
+        if (outcome.skipped_because.empty() && !race(prompt, rule, outcome)) {
             return std::nullopt;
         }
+    }
+    if (!outcome.skipped_because.empty()) {
+        outcome.rows.clear();
     }
     return outcome;
 }
@@ -76,9 +82,7 @@ bool StrategyRace::touch_weights(const BenchPrompt& prompt) {
     return is_warm_;
 }
 
-bool StrategyRace::race(const BenchPrompt& prompt,
-                        const RaceRule& rule,
-                        std::vector<BenchRow>& rows) {
+bool StrategyRace::race(const BenchPrompt& prompt, const RaceRule& rule, PromptOutcome& outcome) {
     std::vector<Side> sides = sides_of(rule);
     if (!warm_up(prompt, std::span(sides).subspan(1))) {
         return false;
@@ -88,8 +92,23 @@ bool StrategyRace::race(const BenchPrompt& prompt,
             return false;
         }
     }
-    add_rows(prompt, rule, sides, rows);
+    outcome.skipped_because = why_unmeasurable(rule, sides);
+    if (outcome.skipped_because.empty()) {
+        add_rows(prompt, rule, sides, outcome.rows);
+    }
     return true;
+}
+
+// The rule `ratio` writes other texts than plain decoding's, and each turn may write another.
+std::string StrategyRace::why_unmeasurable(const RaceRule& rule, std::span<const Side> sides) {
+    for (const Side& side : sides) {
+        for (const Result& result : side.results) {
+            if (const std::string why = why_too_short(result); !why.empty()) {
+                return concat(side.contender.name, " with ", rule.name, ": ", why);
+            }
+        }
+    }
+    return {};
 }
 
 // Plain decoding first.

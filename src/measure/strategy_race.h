@@ -46,7 +46,8 @@ class StrategyRace {
     // The engine must outlive it.
     StrategyRace(Engine& engine, RaceOptions options, RaceObserver observer);
 
-    // Rows of plain decoding, every contender and libllama, for each rule. Nullopt: cancelled.
+    // Rows of plain decoding, every contender and libllama, for each rule; none where an answer is
+    // too short to be measured. Nullopt: cancelled.
     // Throws knap::Error where a strategy's text must be plain decoding's and is not.
     std::optional<PromptOutcome> measure(const BenchPrompt& prompt);
 
@@ -66,7 +67,7 @@ class StrategyRace {
     // False or nullopt: cancelled.
     bool begin(const BenchPrompt& prompt);
     bool touch_weights(const BenchPrompt& prompt);
-    bool race(const BenchPrompt& prompt, const RaceRule& rule, std::vector<BenchRow>& rows);
+    bool race(const BenchPrompt& prompt, const RaceRule& rule, PromptOutcome& outcome);
     bool warm_up(const BenchPrompt& prompt, std::span<const Side> sides);
     bool take_turn(const BenchPrompt& prompt, Side& plain, std::span<Side> sides);
     bool answer(const BenchPrompt& prompt, Side& side);
@@ -75,6 +76,8 @@ class StrategyRace {
                                    int n_predict);
 
     std::vector<Side> sides_of(const RaceRule& rule) const;
+    // Empty where every answer can be measured.
+    static std::string why_unmeasurable(const RaceRule& rule, std::span<const Side> sides);
     void compare(const BenchPrompt& prompt, Side& side) const;
     void add_rows(const BenchPrompt& prompt,
                   const RaceRule& rule,

@@ -5,6 +5,8 @@
 #include <signal.h>
 
 #include "cli/command.h"
+#include "measure/prompt_fit.h"
+#include "support/gguf_variant.h"
 
 namespace knap {
 namespace {
@@ -142,6 +144,32 @@ TEST(BenchCommand, LongPromptsAreCutOrSkipped) {
     EXPECT_EQ(result.exit_code, 0) << result.error;
     EXPECT_THAT(result.error, HasSubstr("long.jsonl:1: expected at most 248 tokens"));
     EXPECT_EQ(json::parse(result.output)["skipped"].size(), 2u);
+}
+
+// The tiny model, but for the first token of its answer to the first of two_prompts(), which ends
+// a text.
+fs::path model_that_ends() {
+    const fs::path model = tiny_model("tiny-llama", "Q8_0");
+    Engine engine({.model_path = model, .n_ctx = 256, .n_threads = 1});
+    const Result answer = Session(engine).generate(
+        fit_prompt(engine, "flint and chert", 128).tokens, {.n_predict = 1});
+    test::GgufVariant variant(model);
+    gguf_set_val_u32(variant.metadata(), "tokenizer.ggml.eos_token_id",
+                     static_cast<std::uint32_t>(answer.tokens.at(0)));
+    return variant.write("ends.gguf");
+}
+
+TEST(BenchCommand, AnAnswerThatEndsAtOnceIsSkippedWithALine) {
+    const std::string file = fresh_file("ends.json");
+    const Words flags{"-m", model_that_ends().string(), "--strategies", "lookup", "-o", file};
+    const auto result = bench_data(flags);
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_THAT(result.error, HasSubstr("bench.jsonl:1: expected an answer of two tokens or more, "
+                                        "found one of 0; the prompt is skipped\n"));
+    const json report = read_json(file);
+    EXPECT_EQ(report["skipped"].size(), 1u);
+    EXPECT_THAT(column(report, "id"), testing::ElementsAre("b", "b"));
+    EXPECT_EQ(bench_data(flags + Words{"--resume", file}).exit_code, 0);
 }
 
 TEST(BenchCommand, BuiltinPromptsReachTheContext) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/engine_impl.h"
 #include "support/tiny_model.h"
 
 namespace knap {
@@ -116,6 +117,35 @@ TEST(StrategyRace, AnAnswerOfOneTokenCannotBeMeasured) {
     ASSERT_TRUE(outcome);
     EXPECT_TRUE(outcome->rows.empty());
     EXPECT_EQ(outcome->skipped_because, "expected an answer of two tokens or more, found one of 1");
+}
+
+// Drafts by the rule `ratio` write texts of their own, which may end where plain decoding goes on.
+TEST(StrategyRace, NeitherCanThatOfAStrategyAlone) {
+    const std::string kWhy =
+        "static/3/exit=2 with ratio: expected an answer of two tokens or more, found one of 1";
+    Engine engine = tiny_engine();
+    BenchPrompt ends = prompt(engine);
+    ends.depth.reset();
+    RaceOptions options = two_turns();
+    options.rules = {{"shared-noise", AcceptanceRule::shared_noise},
+                     {"ratio", AcceptanceRule::ratio}};
+    options.contenders = {parse_contender("static/3/exit=2")};
+    options.sampling.temperature = 1;
+    for (const Token token : engine.impl().tokenizer->end_of_generation()) {
+        options.sampling.logit_bias.emplace_back(token, 3.0f);
+    }
+    int n_skipped = 0;
+    for (std::uint64_t seed = 0; seed < 32; ++seed) {
+        options.sampling.seed = seed;
+        const auto outcome = StrategyRace(engine, options, {}).measure(ends);
+        ASSERT_TRUE(outcome);
+        EXPECT_EQ(outcome->rows.empty(), !outcome->skipped_because.empty());
+        for (const BenchRow& row : outcome->rows) {
+            EXPECT_GT(row.speedup.mean, 0) << row.strategy << " " << row.acceptance;
+        }
+        n_skipped += outcome->skipped_because == kWhy ? 1 : 0;
+    }
+    EXPECT_GT(n_skipped, 0);
 }
 
 }  // namespace
