@@ -144,6 +144,12 @@ void add_model_flags(CLI::App& app, Settings& settings) {
                   "layers on GPUs and workers, the last; -1: all");
     group.custom({"--rpc", "HOST:PORT,...", "workers (knap worker) that compute", "none"},
                  [&](const std::string& text) { runtime.workers = parse_workers(text); });
+    group.custom({"--rpc-timeout", "SECONDS", "longest silence of a worker; 0: without end",
+                  concat(runtime.worker_timeout_s)},
+                 [&](const std::string& text) {
+                     runtime.worker_timeout_s = parse_integer(
+                         "--rpc-timeout", text, {.min = 0, .max = kMaxWorkerTimeoutSeconds});
+                 });
     group.toggle("--list-devices", settings.lists_devices, "list what can compute, and exit");
     group.choice("--flash-attn", runtime.flash_attention, as_choices(kFlashModes),
                  "ggml's flash attention; auto: on GPUs and workers");

@@ -33,6 +33,7 @@ complete -c knap -n "$loads; or __fish_seen_subcommand_from worker" -l device -x
 complete -c knap -n $loads -l list-devices -d 'list what can compute'
 complete -c knap -n $loads -o ngl -l n-gpu-layers -x -d 'layers on GPUs and workers'
 complete -c knap -n $loads -l rpc -x -d 'workers that compute, host:port'
+complete -c knap -n $loads -l rpc-timeout -x -d 'longest silence of a worker, in seconds'
 complete -c knap -n '__fish_seen_subcommand_from worker' -l port -x -d 'port to listen on'
 complete -c knap -n '__fish_seen_subcommand_from worker' -l host -x -d 'address to listen on'
 complete -c knap -n $loads -o fa -l flash-attn -x -a 'off on auto' -d 'flash attention'

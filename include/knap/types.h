@@ -49,6 +49,9 @@ struct RuntimeConfig {
     int n_gpu_layers = -1;
     // Programs on other machines (`knap worker`) that lend their devices: "host:port".
     std::vector<std::string> workers{};
+    // A worker that leaves a call without an answer for so many seconds is lost, and the process
+    // ends; 0: it is waited for without end. One pass, or one tensor sent, may take that long.
+    int worker_timeout_s = 300;
     int n_ubatch = 512;  // most rows of one forward pass, up to kMaxUbatch
     CacheType cache_type_k = CacheType::f16;
     CacheType cache_type_v = CacheType::f16;
@@ -66,6 +69,7 @@ struct RuntimeConfig {
 
 inline constexpr int kDefaultMaxContext = 8192;
 inline constexpr int kMaxUbatch = 2048;
+inline constexpr int kMaxWorkerTimeoutSeconds = 24 * 3600;
 
 // Something that can compute a model.
 struct DeviceInfo {

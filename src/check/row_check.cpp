@@ -79,6 +79,7 @@ std::vector<float> multiply(Backend& backend, ggml_tensor* matrix, std::span<con
     ggml_tensor* y = build_product(context.get(), matrix, input);
     ggml_set_output(y);
     ggml_build_forward_expand(graph, y);
+    const WorkerWait wait = backend.waiting();
     const ggml_gallocr_ptr allocator(ggml_gallocr_new(backend.buffer_type()));
     if (!ggml_gallocr_alloc_graph(allocator.get(), graph)) {
         fail("memory: expected room for the product of a matrix and ", n_rows, " rows");

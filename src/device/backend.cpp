@@ -39,7 +39,8 @@ struct Backend::Impl {
     ggml_backend_reg_t registry = nullptr;
     ggml_threadpool_t pool = nullptr;  // of the CPU
     decltype(ggml_threadpool_free)* free_pool = nullptr;
-    ggml_backend_ptr backend;  // freed before the pool: see ~Backend
+    ggml_backend_ptr backend;      // freed before the pool: see ~Backend
+    WorkerPulse* pulse = nullptr;  // of the worker that lends the device
     int n_threads = 0;
     bool is_host = false;
     std::function<bool()> should_abort;
@@ -74,6 +75,8 @@ Backend::Backend(ggml_backend_dev_t device, int n_threads) : impl_(std::make_uni
     Impl& self = *impl_;
     self.device = device;
     self.registry = ggml_backend_dev_backend_reg(device);
+    self.pulse = pulse_of(device);
+    const WorkerWait wait = waiting();
     self.backend.reset(ggml_backend_dev_init(device, nullptr));
     if (self.backend == nullptr) {
         fail("ggml: could not start the device ", ggml_backend_dev_name(device));
@@ -100,6 +103,7 @@ ggml_backend_dev_t Backend::device() const {
 }
 
 ggml_backend_buffer_type_t Backend::buffer_type() const {
+    const WorkerWait wait = waiting();
     return ggml_backend_get_default_buffer_type(impl_->backend.get());
 }
 
@@ -155,6 +159,7 @@ void Backend::settle(ggml_cgraph* graph) {
 }
 
 bool Backend::compute(ggml_cgraph* graph) {
+    const WorkerWait wait = waiting();
     const ggml_status status = ggml_backend_graph_compute_async(impl_->backend.get(), graph);
     if (status == GGML_STATUS_ABORTED) {
         return false;
@@ -192,6 +197,7 @@ void Backend::write(ggml_tensor* tensor,
     if (impl_->is_host) {
         std::memcpy(static_cast<std::byte*>(tensor->data) + offset, from, n_bytes);
     } else {
+        const WorkerWait wait = waiting();
         ggml_backend_tensor_set_async(impl_->backend.get(), tensor, from, offset, n_bytes);
     }
 }
@@ -200,14 +206,20 @@ void Backend::read(const ggml_tensor* tensor, void* to, std::size_t offset, std:
     if (impl_->is_host) {
         std::memcpy(to, static_cast<const std::byte*>(tensor->data) + offset, n_bytes);
     } else {
+        const WorkerWait wait = waiting();
         ggml_backend_tensor_get_async(impl_->backend.get(), tensor, to, offset, n_bytes);
     }
 }
 
 void Backend::wait() {
     if (!impl_->is_host) {
+        const WorkerWait wait = waiting();
         ggml_backend_synchronize(impl_->backend.get());
     }
+}
+
+WorkerWait Backend::waiting() const {
+    return WorkerWait(impl_->pulse);
 }
 
 void* Backend::thread_pool() const {

@@ -10,6 +10,8 @@
 
 #include "ggml-cpp.h"
 
+#include "device/lost_worker.h"
+
 namespace knap {
 
 class Backend {
@@ -53,6 +55,10 @@ class Backend {
     void read(const ggml_tensor* tensor, void* to, std::size_t offset, std::size_t n_bytes);
     // Until all that was called for is done.
     void wait();
+
+    // Held around other calls of ggml that may wait for the device, such as those that take memory:
+    // where that is a worker's, and it does not answer, the process ends (lost_worker.h).
+    [[nodiscard]] WorkerWait waiting() const;
 
     // The pool as ggml knows it, to lend to a peer (the benchmarks give it to libllama). Null on
     // other devices than the CPU.

@@ -1,12 +1,14 @@
 #include "device/lost_worker.h"
 
+#include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "ggml.h"
 
@@ -17,22 +19,30 @@
 namespace knap {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+constexpr int kAnswerSeconds = 10;
 
-constexpr auto kAnswerTime = std::chrono::seconds(10);
+// A worker that is connected.
+struct WatchedWorker {
+    std::string address;
+    std::vector<ggml_backend_dev_t> devices;
+    int patience_s = 0;  // 0: without end
+    WorkerPulse pulse{};
+    // At the last look, one of which is taken each second:
+    std::uint64_t n_changes = 0;
+    int n_silent_s = 0;
+};
 
 // ggml's callback is process-wide and has no other argument than its message.
-struct Connections {
+struct Workers {
     std::mutex mutex;
-    std::condition_variable changed;
     std::string awaited;  // the worker that is being connected to; empty: none
-    Clock::time_point deadline;
-    std::string answered;  // the others: "host:port, host:port"
+    int n_awaited_s = 0;
+    std::deque<WatchedWorker> connected;  // ever: they do not move
 };
 
 // Lives for ever: ggml's threads may call at any time.
-Connections& connections() {
-    static auto* state = new Connections;
+Workers& workers() {
+    static auto* state = new Workers;
     return *state;
 }
 
@@ -42,33 +52,56 @@ Connections& connections() {
     _exit(1);
 }
 
+[[noreturn]] void end_for_silence(const std::string& worker, int seconds, const char* why) {
+    end_process(
+        concat("worker ", worker, ": expected an answer within ", seconds, " s, found none", why));
+}
+
+std::string addresses_of(const std::deque<WatchedWorker>& connected) {
+    std::string addresses;
+    for (const WatchedWorker& worker : connected) {
+        addresses += concat(addresses.empty() ? "" : ", ", worker.address);
+    }
+    return addresses;
+}
+
 // Called on the thread that found out; ggml aborts when this returns.
 void on_abort(const char* message) {
     if (std::strstr(message, "ggml-rpc") == nullptr) {
         std::fprintf(stderr, "%s\n", message);
         return;
     }
-    const Connections& state = connections();
-    const std::scoped_lock lock(connections().mutex);
+    const Workers& state = workers();
+    const std::scoped_lock lock(workers().mutex);
     end_process(state.awaited.empty()
-                    ? concat("a worker was lost (", state.answered, ")")
+                    ? concat("a worker was lost (", addresses_of(state.connected), ")")
                     : concat("worker ", state.awaited,
                              ": expected a knap worker of this version, found another program"));
 }
 
-// Waits for the deadline at hand, and for the next.
+void look_at(WatchedWorker& worker) {
+    // In this order: a call that ends in between has changed something.
+    const bool is_awaited = worker.pulse.n_waiting.load() > 0;
+    const std::uint64_t n_changes = worker.pulse.n_changes.load();
+    const bool is_silent = is_awaited && n_changes == worker.n_changes;
+    worker.n_silent_s = is_silent ? worker.n_silent_s + 1 : 0;
+    worker.n_changes = n_changes;
+    if (worker.patience_s > 0 && worker.n_silent_s >= worker.patience_s) {
+        end_for_silence(worker.address, worker.patience_s, "");
+    }
+}
+
+// Counts looks instead of reading clocks: while this process is stopped, nobody is late.
 void watch() {
-    Connections& state = connections();
-    std::unique_lock lock(state.mutex);
+    Workers& state = workers();
     while (true) {
-        if (state.awaited.empty()) {
-            state.changed.wait(lock);
-        } else if (state.changed.wait_until(lock, state.deadline) == std::cv_status::timeout &&
-                   !state.awaited.empty() && Clock::now() >= state.deadline) {
-            end_process(concat("worker ", state.awaited, ": expected an answer within ",
-                               kAnswerTime.count(),
-                               " s, found none (a worker serves one program at a time)"));
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+        const std::scoped_lock lock(state.mutex);
+        if (!state.awaited.empty() && ++state.n_awaited_s > kAnswerSeconds) {
+            end_for_silence(state.awaited, kAnswerSeconds,
+                            " (a worker serves one program at a time)");
         }
+        std::ranges::for_each(state.connected, look_at);
     }
 }
 
@@ -85,26 +118,37 @@ void install() {
 
 AnswerDeadline::AnswerDeadline(const std::string& worker) {
     install();
-    Connections& state = connections();
-    const std::scoped_lock lock(state.mutex);
-    state.awaited = worker;
-    state.deadline = Clock::now() + kAnswerTime;
-    state.changed.notify_one();
-}
-
-void AnswerDeadline::answered() const {
-    Connections& state = connections();
-    const std::scoped_lock lock(state.mutex);
-    if (state.answered.find(state.awaited) == std::string::npos) {
-        state.answered += concat(state.answered.empty() ? "" : ", ", state.awaited);
-    }
+    const std::scoped_lock lock(workers().mutex);
+    workers().awaited = worker;
+    workers().n_awaited_s = 0;
 }
 
 AnswerDeadline::~AnswerDeadline() {
-    Connections& state = connections();
-    const std::scoped_lock lock(state.mutex);
-    state.awaited.clear();
-    state.changed.notify_one();
+    const std::scoped_lock lock(workers().mutex);
+    workers().awaited.clear();
+}
+
+void watch_worker(const std::string& worker,
+                  std::vector<ggml_backend_dev_t> devices,
+                  int patience_s) {
+    install();
+    std::deque<WatchedWorker>& connected = workers().connected;
+    const std::scoped_lock lock(workers().mutex);
+    const auto known = std::ranges::find(connected, worker, &WatchedWorker::address);
+    WatchedWorker& watched = known != connected.end() ? *known : connected.emplace_back();
+    watched.address = worker;
+    watched.devices = std::move(devices);
+    watched.patience_s = patience_s;
+}
+
+WorkerPulse* pulse_of(ggml_backend_dev_t device) {
+    const std::scoped_lock lock(workers().mutex);
+    for (WatchedWorker& worker : workers().connected) {
+        if (std::ranges::find(worker.devices, device) != worker.devices.end()) {
+            return &worker.pulse;
+        }
+    }
+    return nullptr;
 }
 
 }  // namespace knap

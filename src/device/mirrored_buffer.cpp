@@ -17,6 +17,7 @@ std::byte* base_of(ggml_backend_buffer_t buffer) {
 
 MirroredBuffer::MirroredBuffer(Backend& backend, ggml_context* tensors, std::string_view what)
     : backend_(backend) {
+    const WorkerWait wait = backend.waiting();
     buffer_.reset(ggml_backend_alloc_ctx_tensors_from_buft(tensors, backend.buffer_type()));
     if (buffer_ != nullptr && !backend.is_host()) {
         image_.reset(ggml_backend_buft_alloc_buffer(backend.staging_type(), size()));

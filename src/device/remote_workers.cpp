@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "ggml-rpc.h"
 
@@ -40,7 +41,7 @@ void wait_until_reachable(const WorkerAddress& address) {
 
 }  // namespace
 
-WorkerConnection::WorkerConnection(const WorkerAddress& address) {
+WorkerConnection::WorkerConnection(const WorkerAddress& address, int patience_s) {
     auto* add =
         find_rpc_function<decltype(ggml_backend_rpc_add_server)>("ggml_backend_rpc_add_server");
     check_reachable(address);
@@ -51,10 +52,12 @@ WorkerConnection::WorkerConnection(const WorkerAddress& address) {
     }
     held_.reset(ggml_backend_dev_init(ggml_backend_reg_dev_get(worker, 0), nullptr));
     limit_silence(address);
+    std::vector<ggml_backend_dev_t> lent;
     for (std::size_t i = 0; i < ggml_backend_reg_dev_count(worker); ++i) {
-        devices_.push_back(describe(ggml_backend_reg_dev_get(worker, i)));
+        lent.push_back(ggml_backend_reg_dev_get(worker, i));
+        devices_.push_back(describe(lent.back()));
     }
-    deadline.answered();
+    watch_worker(address.text(), std::move(lent), patience_s);
 }
 
 void serve_clients(const WorkerAddress& address,

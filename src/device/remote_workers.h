@@ -18,8 +18,9 @@ namespace knap {
 class WorkerConnection {
   public:
     // Throws knap::Error when nobody listens there or it lends nothing; ends the process where
-    // somebody listens and does not answer.
-    explicit WorkerConnection(const WorkerAddress& address);
+    // somebody listens and does not answer, and later where a call waits for an answer for more
+    // than `patience_s` seconds (0: without end).
+    explicit WorkerConnection(const WorkerAddress& address, int patience_s = 0);
 
     const std::vector<DeviceEntry>& devices() const { return devices_; }
 

@@ -24,6 +24,7 @@ ZeroedBuffer::ZeroedBuffer(const Backend& backend, ggml_context* tensors) {
         place_on_host(backend, tensors);
         return;
     }
+    const WorkerWait wait = backend.waiting();
     size_ = ggml_backend_alloc_ctx_tensors_from_buft_size(tensors, backend.buffer_type());
     buffer_.reset(ggml_backend_alloc_ctx_tensors_from_buft(tensors, backend.buffer_type()));
     if (buffer_ == nullptr) {

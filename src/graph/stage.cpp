@@ -270,6 +270,7 @@ BuiltGraph& Stage::Impl::graph_for_pass() {
 }
 
 BuiltGraph& Stage::Impl::build() {
+    const WorkerWait wait = backend.waiting();
     BuiltGraph* built = &graphs.place(key);
     lay_out(*built);
     if (reserve(built->graph)) {

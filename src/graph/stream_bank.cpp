@@ -43,6 +43,7 @@ std::shared_ptr<StreamBank> StreamBank::make(Backend& backend, const BankSize& s
     bank->rows_ = ggml_set_name(ggml_new_tensor_2d(bank->context_.get(), GGML_TYPE_F32, size.n_embd,
                                                    static_cast<std::int64_t>(size.n_rows)),
                                 "bank.rows");
+    const WorkerWait wait = backend.waiting();
     bank->buffer_.reset(
         ggml_backend_alloc_ctx_tensors_from_buft(bank->context_.get(), backend.buffer_type()));
     if (bank->buffer_ == nullptr) {

@@ -35,6 +35,7 @@ RowCopier::RowCopier(Backend& backend, std::span<const Strand> strands, const Si
     for (std::size_t i = 0; i < strands.size(); ++i) {
         add_copy(strands[i], i % 2 == 0 ? keys_ : values_);
     }
+    const WorkerWait wait = backend.waiting();
     allocator_.reset(ggml_gallocr_new(backend.buffer_type()));
     if (!ggml_gallocr_alloc_graph(allocator_.get(), graph_)) {
         fail("memory: expected room to copy rows of the cache, found less");

@@ -98,6 +98,20 @@ void pack_matrix(const PackedWeight& weight) {
         {});
 }
 
+// Null: there is not enough memory.
+ggml_backend_buffer_t allocate(ggml_context* tensors,
+                               const Backend& backend,
+                               ggml_backend_buffer_type_t type) {
+    const WorkerWait wait = backend.waiting();
+    return ggml_backend_alloc_ctx_tensors_from_buft(tensors, type);
+}
+
+// One wait for each tensor: to a worker, all of them may take longer than it may be silent.
+void copy(const Placement& placement, const Backend& backend) {
+    const WorkerWait wait = backend.waiting();
+    ggml_backend_tensor_set(*placement.place, placement.info->data, 0, placement.info->n_bytes);
+}
+
 }  // namespace
 
 void check_devices_take(const GgufFile& file,
@@ -196,7 +210,7 @@ void PlacedTensors::place(const GgufFile& file,
                 break;
             case Placement::Kind::copied:
             case Placement::Kind::repacked:
-                place_copied(file, copy_to, group, on_copied);
+                place_copied(file, *backend, copy_to, group, on_copied);
                 break;
             case Placement::Kind::packed:
                 place_packed(*backend, group, on_copied);
@@ -231,12 +245,12 @@ void PlacedTensors::place_mapped(const GgufFile& file,
 }
 
 void PlacedTensors::place_copied(const GgufFile& file,
+                                 const Backend& backend,
                                  ggml_backend_buffer_type_t type,
                                  const std::vector<Placement>& placements,
                                  const std::function<void(std::size_t)>& on_copied) {
     contexts_.push_back(make_tensors(placements));
-    ggml_backend_buffer_t buffer =
-        ggml_backend_alloc_ctx_tensors_from_buft(contexts_.back().get(), type);
+    ggml_backend_buffer_t buffer = allocate(contexts_.back().get(), backend, type);
     if (buffer == nullptr) {
         fail(file.path().string(), ": not enough memory to copy ", placements.size(),
              " tensors into a buffer of type ", ggml_backend_buft_name(type));
@@ -244,7 +258,7 @@ void PlacedTensors::place_copied(const GgufFile& file,
     keep(buffer);
     for (const Placement& placement : placements) {
         const TensorInfo& info = *placement.info;
-        ggml_backend_tensor_set(*placement.place, info.data, 0, info.n_bytes);
+        copy(placement, backend);
         release_pages({info.data, info.n_bytes});
         on_copied(info.n_bytes);
     }

@@ -69,6 +69,7 @@ class PlacedTensors {
                       const Backend& backend,
                       const std::vector<Placement>& placements);
     void place_copied(const GgufFile& file,
+                      const Backend& backend,
                       ggml_backend_buffer_type_t type,
                       const std::vector<Placement>& placements,
                       const std::function<void(std::size_t)>& on_copied);

@@ -27,6 +27,10 @@ RuntimeConfig checked(RuntimeConfig config) {
     if (config.n_gpu_layers < -1) {
         fail("-ngl: expected at least 0 layers (-1: all), found ", config.n_gpu_layers);
     }
+    if (config.worker_timeout_s < 0 || config.worker_timeout_s > kMaxWorkerTimeoutSeconds) {
+        fail("--rpc-timeout: expected 0 to ", kMaxWorkerTimeoutSeconds,
+             " seconds (0: without end), found ", config.worker_timeout_s);
+    }
     if (config.n_threads < 0) {
         fail("-t: expected at least 1 thread (0: all cores), found ", config.n_threads);
     }

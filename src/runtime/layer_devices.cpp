@@ -68,10 +68,10 @@ LayerMap map_layers(std::span<const DevicePart> parts,
     return LayerMap(counts);
 }
 
-std::vector<WorkerConnection> connect(const std::vector<std::string>& workers) {
+std::vector<WorkerConnection> connect(const RuntimeConfig& config) {
     std::vector<WorkerConnection> connections;
-    for (const std::string& worker : workers) {
-        connections.emplace_back(parse_worker_address(worker));
+    for (const std::string& worker : config.workers) {
+        connections.emplace_back(parse_worker_address(worker), config.worker_timeout_s);
     }
     return connections;
 }
@@ -114,7 +114,7 @@ std::vector<DevicePart> choose_devices(const RuntimeConfig& config,
 }
 
 LayerDevices::LayerDevices(const RuntimeConfig& config, int n_layers)
-    : workers_(connect(config.workers)),
+    : workers_(connect(config)),
       parts_(choose_devices(config, known_devices(workers_), n_layers)),
       backends_(start(parts_, config.n_threads)),
       layers_(map_layers(parts_, backends_)) {

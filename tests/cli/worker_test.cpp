@@ -165,6 +165,32 @@ TEST(Workers, ThatAreAnotherProgramAreOneLine) {
     talker.join();
 }
 
+TEST(Workers, ThatAreStoppedEndTheProgramWithOneLine) {
+    for (const bool is_first : {true, false}) {
+        LocalWorker stopped;
+        const LocalWorker other;
+        const std::string list = is_first ? stopped.address() + "," + other.address()
+                                          : other.address() + "," + stopped.address();
+        BackgroundProcess run(knap_binary(), on_tiny_model("run") + kPrompt +
+                                                 Words{"--strategy", "autoregressive", "--rpc",
+                                                       list, "--rpc-timeout", "2"});
+        ASSERT_TRUE(run.wait_for_output());
+        stopped.process().send(SIGSTOP);
+        const auto result = run.finish(30);
+        EXPECT_FALSE(result.has_timed_out);
+        EXPECT_EQ(result.exit_code, 1);
+        EXPECT_EQ(result.error, "knap: error: worker " + stopped.address() +
+                                    ": expected an answer within 2 s, found none\n");
+    }
+}
+
+TEST(Workers, ThatAnswerInTimeAreAsWithoutALimit) {
+    const LocalWorker worker;
+    const Words rpc{"--rpc", worker.address(), "--strategy", "autoregressive"};
+    EXPECT_EQ(text_of(rpc + Words{"--rpc-timeout", "30"}),
+              text_of(rpc + Words{"--rpc-timeout", "0"}));
+}
+
 TEST(Workers, ThatAreLostEndTheProgramWithOneLine) {
     LocalWorker first;
     LocalWorker second;

@@ -91,5 +91,14 @@ TEST(SplitEngines, NeedDevicesAndLayersThatThereAre) {
                 ThrowsMessage<Error>(HasSubstr("-ngl: expected at least 0 layers")));
 }
 
+TEST(SplitEngines, WaitForWorkersForADayAtMost) {
+    for (const int seconds : {-1, kMaxWorkerTimeoutSeconds + 1}) {
+        RuntimeConfig config = config_of("CPU");
+        config.worker_timeout_s = seconds;
+        EXPECT_THAT([&] { Engine engine(config); },
+                    ThrowsMessage<Error>(HasSubstr("--rpc-timeout: expected 0 to 86400 seconds")));
+    }
+}
+
 }  // namespace
 }  // namespace knap::test
