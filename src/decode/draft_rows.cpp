@@ -58,9 +58,14 @@ std::optional<DraftRows::Chosen> DraftRows::next_choice(Token token, int n_steps
     return Chosen{chain_.tokens[row], chain_.probabilities[row]};
 }
 
+// The cache row of the latest pass's first row.
+int DraftRows::row_of_pass() const {
+    return first_row_ + static_cast<int>(n_before_);
+}
+
 bool DraftRows::run_chain(Token token, int n_steps) {
     n_before_ = n_given_;
-    const int first_row = first_row_ + static_cast<int>(n_before_);
+    const int first_row = row_of_pass();
     chain_ = forward_.run_chain({
         .token = token,
         .plan = plan_,
@@ -102,7 +107,7 @@ bool DraftRows::run_pass(Token token) {
     n_before_ = n_given_;
     logit_rows_.resize(head_ == nullptr ? tokens_.size() : 0);
     std::iota(logit_rows_.begin(), logit_rows_.end(), 0);
-    const int first_row = first_row_ + static_cast<int>(n_before_);
+    const int first_row = row_of_pass();
     result_ = forward_.run({
         .tokens = tokens_,
         .plan = plan_,

@@ -56,6 +56,7 @@ class DraftRows {
 
   private:
     bool is_computed(Token token) const;
+    int row_of_pass() const;
     bool run_pass(Token token);
     bool run_chain(Token token, int n_steps);
     void keep_streams(std::size_t row);
