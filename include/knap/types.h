@@ -32,8 +32,8 @@ enum class Repack { automatic, on, off };
 // Which operators compute on the CPU: knap's own kernels where they exist and win, or ggml's alone.
 enum class Kernels { automatic, ggml };
 
-// Whether ggml's flash attention computes: `automatic` where it is the fastest there is, on GPUs and
-// workers. It sums in half precision, and in another order for other numbers of rows.
+// Whether ggml's flash attention computes: `automatic` where it is the fastest there is, on GPUs
+// and workers. It sums in half precision, and in another order for other numbers of rows.
 enum class FlashAttention { automatic, on, off };
 
 // How an engine runs: fixed for its lifetime.

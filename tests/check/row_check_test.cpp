@@ -62,7 +62,8 @@ TEST(RowCheck, OurKernelsAreExactForEveryTypeTheyTake) {
 }
 
 TEST(RowCheck, FlashAttentionIsMeasuredAsItIsUsed) {
-    EXPECT_EQ(check("tiny-llama", "Q8_0", {.flash_attention = FlashAttention::on}).attention_path, "flash");
+    EXPECT_EQ(check("tiny-llama", "Q8_0", {.flash_attention = FlashAttention::on}).attention_path,
+              "flash");
     EXPECT_EQ(check("tiny-llama", "Q8_0", {.kernels = Kernels::ggml}).attention_path, "folded");
 }
 
