@@ -7,7 +7,6 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -20,6 +19,7 @@
 #include "measure/prompt_data.h"
 #include "measure/statistics.h"
 #include "runtime/session_impl.h"
+#include "search/row_numbers.h"
 
 namespace knap::bench {
 namespace {
@@ -45,8 +45,7 @@ double negative_log_likelihood(std::span<const float> logits, Token token) {
 
 // Of every token of the text but the first, summed.
 double score(Session::Impl& session, std::span<const Token> text) {
-    std::vector<int> rows(kRows);
-    std::iota(rows.begin(), rows.end(), 0);
+    const std::vector<int> rows = row_numbers(static_cast<int>(kRows));
     double sum = 0;
     session.cache.truncate(0);
     for (std::size_t first = 0; first + 1 < text.size(); first += kRows) {

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -22,6 +21,7 @@
 #include "measure.h"
 #include "model_rig.h"
 #include "peer/llama_peer.h"
+#include "search/row_numbers.h"
 
 namespace knap::bench {
 namespace {
@@ -67,8 +67,6 @@ class DeviceRace {
                                                                         .flash_attention = true,
                                                                         .beside = &backend_});
         }
-        logit_rows_.resize(static_cast<std::size_t>(kUbatch));
-        std::iota(logit_rows_.begin(), logit_rows_.end(), 0);
     }
 
     void run() {
@@ -170,7 +168,7 @@ class DeviceRace {
     Drafter drafter_;
     DraftTree tree_;
     std::vector<Token> tokens_;
-    std::vector<int> logit_rows_;
+    std::vector<int> logit_rows_ = row_numbers(kUbatch);
     std::unique_ptr<LlamaPeer> peer_;
 };
 

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "model_rig.h"
 #include "sampling/draft_sampler.h"
 #include "sampling/sampler.h"
+#include "search/row_numbers.h"
 
 namespace knap::bench {
 namespace {
@@ -135,8 +135,7 @@ void time_requests(const char* path, int n_threads) {
 // Microseconds that a pass of `n_rows` rows takes outside the backend.
 double pass_host_us(ModelRig& rig, int n_rows) {
     const std::vector<Token> tokens = random_tokens(n_rows, rig.config.n_vocab);
-    std::vector<int> rows(tokens.size());
-    std::iota(rows.begin(), rows.end(), 0);
+    const std::vector<int> rows = row_numbers(n_rows);
     std::vector<double> times_us;
     for (int round = 0; round < kPartRounds; ++round) {
         const double compute_before_ms = rig.forward.statistics().compute_ms;

@@ -1,15 +1,13 @@
 #include "check/direct_pass.h"
 
-#include <numeric>
+#include "search/row_numbers.h"
 
 namespace knap {
 
 DirectPass::DirectPass(Engine::Impl& engine, int n_tokens, int max_rows)
     : cache_(engine.make_cache(n_tokens)),
       forward_(engine.model, engine.weights->tensors(), cache_, max_rows),
-      all_rows_(static_cast<std::size_t>(max_rows)) {
-    std::iota(all_rows_.begin(), all_rows_.end(), 0);
-}
+      all_rows_(row_numbers(max_rows)) {}
 
 std::span<const float> DirectPass::feed(std::span<const Token> tokens) {
     const ForwardResult result = forward_.run({

@@ -2,12 +2,12 @@
 
 #include <cstddef>
 #include <cstring>
-#include <numeric>
 #include <span>
 #include <vector>
 
 #include "graph/forward.h"
 #include "model/config.h"
+#include "search/row_numbers.h"
 
 namespace knap {
 namespace {
@@ -24,8 +24,7 @@ std::vector<Token> some_tokens(int n, int n_vocab) {
 
 // [n_vocab, n_rows], valid until the next pass.
 std::span<const float> logits_of(Forward& forward, std::span<const Token> tokens, int first_row) {
-    std::vector<int> rows(tokens.size());
-    std::iota(rows.begin(), rows.end(), 0);
+    const std::vector<int> rows = row_numbers(static_cast<int>(tokens.size()));
     return forward.run({.tokens = tokens, .first_row = first_row, .logit_rows = rows}).logits;
 }
 

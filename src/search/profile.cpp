@@ -13,6 +13,7 @@
 #include "graph/forward.h"
 #include "kv/kv_cache.h"
 #include "search/quantile.h"
+#include "search/row_numbers.h"
 
 namespace knap {
 
@@ -140,8 +141,7 @@ class Measurement {
 std::optional<double> measure_ms(Forward& forward, const Probe& probe) {
     KNAP_ASSERT(probe.n_context >= 0 && probe.n_rows >= 1, "a probe is a pass");
     const std::vector<Token> tokens = some_tokens(probe.n_rows);
-    std::vector<int> rows(tokens.size());
-    std::iota(rows.begin(), rows.end(), 0);
+    const std::vector<int> rows = row_numbers(probe.n_rows);
     // Without logits nobody would read the last layer's output, and it would not be computed.
     const int last_stream = 2 * probe.plan.n_layers();
     const ForwardStatistics before = forward.statistics();
