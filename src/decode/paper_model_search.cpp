@@ -61,19 +61,16 @@ PaperSearchResult PaperModelSearch::find(const TargetRows& rows) {
     SimilarityEvaluator evaluator(parts_.forward, parts_.cache, rows, max_rows(),
                                   most_states(problem, options_.knapsack.max_cells));
     bool is_cancelled = false;
-    const auto choice = search_as_published(options_, {
-                                                          .n_layers = parts_.config.n_layers,
-                                                          .times = times,
-                                                          .target_choices = rows.choices,
-                                                          .evaluator = evaluator,
-                                                          .choices_of_state =
-                                                              [&](int state) {
-                                                                  auto choices =
-                                                                      evaluator.choices(state);
-                                                                  is_cancelled |= choices.empty();
-                                                                  return choices;
-                                                              },
-                                                      });
+    const auto choices_of_state = [&](int state) {
+        auto choices = evaluator.choices(state);
+        is_cancelled |= choices.empty();
+        return choices;
+    };
+    const auto choice = search_as_published(options_, {.n_layers = parts_.config.n_layers,
+                                                       .times = times,
+                                                       .target_choices = rows.choices,
+                                                       .evaluator = evaluator,
+                                                       .choices_of_state = choices_of_state});
     return {
         .is_cancelled = is_cancelled || evaluator.is_cancelled(),
         .choice = choice,
