@@ -49,27 +49,19 @@ struct ModelRig {
           weights(Weights::load(file, config, backend, {.kernels = kernels}, {})),
           cache(config,
                 backend,
-                options_of_cache({.cache_type_k = cache_type,
-                                  .cache_type_v = cache_type,
-                                  .exact = is_exact,
-                                  .kernels = kernels},
-                                 backend,
-                                 n_ctx + kScratchRows)),
+                cache_options(config,
+                              {.cache_type_k = cache_type,
+                               .cache_type_v = cache_type,
+                               .exact = is_exact,
+                               .kernels = kernels},
+                              backend,
+                              n_ctx + kScratchRows,
+                              row_invariant_rows(*weights))),
           forward(config, weights->tensors(), cache, kUbatch) {
         if (HeadSubset::is_possible(*weights)) {
             draft_head.emplace(*weights, backend, std::span<const Token>());
             forward.set_draft_head(*draft_head);
         }
-    }
-
-    // As an engine has them.
-    KvCacheOptions options_of_cache(const RuntimeConfig& runtime,
-                                    const Backend& backend,
-                                    int n_rows) const {
-        KvCacheOptions options = cache_options(config, runtime, backend, n_rows);
-        const int exact_rows = row_invariant_rows(*weights);
-        options.exact_rows = runtime.exact && exact_rows > 1 ? exact_rows : 0;
-        return options;
     }
 
     // Commits `n_rows` rows of some text. The first are computed and the others copied from them:

@@ -248,23 +248,27 @@ AttentionPath choose_attention(const ModelConfig& config,
 KvCacheOptions cache_options(const ModelConfig& config,
                              const RuntimeConfig& runtime,
                              const Backend& backend,
-                             int n_rows) {
+                             int n_rows,
+                             int exact_rows) {
     constexpr int kRowStep = 256;  // a whole number of context buckets
+    const bool keeps_bits = runtime.exact && !backend.is_host() && exact_rows > 1;
     return {
         .capacity = (n_rows + kRowStep - 1) / kRowStep * kRowStep,
         .type_k = runtime.cache_type_k,
         .type_v = runtime.cache_type_v,
         .layout = layout_for(choose_attention(config, runtime, backend), runtime.cache_type_k),
+        .exact_rows = keeps_bits ? exact_rows : 0,
     };
 }
 
 std::vector<KvCacheOptions> cache_options(const ModelConfig& config,
                                           const RuntimeConfig& runtime,
                                           const LayerMap& layers,
-                                          int n_rows) {
+                                          int n_rows,
+                                          int exact_rows) {
     std::vector<KvCacheOptions> options;
     for (const LayerShare& share : layers.shares()) {
-        options.push_back(cache_options(config, runtime, *share.backend, n_rows));
+        options.push_back(cache_options(config, runtime, *share.backend, n_rows, exact_rows));
     }
     return options;
 }
@@ -310,28 +314,28 @@ std::string_view to_string(AttentionPath path) {
 
 BlockRules block_rules(const ModelConfig& config, const KvStore& cache) {
     const AttentionPath path = path_for(cache.options().layout);
+    BlockRules rules{.n_score_heads = path == AttentionPath::folded ? config.n_heads : 0};
     if (cache.backend().is_host()) {
-        return {.n_score_heads = path == AttentionPath::folded ? config.n_heads : 0};
+        return rules;
+    }
+    rules.step = 256;
+    if (path != AttentionPath::flash) {
+        return rules;
     }
     // ggml-cuda's flash attention is fast where it reads whole numbers of 256 rows. Few query heads
     // to a KV head take its vector kernel for a single row, which falls behind the one for two rows
     // as the context grows. To join two runs takes two kernels a layer, which a draft's attention
     // over a window does not outweigh.
-    constexpr int kStep = 256;
     constexpr int kFewHeads = 4;
     constexpr int kLongContext = 8192;
-    const int exact_rows = path == AttentionPath::flash ? cache.options().exact_rows : 0;
+    rules.pad_from = config.heads_per_kv() <= kFewHeads ? kLongContext : 0;
+    rules.one_run = true;
     // Several columns at once are fast where a kernel takes an even number of query heads together,
     // which read the same keys; otherwise they slow plain decoding down by a fifth.
     const bool shares_keys = config.heads_per_kv() % 2 == 0;
-    return {.n_score_heads = path == AttentionPath::folded ? config.n_heads : 0,
-            .step = kStep,
-            .pad_from = path == AttentionPath::flash && config.heads_per_kv() <= kFewHeads
-                            ? kLongContext
-                            : 0,
-            .one_run = path == AttentionPath::flash,
-            .exact_rows = exact_rows,
-            .exact_columns = shares_keys ? exact_rows : 1};
+    rules.exact_rows = cache.options().exact_rows;
+    rules.exact_columns = shares_keys ? rules.exact_rows : 1;
+    return rules;
 }
 
 ggml_tensor* build_attention(ggml_context* ctx,

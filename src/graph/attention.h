@@ -19,26 +19,31 @@ namespace knap {
 enum class AttentionPath {
     kernel,  // our own kernel; the paths that follow promise less and less
     folded,  // ggml's matrix products, the query heads of one KV head as columns of one product
-    flash,   // ggml's flash attention: the only one that makes no promise of row invariance
+    // ggml's flash attention, which promises row invariance on other devices than the host alone,
+    // where KvCacheOptions::exact_rows asks for it
+    flash,
 };
 
 // The path for a model on this device. On the host: flash when asked for; our kernel when it fits
-// and `kernels` allows it. On another one: flash where it has it.
+// and `kernels` allows it. On another one: flash where it has it, unless that is not wanted.
 AttentionPath choose_attention(const ModelConfig& config,
                                const RuntimeConfig& runtime,
                                const Backend& backend);
 // The layout that a path reads, for a cache whose keys are of `type`.
 KvLayout layout_for(AttentionPath path, CacheType type);
 // A cache of `n_rows` rows or a few more, as the path that choose_attention() gives wants it.
+// `exact_rows`: up to so many rows of a pass keep the bits of one in products with the weights.
 KvCacheOptions cache_options(const ModelConfig& config,
                              const RuntimeConfig& runtime,
                              const Backend& backend,
-                             int n_rows);
+                             int n_rows,
+                             int exact_rows = 1);
 // The same of each share of the layers.
 std::vector<KvCacheOptions> cache_options(const ModelConfig& config,
                                           const RuntimeConfig& runtime,
                                           const LayerMap& layers,
-                                          int n_rows);
+                                          int n_rows,
+                                          int exact_rows);
 AttentionPath path_for(KvLayout layout);
 // Of a cache on several devices, the path that promises least.
 AttentionPath weakest_path(const KvCache& cache);

@@ -188,9 +188,9 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
 }
 
 bool Engine::Impl::pads_for_bits() const {
-    const bool on_device = std::ranges::any_of(
-        layers().shares(), [](const LayerShare& share) { return !share.backend->is_host(); });
-    return on_device && config.exact && exact_rows > 1;
+    return std::ranges::any_of(
+        cache_options(model, config, layers(), 0, exact_rows),
+        [](const KvCacheOptions& of_share) { return of_share.exact_rows > 0; });
 }
 
 bool Engine::Impl::try_bits() const {
@@ -200,11 +200,7 @@ bool Engine::Impl::try_bits() const {
 }
 
 KvCache Engine::Impl::make_cache(int n_rows) const {
-    std::vector<KvCacheOptions> options = cache_options(model, config, layers(), n_rows);
-    for (KvCacheOptions& of_share : options) {
-        of_share.exact_rows = pads_for_bits() ? exact_rows : 0;
-    }
-    return {model, layers(), options};
+    return {model, layers(), cache_options(model, config, layers(), n_rows, exact_rows)};
 }
 
 Engine::Engine(RuntimeConfig config) {
