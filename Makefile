@@ -18,7 +18,7 @@ JOBS ?= $(shell nproc)
 PRESET ?= $(if $(filter-out 0,$(CUDA)),cuda,release)
 PREFIX ?= /usr/local
 BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
-SOURCES = $(shell find include src cli bench tests examples -name '*.h' -o -name '*.cpp' | sort)
+SOURCES = $(shell find include src tools cli bench tests examples -name '*.h' -o -name '*.cpp' | sort)
 
 export JOBS CUDA CUDA_ARCHS
 # Clones in other folders share what ccache holds.
@@ -159,7 +159,7 @@ format-check: ## say which sources are not formatted
 tidy: configure ## run clang-tidy over the program and the library
 	@deps/setup packages clang-tidy
 	@echo "knap: running clang-tidy"
-	@printf '%s\n' $(filter src/%.cpp cli/%.cpp examples/%.cpp,$(SOURCES)) | xargs -P $(JOBS) -n 1 clang-tidy -p $(BUILD) --quiet
+	@printf '%s\n' $(filter src/%.cpp tools/%.cpp cli/%.cpp examples/%.cpp,$(SOURCES)) | xargs -P $(JOBS) -n 1 clang-tidy -p $(BUILD) --quiet
 
 clean: ## remove the build folders; the prefix and the model stay in the cache
 	@echo "knap: removing the build folders"

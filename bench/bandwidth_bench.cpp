@@ -15,8 +15,8 @@
 #include "device/cpu_topology.h"
 #include "graph/plan_cost.h"
 #include "measure.h"
-#include "measure/memory_reader.h"
 #include "model_rig.h"
+#include "tools/measure/memory_reader.h"
 
 namespace knap::bench {
 namespace {

@@ -16,10 +16,10 @@
 
 #include "bench_main.h"
 #include "graph/forward.h"
-#include "measure/prompt_data.h"
-#include "measure/statistics.h"
 #include "runtime/session_impl.h"
 #include "search/row_numbers.h"
+#include "tools/measure/prompt_data.h"
+#include "tools/measure/statistics.h"
 
 namespace knap::bench {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "knap/types.h"
 
-#include "decode/copy_drafts.h"
-#include "decode/lookup_source.h"
+#include "decode/knapspec/copy_drafts.h"
+#include "decode/lookup/lookup_source.h"
 
 namespace knap::bench {
 

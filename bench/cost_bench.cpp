@@ -17,11 +17,11 @@
 #include "graph/plan_cost.h"
 #include "graph/plan_text.h"
 #include "measure.h"
-#include "measure/statistics.h"
 #include "model/layer_classes.h"
 #include "model_rig.h"
-#include "search/cost_model.h"
-#include "search/profile.h"
+#include "search/cost/cost_model.h"
+#include "search/cost/profile.h"
+#include "tools/measure/statistics.h"
 
 namespace knap::bench {
 namespace {

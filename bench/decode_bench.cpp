@@ -17,7 +17,7 @@
 #include "device/backend.h"
 #include "measure.h"
 #include "model_rig.h"
-#include "peer/llama_peer.h"
+#include "tools/peer/llama_peer.h"
 
 namespace knap::bench {
 namespace {

@@ -20,8 +20,8 @@
 #include "graph/plan_text.h"
 #include "measure.h"
 #include "model_rig.h"
-#include "peer/llama_peer.h"
 #include "search/row_numbers.h"
+#include "tools/peer/llama_peer.h"
 
 namespace knap::bench {
 namespace {

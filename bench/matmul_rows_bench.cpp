@@ -17,7 +17,7 @@
 
 #include "bench_main.h"
 #include "graph/products.h"
-#include "kernels/matmul.h"
+#include "kernels/matmul/matmul.h"
 #include "measure.h"
 #include "model/packed_weight.h"
 #include "single_graph.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "search/quantile.h"
+#include "base/quantile.h"
 
 namespace knap::bench {
 

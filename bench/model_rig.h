@@ -16,7 +16,7 @@
 #include "graph/forward.h"
 #include "kv/kv_cache.h"
 #include "model/config.h"
-#include "model/gguf_file.h"
+#include "model/gguf/gguf_file.h"
 #include "model/head_subset.h"
 #include "model/row_invariance.h"
 #include "model/weights.h"

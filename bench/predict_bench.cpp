@@ -26,13 +26,13 @@
 #include "graph/forward.h"
 #include "graph/plan_text.h"
 #include "kv/kv_cache.h"
-#include "measure/prompt_data.h"
-#include "measure/prompt_fit.h"
-#include "measure/statistics.h"
 #include "runtime/engine_impl.h"
 #include "runtime/known_costs.h"
-#include "runtime/profiling.h"
 #include "search/replay.h"
+#include "tools/measure/prompt_data.h"
+#include "tools/measure/prompt_fit.h"
+#include "tools/measure/statistics.h"
+#include "tools/profile/profiling.h"
 
 namespace knap::bench {
 namespace {

@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "copy_bound.h"
-#include "decode/knapspec_options.h"
-#include "runtime/candidate_plans.h"
+#include "decode/knapspec/options.h"
 #include "runtime/session_impl.h"
-#include "search/cost_model.h"
+#include "search/cost/cost_model.h"
 #include "search/replay.h"
+#include "tools/explain/candidate_plans.h"
 
 namespace knap::bench {
 

@@ -26,15 +26,15 @@
 #include "bench_main.h"
 #include "cells.h"
 #include "measure.h"
-#include "measure/contenders.h"
-#include "measure/prompt_data.h"
-#include "measure/prompt_fit.h"
-#include "measure/statistics.h"
-#include "measure/strategy_race.h"
 #include "runtime/known_costs.h"
 #include "runtime/session_impl.h"
 #include "speed_bound.h"
 #include "strategy_summary.h"
+#include "tools/measure/contenders.h"
+#include "tools/measure/prompt_data.h"
+#include "tools/measure/prompt_fit.h"
+#include "tools/measure/statistics.h"
+#include "tools/measure/strategy_race.h"
 
 namespace knap::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "measure/statistics.h"
+#include "tools/measure/statistics.h"
 
 namespace knap::bench {
 

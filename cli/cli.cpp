@@ -1,4 +1,4 @@
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -10,24 +10,24 @@
 
 #include "knap/knap.h"
 
-#include "arguments.h"
 #include "base/log.h"
-#include "bench_command.h"
-#include "chat_command.h"
-#include "check_command.h"
-#include "device_output.h"
-#include "exit_code.h"
-#include "explain_command.h"
-#include "flags.h"
-#include "help.h"
-#include "info_command.h"
-#include "interrupt.h"
-#include "make_model.h"
-#include "profile_command.h"
-#include "report_command.h"
-#include "run_command.h"
-#include "search_command.h"
-#include "worker_command.h"
+#include "cli/bench/command.h"
+#include "cli/check/command.h"
+#include "cli/device_output.h"
+#include "cli/exit_code.h"
+#include "cli/explain/command.h"
+#include "cli/flags/arguments.h"
+#include "cli/flags/flags.h"
+#include "cli/flags/help.h"
+#include "cli/generate/chat_command.h"
+#include "cli/generate/run_command.h"
+#include "cli/info_command.h"
+#include "cli/interrupt.h"
+#include "cli/make_model.h"
+#include "cli/profile/command.h"
+#include "cli/report/command.h"
+#include "cli/search/command.h"
+#include "cli/worker_command.h"
 
 namespace knap {
 namespace {

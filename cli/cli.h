@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "environment.h"
+#include "cli/environment.h"
 
 namespace knap {
 

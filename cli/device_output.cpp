@@ -1,4 +1,4 @@
-#include "device_output.h"
+#include "cli/device_output.h"
 
 #include <iostream>
 
@@ -6,7 +6,7 @@
 
 #include "base/number_text.h"
 #include "base/text.h"
-#include "exit_code.h"
+#include "cli/exit_code.h"
 
 namespace knap {
 

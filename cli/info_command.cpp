@@ -1,14 +1,14 @@
-#include "info_command.h"
+#include "cli/info_command.h"
 
 #include <algorithm>
 #include <iomanip>
 #include <sstream>
 
-#include "exit_code.h"
-#include "flag_group.h"
-#include "json_output.h"
-#include "load.h"
-#include "report.h"
+#include "cli/exit_code.h"
+#include "cli/flags/flag_group.h"
+#include "cli/json_output.h"
+#include "cli/load.h"
+#include "cli/report/report.h"
 
 namespace knap {
 namespace {

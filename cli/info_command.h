@@ -5,8 +5,8 @@
 
 #include <CLI/App.hpp>
 
-#include "environment.h"
-#include "flags.h"
+#include "cli/environment.h"
+#include "cli/flags/flags.h"
 
 namespace knap {
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "text_output.h"
+#include "cli/generate/text_output.h"
 
 namespace knap {
 

@@ -1,9 +1,9 @@
-#include "load.h"
+#include "cli/load.h"
 
 #include <memory>
 
 #include "base/log.h"
-#include "progress.h"
+#include "cli/progress.h"
 
 namespace knap {
 

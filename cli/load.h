@@ -3,7 +3,7 @@
 
 #include "knap/knap.h"
 
-#include "environment.h"
+#include "cli/environment.h"
 
 namespace knap {
 

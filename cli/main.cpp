@@ -1,7 +1,7 @@
 #include <span>
 
-#include "cli.h"
-#include "environment.h"
+#include "cli/cli.h"
+#include "cli/environment.h"
 
 int main(int argc, char** argv) {
     const std::span words(argv, static_cast<std::size_t>(argc));

@@ -1,14 +1,14 @@
-#include "make_model.h"
+#include "cli/make_model.h"
 
 #include <charconv>
 #include <iostream>
 
-#include "exit_code.h"
-#include "flag_group.h"
-#include "interrupt.h"
-#include "model/shapes.h"
-#include "progress.h"
-#include "report.h"
+#include "cli/exit_code.h"
+#include "cli/flags/flag_group.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "cli/report/report.h"
+#include "tools/make_model/shapes.h"
 
 namespace knap {
 

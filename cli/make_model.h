@@ -5,7 +5,7 @@
 
 #include <CLI/App.hpp>
 
-#include "model/random_model.h"
+#include "tools/make_model/random_model.h"
 
 namespace knap {
 

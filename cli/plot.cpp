@@ -1,4 +1,4 @@
-#include "plot.h"
+#include "cli/plot.h"
 
 #include <array>
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include "plot_script.h"
+#include "cli/plot_script.h"
 
 #include <sstream>
 

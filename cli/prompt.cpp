@@ -1,11 +1,11 @@
-#include "prompt.h"
+#include "cli/prompt.h"
 
 #include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text_file.h"
-#include "exit_code.h"
+#include "cli/exit_code.h"
 
 namespace knap {
 

@@ -6,8 +6,8 @@
 
 #include "knap/knap.h"
 
-#include "flags.h"
-#include "measure/prompt_data.h"
+#include "cli/flags/flags.h"
+#include "tools/measure/prompt_data.h"
 
 namespace knap {
 

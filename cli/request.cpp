@@ -1,7 +1,7 @@
-#include "request.h"
+#include "cli/request.h"
 
-#include "draft_colors.h"
-#include "progress.h"
+#include "cli/generate/draft_colors.h"
+#include "cli/progress.h"
 
 namespace knap {
 

@@ -6,8 +6,8 @@
 
 #include "knap/knap.h"
 
-#include "interrupt.h"
-#include "text_output.h"
+#include "cli/generate/text_output.h"
+#include "cli/interrupt.h"
 
 namespace knap {
 

@@ -1,11 +1,11 @@
-#include "worker_command.h"
+#include "cli/worker_command.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/text.h"
-#include "flag_group.h"
-#include "flags.h"
+#include "cli/flags/flag_group.h"
+#include "cli/flags/flags.h"
 
 namespace knap {
 namespace {

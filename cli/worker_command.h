@@ -3,7 +3,7 @@
 
 #include <CLI/App.hpp>
 
-#include "runtime/worker.h"
+#include "tools/worker/worker.h"
 
 namespace knap {
 

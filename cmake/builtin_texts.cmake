@@ -1,9 +1,9 @@
 # Texts for `knap bench` to run on when it is given none: documents and sources of this repository, in one source file.
 set(KNAP_TEXT_DOCUMENTS docs/architecture.md docs/strategies.md docs/ggml-facts.md docs/profile.md README.md)
 set(KNAP_TEXT_SOURCES
-    src/decode/round.cpp src/decode/drafter.cpp src/decode/verifier.cpp src/decode/knapspec.cpp
-    src/decode/plan_scout.cpp src/decode/plan_pool.cpp src/decode/knapspec_paper.cpp src/decode/swift.cpp
-    src/decode/del.cpp src/search/knapsack.cpp src/search/cost_model.cpp src/graph/forward.cpp
+    src/decode/round.cpp src/decode/drafter.cpp src/decode/verifier.cpp src/decode/knapspec/knapspec.cpp
+    src/decode/knapspec/plan_scout.cpp src/decode/knapspec/plan_pool.cpp src/decode/knapspec_paper/knapspec_paper.cpp src/decode/swift/swift.cpp
+    src/decode/del/del.cpp src/search/knapsack.cpp src/search/cost/cost_model.cpp src/graph/forward.cpp
     src/graph/plan_text.cpp src/runtime/generation.cpp src/sampling/sampler.cpp src/text/utf8.cpp)
 
 # Sets `variable` to the text of files, one after the other.

@@ -1,7 +1,7 @@
 # CPU kernels are compiled for the instruction set in their file's name and chosen at run time, so the program as a whole
 # runs on any machine of its architecture. Contraction is off: whether a product and a sum become one rounding must not
 # depend on how the compiler arranged a loop.
-file(GLOB KNAP_KERNEL_SOURCES CONFIGURE_DEPENDS src/kernels/*.cpp)
+file(GLOB_RECURSE KNAP_KERNEL_SOURCES CONFIGURE_DEPENDS src/kernels/*.cpp)
 set_property(SOURCE ${KNAP_KERNEL_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -O3 -ffp-contract=off)
 
 # The sources whose names end in _NAME, if that is for this architecture, compiled with the options; otherwise left out.

@@ -8,7 +8,7 @@
 #include "knap/types.h"
 
 #include "base/error.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 namespace knap {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "graph/attention_layout.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 namespace knap {
 namespace {

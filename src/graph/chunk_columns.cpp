@@ -8,7 +8,7 @@
 
 #include "graph/attention_layout.h"
 #include "graph/chunk_copy.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 namespace knap {
 namespace {

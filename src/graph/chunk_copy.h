@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 #include "kv/kv_store.h"
 
 namespace knap {

@@ -9,7 +9,7 @@
 #include "graph/attention_node.h"
 #include "graph/chunk_columns.h"
 #include "graph/custom_node.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 namespace knap {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "graph/custom_node.h"
-#include "kernels/attention.h"
-#include "kernels/heads.h"
+#include "kernels/attention/attention.h"
+#include "kernels/attention/heads.h"
 
 namespace knap {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "graph/custom_node.h"
-#include "kernels/matmul.h"
+#include "kernels/matmul/matmul.h"
 #include "model/packed_weight.h"
 
 namespace knap {

@@ -10,7 +10,7 @@
 #include "device/backend.h"
 #include "device/host_images.h"
 #include "device/zeroed_buffer.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 #include "kv/row_copier.h"
 
 namespace knap {

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/quoted.h"
 #include "device/layer_map.h"
-#include "model/architecture.h"
+#include "model/architectures/architecture.h"
 #include "model/config_reader.h"
 #include "model/tensor_table.h"
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "model/config.h"
-#include "model/gguf_file.h"
+#include "model/gguf/gguf_file.h"
 #include "model/weight_placement.h"
 #include "model/weights.h"
 

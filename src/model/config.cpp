@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/name_list.h"
 #include "base/quoted.h"
-#include "model/architecture.h"
+#include "model/architectures/architecture.h"
 #include "model/config_reader.h"
-#include "model/gguf_file.h"
-#include "model/name_list.h"
+#include "model/gguf/gguf_file.h"
 #include "model/rope_config.h"
 
 namespace knap {

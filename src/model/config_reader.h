@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "model/gguf_file.h"
+#include "model/gguf/gguf_file.h"
 
 namespace knap {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
-#include "model/gguf_file.h"
+#include "model/gguf/gguf_file.h"
 
 namespace knap {
 

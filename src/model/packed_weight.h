@@ -5,7 +5,7 @@
 
 #include "ggml.h"
 
-#include "kernels/packed_matrix.h"
+#include "kernels/matmul/packed_matrix.h"
 
 namespace knap {
 

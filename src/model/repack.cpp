@@ -5,7 +5,7 @@
 #include "ggml-backend.h"
 
 #include "device/backend.h"
-#include "model/gguf_file.h"
+#include "model/gguf/gguf_file.h"
 #include "model/row_invariance.h"
 
 namespace knap {

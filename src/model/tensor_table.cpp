@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/quoted.h"
 #include "base/text.h"
-#include "model/gguf_file.h"
+#include "model/gguf/gguf_file.h"
 #include "model/weight_type.h"
 
 namespace knap {

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "device/layer_map.h"
-#include "model/architecture.h"
-#include "model/gguf_file.h"
+#include "model/architectures/architecture.h"
+#include "model/gguf/gguf_file.h"
 #include "model/tensor_table.h"
 #include "model/weight_placement.h"
 #include "model/weight_type.h"

@@ -10,7 +10,7 @@
 #include "device/device_list.h"
 #include "device/layer_map.h"
 #include "model/config.h"
-#include "model/gguf_file.h"
+#include "model/gguf/gguf_file.h"
 
 namespace knap {
 

@@ -11,7 +11,7 @@
 #include "kv/kv_cache.h"
 #include "model/adapter.h"
 #include "model/config.h"
-#include "model/gguf_file.h"
+#include "model/gguf/gguf_file.h"
 #include "model/weights.h"
 #include "runtime/layer_devices.h"
 #include "text/tokenizer.h"

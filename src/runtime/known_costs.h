@@ -7,7 +7,7 @@
 #include "knap/knap.h"
 
 #include "runtime/plans_file.h"
-#include "search/cost_profile.h"
+#include "search/cost/cost_profile.h"
 #include "search/saved_plans.h"
 
 namespace knap {

@@ -7,8 +7,8 @@
 #include "base/text.h"
 #include "device/device_identity.h"
 #include "graph/attention.h"
-#include "kernels/attention.h"
-#include "kernels/matmul.h"
+#include "kernels/attention/attention.h"
+#include "kernels/matmul/matmul.h"
 #include "runtime/engine_impl.h"
 
 namespace knap {

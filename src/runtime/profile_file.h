@@ -9,7 +9,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "runtime/machine_fingerprint.h"
-#include "search/cost_profile.h"
+#include "search/cost/cost_profile.h"
 
 namespace knap {
 

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "decode/adaptive_threshold.h"
-#include "search/bayesian_optimiser.h"
+#include "decode/draft_verify/adaptive_threshold.h"
+#include "search/bayes/bayesian_optimiser.h"
 
 namespace knap {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "knap/knap.h"
 
-#include "decode/adapter_head.h"
+#include "decode/kangaroo/adapter_head.h"
 #include "decode/strategy.h"
 #include "graph/forward.h"
 #include "kv/kv_cache.h"

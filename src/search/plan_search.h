@@ -10,7 +10,7 @@
 #include "knap/types.h"
 
 #include "graph/module_plan.h"
-#include "search/cost_model.h"
+#include "search/cost/cost_model.h"
 #include "search/replay.h"
 
 namespace knap {

@@ -5,8 +5,8 @@
 #include <signal.h>
 
 #include "cli/command.h"
-#include "measure/prompt_fit.h"
 #include "support/gguf_variant.h"
+#include "tools/measure/prompt_fit.h"
 
 namespace knap {
 namespace {

@@ -4,7 +4,7 @@
 #include <signal.h>
 
 #include "cli/command.h"
-#include "kernels/matmul.h"
+#include "kernels/matmul/matmul.h"
 
 namespace knap {
 namespace {

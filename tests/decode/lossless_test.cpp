@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/attention.h"
-#include "kernels/matmul.h"
+#include "kernels/attention/attention.h"
+#include "kernels/matmul/matmul.h"
 #include "support/random_cases.h"
 #include "support/round_rig.h"
 #include "support/tiny_model.h"

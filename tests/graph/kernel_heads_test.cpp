@@ -15,7 +15,7 @@
 #include "device/backend.h"
 #include "graph/attention.h"
 #include "graph/rotation.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 namespace knap::test {
 namespace {

@@ -6,12 +6,12 @@
 
 #include <gtest/gtest.h>
 
-#include "peer/llama_peer.h"
 #include "support/gguf_variant.h"
 #include "support/loaded_model.h"
 #include "support/logits.h"
 #include "support/reference_forward.h"
 #include "support/tiny_model.h"
+#include "tools/peer/llama_peer.h"
 
 namespace knap::test {
 namespace {

@@ -7,11 +7,11 @@
 
 #include "knap/knap.h"
 
-#include "peer/llama_peer.h"
 #include "support/default_model.h"
 #include "support/loaded_model.h"
 #include "support/logits.h"
 #include "support/reference_forward.h"
+#include "tools/peer/llama_peer.h"
 
 namespace knap::test {
 namespace {

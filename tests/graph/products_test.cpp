@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/matmul.h"
+#include "kernels/matmul/matmul.h"
 #include "model/row_invariance.h"
 #include "support/loaded_model.h"
 #include "support/logits.h"

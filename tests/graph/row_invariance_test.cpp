@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "kernels/matmul.h"
+#include "kernels/matmul/matmul.h"
 #include "support/loaded_model.h"
 #include "support/logits.h"
 #include "support/tiny_model.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "device/backend.h"
-#include "kernels/matmul.h"
+#include "kernels/matmul/matmul.h"
 #include "model/packed_weight.h"
 #include "support/gguf_edit.h"
 #include "support/loaded_model.h"

@@ -8,7 +8,7 @@
 
 #include "knap/types.h"
 
-#include "model/gguf_file.h"
+#include "model/gguf/gguf_file.h"
 #include "support/tiny_gguf.h"
 #include "support/tiny_model.h"
 

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "device/backend.h"
-#include "model/gguf_file.h"
+#include "model/gguf/gguf_file.h"
 #include "support/gguf_edit.h"
 #include "support/loaded_model.h"
 #include "support/tiny_gguf.h"

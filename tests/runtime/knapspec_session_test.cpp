@@ -10,9 +10,9 @@
 
 #include "knap/knap.h"
 
-#include "model/random_model.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
+#include "tools/make_model/random_model.h"
 
 namespace knap::test {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "knap/knap.h"
 
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Includes point one way through the rooms of src/, as docs/architecture.md draws them."""
+"""Includes point one way through the rooms of src/ and tools/, as docs/architecture.md draws them, and no folder of
+sources grows past the number of files that a reader can take in."""
 import re
 import sys
 from pathlib import Path
@@ -15,16 +16,23 @@ BELOW = {
     "sampling": ["base"],
     "decode": ["search", "sampling"],
     "text": ["model"],
-    "peer": ["device"],
     "runtime": ["decode", "text"],
-    "check": ["runtime", "peer"],
-    "measure": ["check"],
+    "tools/make_model": ["model"],
+    "tools/peer": ["device"],
+    "tools/profile": ["runtime"],
+    "tools/worker": ["runtime"],
+    "tools/explain": ["tools/profile"],
+    "tools/check": ["runtime", "tools/peer"],
+    "tools/measure": ["tools/check"],
 }
-MAY_SEE_GGML = {"device", "kernels", "model", "kv", "graph", "text", "peer", "check"}
+MAY_SEE_GGML = {"device", "kernels", "model", "kv", "graph", "text", "tools/peer", "tools/check", "tools/make_model"}
 # Arithmetic on plans and numbers, tested without a model: these see each other, base and the plan.
-PURE = {"search/knapsack", "search/module_weights", "search/throughput", "search/gaussian_process",
-        "search/bayesian_optimiser"}
+PURE = {"search/knapsack", "search/module_weights", "search/throughput", "search/bayes/gaussian_process",
+        "search/bayes/bayesian_optimiser"}
 PURE_MAY_SEE = PURE | {"graph/module_plan"}
+MAX_FILES = 30
+# Files of the one forward pass.
+LARGE_FOLDERS = {"src/graph": 49, "src/runtime": 37}
 
 
 def reachable(room):
@@ -34,23 +42,42 @@ def reachable(room):
     return rooms
 
 
-def faults(root):
-    for path in sorted((root / "src").glob("*/*")):
-        room = path.parent.name
+def room_of(path):
+    """The room of a file, or of an include, by its path below src/ or the root."""
+    parts = path.split("/")
+    return "/".join(parts[:2]) if parts[0] == "tools" else parts[0] if len(parts) > 1 else ""
+
+
+def include_faults(root):
+    for path in sorted([*(root / "src").rglob("*.*"), *(root / "tools").rglob("*.*")]):
+        if path.suffix not in (".h", ".cpp"):
+            continue
+        name = str(path.relative_to(root)).removeprefix("src/")
+        room = room_of(name)
         if room not in BELOW:
             yield f"{path}: room {room} is not on the map: add it here and to docs/architecture.md"
             continue
         for include in re.findall(r'#include ["<]([^">]+)[">]', path.read_text()):
-            folder = include.split("/")[0] if "/" in include else ""
-            if folder in BELOW and folder not in reachable(room):
+            target = room_of(include)
+            if (target in BELOW or include.startswith("cli/")) and target not in reachable(room):
                 yield f"{path}: {room} must not include {include}"
-            is_pure = f"{room}/{path.stem}" in PURE
-            if is_pure and folder in BELOW.keys() - {"base"} and include[:-2] not in PURE_MAY_SEE:
+            is_pure = name.rsplit(".", 1)[0] in PURE
+            if is_pure and target in BELOW.keys() - {"base"} and include[:-2] not in PURE_MAY_SEE:
                 yield f"{path}: a pure file must not include {include}"
             if re.match(r"(ggml|gguf|llama)", include) and room not in MAY_SEE_GGML:
                 yield f"{path}: {room} must not see {include}"
 
 
-found = list(faults(Path(sys.argv[1])))
-print("\n".join(found) or "includes point one way")
+def size_faults(root):
+    for top in ("src", "tools", "cli", "bench", "include"):
+        for folder in sorted([root / top, *(root / top).rglob("*/")]):
+            name = str(folder.relative_to(root))
+            n_files = sum(1 for path in folder.iterdir() if path.suffix in (".h", ".cpp"))
+            if n_files > LARGE_FOLDERS.get(name, MAX_FILES):
+                yield f"{folder}: {n_files} files, expected at most {LARGE_FOLDERS.get(name, MAX_FILES)}: make folders"
+
+
+root = Path(sys.argv[1])
+found = [*include_faults(root), *size_faults(root)]
+print("\n".join(found) or "includes point one way, and folders are small")
 sys.exit(bool(found))

@@ -1,7 +1,7 @@
 // A benchmark made up by hand, for tests of what is made of one.
 #pragma once
 
-#include "measure/bench_report.h"
+#include "tools/measure/report/bench_report.h"
 
 namespace knap::test {
 

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "search/pass_work.h"
+#include "search/cost/pass_work.h"
 
 namespace knap::test {
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "search/cost_profile.h"
-#include "search/probes.h"
+#include "search/cost/cost_profile.h"
+#include "search/cost/probes.h"
 
 namespace knap::test {
 

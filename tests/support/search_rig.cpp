@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "model/random_model.h"
 #include "support/logits.h"
 #include "support/tiny_model.h"
+#include "tools/make_model/random_model.h"
 
 namespace knap::test {
 

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "decode/adapter_head.h"
+#include "decode/kangaroo/adapter_head.h"
 #include "decode/strategy.h"
 #include "model/adapter.h"
 #include "support/loaded_model.h"

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "model/random_model.h"
+#include "tools/make_model/random_model.h"
 
 namespace knap {
 

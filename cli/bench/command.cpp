@@ -1,0 +1,299 @@
+#include "cli/bench/command.h"
+
+#include <algorithm>
+#include <array>
+#include <iostream>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/partial_file.h"
+#include "cli/bench/output.h"
+#include "cli/bench/prompts.h"
+#include "cli/bench/screen.h"
+#include "cli/exit_code.h"
+#include "cli/flags/flag_group.h"
+#include "cli/interrupt.h"
+#include "cli/json_output.h"
+#include "cli/load.h"
+#include "tools/measure/bench_context.h"
+#include "tools/measure/memory_reader.h"
+#include "tools/measure/report/bench_file.h"
+
+namespace knap {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::array kPeers{std::pair{"none"sv, false}, std::pair{"llama"sv, true}};
+constexpr const char* kDefaultStrategies = "autoregressive,lookup,knapspec";
+
+// Without plain decoding, which always takes part, and each once.
+std::vector<Contender> contenders_of(const std::vector<std::string>& names) {
+    std::vector<Contender> contenders;
+    for (const std::string& name : names) {
+        const bool is_new =
+            std::ranges::find(contenders, name, &Contender::name) == contenders.end();
+        if (is_new && name != plain_decoding().strategy) {
+            contenders.push_back(parse_contender(name));
+        }
+    }
+    return contenders;
+}
+
+std::vector<std::string> parse_strategies(const std::string& text) {
+    std::vector<std::string> names = parse_words("--strategies", text);
+    try {
+        contenders_of(names);
+    } catch (const Error& error) {
+        fail_usage(error.what());
+    }
+    return names;
+}
+
+std::vector<RaceRule> parse_rules(const std::string& text) {
+    std::vector<RaceRule> rules;
+    for (const std::string& name : parse_words("--acceptance", text)) {
+        rules.push_back({name, parse_choice("--acceptance", name, acceptance_rules())});
+    }
+    return rules;
+}
+
+// What can be known to fail is said before the model is loaded.
+void check_wishes(const Settings& settings, const BenchArgs& args) {
+    if (!args.rules.empty() && settings.generate.sampling.temperature == 0) {
+        fail_usage("--acceptance: expected --temp above 0, because greedy decoding has one rule");
+    }
+    for (const std::filesystem::path& path : args.outputs) {
+        check_place(path);
+    }
+}
+
+RaceOptions race_options(const Settings& settings, const BenchArgs& args) {
+    const SamplingOptions& sampling = settings.generate.sampling;
+    RaceOptions options{
+        .contenders = contenders_of(args.strategies),
+        .rules = args.rules,
+        .sampling = sampling,
+        .assume_acceptance = settings.generate.speculation.assume_acceptance,
+        .n_predict = args.n_predict,
+        .n_turns = args.repeat,
+        .has_peer = args.has_peer,
+    };
+    if (options.rules.empty() && sampling.temperature == 0) {
+        options.rules = {RaceRule()};
+    } else if (options.rules.empty()) {
+        const auto& [name, rule] = acceptance_rules().front();
+        options.rules = {{std::string(name), rule}};
+    }
+    return options;
+}
+
+bool uses_builtin(const BenchArgs& args) {
+    return args.data.empty() && args.depths.empty();
+}
+
+// Without rows.
+BenchReport planned_report(const Engine& engine, const RaceOptions& race, const BenchArgs& args) {
+    BenchReport report = describe_bench(engine);
+    BenchSettings& settings = report.settings;
+    settings.n_predict = args.n_predict;
+    settings.limit = args.limit;
+    settings.max_prompt_tokens = args.max_prompt_tokens;
+    settings.repeat = args.repeat;
+    settings.depths = args.depths;
+    settings.strategies = {plain_decoding().strategy};
+    for (const Contender& contender : race.contenders) {
+        settings.strategies.push_back(contender.name);
+    }
+    for (const RaceRule& rule : race.rules) {
+        settings.acceptance.push_back(rule.name);
+    }
+    settings.sampling = race.sampling;
+    if (race.assume_acceptance >= 0) {
+        settings.assume_acceptance = race.assume_acceptance;
+    }
+    settings.has_peer = args.has_peer;
+    for (const std::string& source : args.data) {
+        settings.data.push_back(std::filesystem::path(source).filename().string());
+    }
+    if (uses_builtin(args)) {
+        settings.data = {kBuiltinData};
+    }
+    return report;
+}
+
+BenchPrompts collect_prompts(const Engine& engine,
+                             const BenchArgs& args,
+                             const std::vector<BenchData>& data) {
+    BenchPromptCollector collector(engine, args.n_predict, args.max_prompt_tokens);
+    for (const BenchData& one : data) {
+        collector.add_data(one);
+    }
+    if (uses_builtin(args)) {
+        collector.add_builtin(args.limit);
+    }
+    for (const int depth : args.depths) {
+        collector.add_synthetic(depth);
+    }
+    BenchPrompts prompts = collector.take();
+    if (prompts.prompts.empty()) {
+        fail("expected prompts that fit the context of ", engine.config().n_ctx, ", found none");
+    }
+    return prompts;
+}
+
+// With the file to go on from, which is written again.
+std::vector<std::filesystem::path> outputs_of(const BenchArgs& args) {
+    std::vector<std::filesystem::path> outputs = args.outputs;
+    if (!args.resume.empty() && std::ranges::find(outputs, args.resume) == outputs.end()) {
+        outputs.push_back(args.resume);
+    }
+    return outputs;
+}
+
+int interrupted(const BenchReport& report,
+                std::size_t n_prompts,
+                const std::vector<std::filesystem::path>& outputs) {
+    const std::size_t n_done = report.rows.size() / report.settings.n_rows();
+    const auto file = std::ranges::find_if(outputs, is_json_output);
+    std::cerr << concat("knap: interrupted after ", n_done, " of ", n_prompts, " prompts; ",
+                        file == outputs.end() ? "-o FILE.json would keep them to go on from\n"
+                                              : concat("they are kept in ", file->string(),
+                                                       ", and the same command with --resume ",
+                                                       file->string(), " goes on from there\n"));
+    return kExitInterrupted;
+}
+
+// After all else: it takes a gigabyte, which no row's peak of memory is to show.
+std::optional<double> measure_memory(const BenchReport& report, const EarlierRows& earlier) {
+    if (earlier.memory_gb_per_second || !report.is_complete) {
+        return earlier.memory_gb_per_second;
+    }
+    try {
+        return memory_gb_per_second(report.settings.threads);
+    } catch (const Error& error) {
+        log_warning("the bandwidth of the memory is not measured: ", error.what());
+        return std::nullopt;
+    }
+}
+
+// Adds the rows that `earlier` lacks, and writes the files after every prompt.
+void measure(Engine& engine,
+             const RaceOptions& options,
+             const std::vector<BenchPrompt>& prompts,
+             const EarlierRows& earlier,
+             const std::vector<std::filesystem::path>& outputs,
+             TextOutput* output,
+             BenchReport& report) {
+    BenchScreen screen(prompts.size(), output);
+    const InterruptScope scope;
+    const auto is_cancelled = [&] {
+        return scope.signal() != 0 || (output != nullptr && output->is_closed());
+    };
+    StrategyRace race(engine, options,
+                      {.on_progress = [&](double fraction) { screen.update(fraction); },
+                       .is_cancelled = is_cancelled});
+    measure_prompts(
+        prompts, earlier.rows, [&](const BenchPrompt& prompt) { return race.measure(prompt); },
+        report,
+        [&](std::span<const BenchRow> rows, bool is_new) {
+            if (rows.empty()) {
+                screen.skip(report.skipped.back());
+            } else {
+                screen.add_rows(rows);
+            }
+            if (is_new) {
+                write_outputs(outputs, report);
+            }
+        });
+    report.memory_gb_per_second = measure_memory(report, earlier);
+    write_outputs(outputs, report);
+    screen.finish(report);
+}
+
+void add_measuring_flags(CLI::App& app, BenchArgs& args) {
+    FlagGroup group(app, "Bench");
+    group.custom({"--data", "FILE[:TASK],...",
+                  "prompts, as JSON Lines with a field `prompt`; repeatable", "built in"},
+                 [&](const std::string& text) {
+                     std::ranges::copy(parse_words("--data", text), std::back_inserter(args.data));
+                 });
+    group.custom({"--strategies", "LIST", "what to measure, NAME[(OPTIONS)][/DRAFT_MAX[/PLAN]],...",
+                  kDefaultStrategies},
+                 [&](const std::string& text) { args.strategies = parse_strategies(text); });
+    group.integer("-n,--n-predict,--predict", args.n_predict, {.min = 2},
+                  "most tokens to generate after each prompt");
+    group.integer("--limit", args.limit, {.min = 0}, "most prompts to use of each file; 0: all");
+    group.integer("--max-prompt-tokens", args.max_prompt_tokens, {.min = 0},
+                  "cut the documents of longer prompts at their end; 0: never");
+    group.integer("-r,--repeat", args.repeat, {.min = 1}, "turns of every strategy on a prompt");
+    group.custom({"-d,-p,--n-depth,--n-prompt", "N,N,...",
+                  "synthetic prompts of N tokens: reading them, and decoding after them", "none"},
+                 [&](const std::string& text) {
+                     args.depths = parse_integers("--n-depth", text, {.min = 1});
+                 });
+    group.choice("--peer", args.has_peer,
+                 std::span<const std::pair<std::string_view, bool>>(kPeers),
+                 "libllama's plain decoding of the same tokens as a row of its own");
+}
+
+void add_output_flags(CLI::App& app, BenchArgs& args) {
+    FlagGroup group(app, "Output");
+    group.custom(
+        {"-o,--output", "FILE", "write FILE.json, FILE.csv or FILE.md; repeatable", "none"},
+        [&](const std::string& text) {
+            args.outputs.push_back(parse_bench_output("--output", text));
+        });
+    group.custom({"--resume", "FILE.json", "go on with what an earlier run has left to do", "none"},
+                 [&](const std::string& text) { args.resume = parse_path("--resume", text); });
+}
+
+}  // namespace
+
+CLI::App* add_bench(CLI::App& root, Settings& settings, BenchArgs& args) {
+    CLI::App* app = root.add_subcommand(
+        "bench", "Measures strategies against plain decoding on prompts, for `knap report`");
+    args.strategies = parse_strategies(kDefaultStrategies);
+    add_model_flags(*app, settings);
+    add_runtime_flags(*app, settings);
+    add_measuring_flags(*app, args);
+    add_temperature_flags(*app, settings, "Sampling");
+    FlagGroup(*app, "Sampling")
+        .custom({"--acceptance", "LIST",
+                 "rules that judge a draft: " + words_of(acceptance_rules()), "shared-noise"},
+                [&](const std::string& text) { args.rules = parse_rules(text); });
+    add_assumption_flag(*app, settings);
+    add_profile_flag(*app, settings);
+    add_output_flags(*app, args);
+    add_json_flag(*app, settings);
+    add_common_flags(*app, settings);
+    app->footer(
+        "Each prompt is read once; then plain decoding and the strategies take turns on it. Texts "
+        "must\n"
+        "be those of plain decoding, near-ties aside. FILE is written after every prompt.\n"
+        "Exit codes: 0 done, 1 a text differs, or an error; 130 interrupted.");
+    return app;
+}
+
+int run_bench(const Settings& settings, const BenchArgs& args, const Environment& environment) {
+    check_wishes(settings, args);
+    const auto data = read_bench_data(args.data, args.limit);
+    Engine engine = load_engine(settings.runtime, environment);
+    const RaceOptions options = race_options(settings, args);
+    BenchReport report = planned_report(engine, options, args);
+    const EarlierRows earlier =
+        args.resume.empty() ? EarlierRows{} : load_rows(args.resume, report);
+    BenchPrompts prompts = collect_prompts(engine, args, data);
+    report.skipped = std::move(prompts.skipped);
+
+    const auto outputs = outputs_of(args);
+    TextOutput output;
+    measure(engine, options, prompts.prompts, earlier, outputs,
+            settings.wants_json ? nullptr : &output, report);
+    if (settings.wants_json) {
+        write_json(output, to_json(report));
+    }
+    return report.is_complete ? kExitDone : interrupted(report, prompts.prompts.size(), outputs);
+}
+
+}  // namespace knap

@@ -1,0 +1,34 @@
+// `knap bench`: strategies measured against plain decoding on prompts.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <CLI/App.hpp>
+
+#include "cli/environment.h"
+#include "cli/flags/flags.h"
+#include "tools/measure/strategy_race.h"
+
+namespace knap {
+
+struct BenchArgs {
+    std::vector<std::string> data;        // sources of prompts; empty: our own, or depths alone
+    std::vector<std::string> strategies;  // empty: a few
+    std::vector<RaceRule> rules;          // empty: greedy, or shared noise
+    int n_predict = 128;
+    int limit = 0;              // prompts of each source; 0: all
+    int max_prompt_tokens = 0;  // 0: none is cut
+    int repeat = 3;
+    std::vector<int> depths;
+    bool has_peer = false;
+    std::vector<std::filesystem::path> outputs;
+    std::filesystem::path resume;  // empty: starts afresh
+};
+
+CLI::App* add_bench(CLI::App& root, Settings& settings, BenchArgs& args);
+// Returns the exit code.
+int run_bench(const Settings& settings, const BenchArgs& args, const Environment& environment);
+
+}  // namespace knap

@@ -1,0 +1,158 @@
+#include "cli/bench/prompts.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "cli/bench/builtin_texts.h"
+#include "cli/check/prompts.h"
+#include "tools/measure/prompt_fit.h"
+
+namespace knap {
+namespace {
+
+constexpr int kAnyLength = std::numeric_limits<int>::max();
+// Built-in documents are cut to each of these that is below the context's own.
+constexpr int kLengths[] = {64, 256, 1024, 4096, 16384, 65536};
+
+DataPrompt documents_prompt() {
+    return {.id = "documents",
+            .task = "summarisation",
+            .text = concat("Summarise this description of a program in a few sentences.\n\n",
+                           builtin_documents(), "\n\nSummary:")};
+}
+
+DataPrompt sources_prompt() {
+    return {.id = "sources",
+            .task = "code",
+            .text = concat("Read this source code of a program.\n\n", builtin_sources(),
+                           "\n\nWhat does it do, function by function?")};
+}
+
+}  // namespace
+
+void log_skipped(const SkippedPrompt& prompt) {
+    log_warning(prompt.where, ": ", prompt.why, "; the prompt is skipped");
+}
+
+std::vector<BenchData> read_bench_data(const std::vector<std::string>& sources, int limit) {
+    std::vector<BenchData> all;
+    std::map<std::string, std::filesystem::path> files;
+    for (const std::string& source : sources) {
+        const std::filesystem::path path = file_of_source(source);
+        const std::string name = path.filename().string();
+        if (files.try_emplace(name, path).first->second != path) {
+            fail("--data: expected files of different names, found ", files[name].string(), " and ",
+                 path.string());
+        }
+        all.push_back({.name = name, .content = read_prompt_source(source, limit)});
+    }
+    return all;
+}
+
+BenchPromptCollector::BenchPromptCollector(const Engine& engine,
+                                           int n_predict,
+                                           int max_prompt_tokens)
+    : engine_(engine),
+      n_room_(engine.config().n_ctx - n_predict),
+      n_longest_(max_prompt_tokens > 0 ? std::min(max_prompt_tokens, n_room_) : n_room_),
+      is_cutting_(max_prompt_tokens > 0) {
+    if (n_room_ < 1) {
+        fail("-n: expected fewer tokens than the context of ", engine.config().n_ctx, ", found ",
+             n_predict);
+    }
+}
+
+void BenchPromptCollector::skip(const std::string& where, const std::string& why) {
+    collected_.skipped.push_back({where, why});
+    log_skipped(collected_.skipped.back());
+}
+
+// What is asked for twice, as by FILE and FILE:TASK, is measured once.
+void BenchPromptCollector::add(BenchPrompt prompt) {
+    const bool is_new = std::ranges::none_of(collected_.prompts, [&](const BenchPrompt& other) {
+        return other.data == prompt.data && other.id == prompt.id && other.depth == prompt.depth;
+    });
+    if (is_new) {
+        collected_.prompts.push_back(std::move(prompt));
+    }
+}
+
+bool BenchPromptCollector::add_text(const std::string& data, const DataPrompt& prompt, int n_max) {
+    const std::string where = prompt.where.empty() ? concat(data, ": ", prompt.id) : prompt.where;
+    try {
+        FittedPrompt fitted = fit_prompt(engine_, prompt.text, static_cast<std::size_t>(n_max));
+        const bool is_whole = !fitted.is_cut();
+        if (fitted.tokens.size() > static_cast<std::size_t>(n_room_)) {
+            fail("expected at most ", n_room_, " tokens, so that an answer fits the context of ",
+                 engine_.config().n_ctx, ", found ", fitted.tokens.size());
+        }
+        add({.data = data,
+             .id = prompt.id,
+             .task = prompt.task,
+             .tokens = std::move(fitted.tokens),
+             .n_document_tokens = fitted.n_document_tokens,
+             .where = prompt.where});
+        return is_whole;
+    } catch (const Error& error) {
+        skip(where, error.what());
+        return false;
+    }
+}
+
+void BenchPromptCollector::add_data(const BenchData& data) {
+    std::ranges::copy(data.content.skipped, std::back_inserter(collected_.skipped));
+    for (const DataPrompt& prompt : data.content.prompts) {
+        add_text(data.name, prompt, is_cutting_ ? n_longest_ : kAnyLength);
+    }
+}
+
+// Until the text is whole.
+void BenchPromptCollector::add_lengths(const DataPrompt& prompt) {
+    std::vector<int> lengths(std::begin(kLengths), std::end(kLengths));
+    std::erase_if(lengths, [this](int length) { return length >= n_longest_; });
+    lengths.push_back(n_longest_);
+    for (const int length : lengths) {
+        DataPrompt cut = prompt;
+        cut.id += concat("-", length);
+        if (add_text(kBuiltinData, cut, length)) {
+            return;
+        }
+    }
+}
+
+void BenchPromptCollector::add_builtin(int limit) {
+    for (const DataPrompt& prompt : default_check_prompts()) {
+        add_text(kBuiltinData, prompt, is_cutting_ ? n_longest_ : kAnyLength);
+    }
+    add_lengths(documents_prompt());
+    add_lengths(sources_prompt());
+    if (limit > 0) {
+        const std::size_t n_kept = std::min<std::size_t>(collected_.prompts.size(), limit);
+        collected_.prompts.erase(collected_.prompts.begin() + static_cast<std::ptrdiff_t>(n_kept),
+                                 collected_.prompts.end());
+    }
+}
+
+void BenchPromptCollector::add_synthetic(int depth) {
+    if (depth > n_room_) {
+        skip(concat(kSynthetic, ": depth ", depth),
+             concat("expected at most ", n_room_, ", so that an answer fits the context of ",
+                    engine_.config().n_ctx));
+        return;
+    }
+    const std::vector<Token> text = engine_.tokenize(builtin_documents());
+    BenchPrompt prompt{.data = kSynthetic,
+                       .id = kSynthetic,
+                       .task = kSynthetic,
+                       .depth = depth,
+                       .n_document_tokens = depth};
+    for (int i = 0; i < depth; ++i) {
+        prompt.tokens.push_back(text[static_cast<std::size_t>(i) % text.size()]);
+    }
+    add(std::move(prompt));
+}
+
+}  // namespace knap

@@ -1,0 +1,106 @@
+#include "cli/bench/screen.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <sstream>
+
+#include "base/number_text.h"
+#include "base/text.h"
+#include "cli/bench/prompts.h"
+
+namespace knap {
+namespace {
+
+constexpr int kRowWidths[] = {16, 22, 10, 24, 13, 9, 14, 9, 9, 7, 26, 11, 9};
+constexpr int kMeanWidths[] = {24, 13, 16, 8, 9, 14, 9, 9, 9, 7};
+
+// Columns as wide as wanted, and wider where a cell is.
+std::string line_of(const std::vector<std::string>& cells, std::span<const int> widths) {
+    std::ostringstream out;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+        out << std::left << std::setw(widths[i] - 1) << cells[i] << ' ';
+    }
+    std::string line = out.str();
+    line.erase(line.find_last_not_of(' ') + 1);
+    return line + "\n";
+}
+
+}  // namespace
+
+std::string time_left(double seconds) {
+    const auto whole = static_cast<long>(std::ceil(seconds));
+    std::ostringstream out;
+    out << std::setfill('0');
+    if (whole >= 3600) {
+        out << whole / 3600 << ':' << std::setw(2);
+    }
+    out << whole / 60 % 60 << ':' << std::setw(2) << whole % 60 << " left";
+    return out.str();
+}
+
+BenchScreen::BenchScreen(std::size_t n_prompts, TextOutput* output)
+    : n_prompts_(n_prompts), output_(output), bar_("bench") {}
+
+std::string BenchScreen::note(double n_done) const {
+    const double n_measured = n_done - static_cast<double>(n_known_);
+    const std::string count =
+        concat("prompt ", std::min(n_done_ + 1, n_prompts_), " of ", n_prompts_);
+    if (n_measured <= 0) {
+        return count;
+    }
+    const double n_left = static_cast<double>(n_prompts_) - n_done;
+    return concat(count, ", ", time_left(watch_->elapsed_ms() / 1e3 / n_measured * n_left));
+}
+
+void BenchScreen::update(double fraction) {
+    if (!watch_) {
+        watch_.emplace();
+        n_known_ = n_done_;
+    }
+    const double n_done = static_cast<double>(n_done_) + fraction;
+    bar_.update(n_done / static_cast<double>(n_prompts_), note(n_done));
+}
+
+void BenchScreen::add_rows(std::span<const BenchRow> rows) {
+    ++n_done_;
+    if (output_ == nullptr) {
+        return;
+    }
+    bar_.finish();
+    const BenchTable table = row_table(rows);
+    if (!has_headings_) {
+        output_->write(line_of(table.headings, kRowWidths));
+        has_headings_ = true;
+    }
+    for (const std::vector<std::string>& cells : table.lines) {
+        output_->write(line_of(cells, kRowWidths));
+    }
+}
+
+void BenchScreen::skip(const SkippedPrompt& prompt) {
+    ++n_done_;
+    bar_.finish();
+    log_skipped(prompt);
+}
+
+void BenchScreen::finish(const BenchReport& report) {
+    bar_.finish();
+    if (output_ == nullptr || report.rows.empty()) {
+        return;
+    }
+    const BenchTable means = summary_table(summarise(report.rows));
+    output_->write(concat("\nMeans over prompts", report.settings.assume_acceptance
+                                                      ? ", a projection: acceptance is assumed\n"
+                                                      : "\n"));
+    output_->write(line_of(means.headings, kMeanWidths));
+    for (const std::vector<std::string>& cells : means.lines) {
+        output_->write(line_of(cells, kMeanWidths));
+    }
+    if (report.memory_gb_per_second) {
+        output_->write(
+            concat("Memory gives ", format_fixed(*report.memory_gb_per_second, 1), " GB/s\n"));
+    }
+}
+
+}  // namespace knap

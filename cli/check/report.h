@@ -1,0 +1,33 @@
+// What `knap check` found, as a table and as a JSON object.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "knap/types.h"
+
+#include "tools/check/lossless_check.h"
+#include "tools/check/peer_check.h"
+#include "tools/check/row_check.h"
+
+namespace knap {
+
+struct CheckReport {
+    RuntimeConfig config;
+    int n_prompts = 0;
+    int n_predict = 0;
+    RowReport rows;
+    PeerReport peer;
+    std::vector<LosslessReport> lossless;
+
+    int n_mismatches() const;
+    int n_near_ties() const;
+};
+
+std::string to_table(const CheckReport& report);
+// Field names are a promise to scripts: new ones may come, none is renamed.
+nlohmann::ordered_json to_json(const CheckReport& report);
+
+}  // namespace knap

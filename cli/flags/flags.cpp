@@ -1,0 +1,349 @@
+#include "cli/flags/flags.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <random>
+#include <utility>
+
+#include "knap/knap.h"
+
+#include "cli/flags/flag_group.h"
+#include "device/worker_address.h"
+#include "tools/measure/contenders.h"
+
+namespace knap {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::array kCacheTypes{std::pair{"f16"sv, CacheType::f16},
+                                 std::pair{"f32"sv, CacheType::f32},
+                                 std::pair{"q8_0"sv, CacheType::q8_0}};
+constexpr std::array kKernelChoices{std::pair{"auto"sv, Kernels::automatic},
+                                    std::pair{"ggml"sv, Kernels::ggml}};
+constexpr std::array kAcceptanceRules{std::pair{"shared-noise"sv, AcceptanceRule::shared_noise},
+                                      std::pair{"ratio"sv, AcceptanceRule::ratio},
+                                      std::pair{"equality"sv, AcceptanceRule::equality}};
+constexpr std::array kRepackModes{std::pair{"auto"sv, Repack::automatic},
+                                  std::pair{"on"sv, Repack::on}, std::pair{"off"sv, Repack::off}};
+constexpr std::array kOnOff{std::pair{"on"sv, true}, std::pair{"off"sv, false}};
+constexpr std::array kFlashModes{std::pair{"off"sv, FlashAttention::off},
+                                 std::pair{"on"sv, FlashAttention::on},
+                                 std::pair{"auto"sv, FlashAttention::automatic}};
+
+template <typename T, std::size_t Size>
+std::span<const std::pair<std::string_view, T>> as_choices(
+    const std::array<std::pair<std::string_view, T>, Size>& choices) {
+    return choices;
+}
+
+// TOKEN(+/-)BIAS: "15043+1", "15043-0.5", "15043-inf".
+std::pair<Token, float> parse_logit_bias(const std::string& text) {
+    const char* end = text.data() + text.size();
+    Token token = 0;
+    float bias = 0;
+    const auto id = std::from_chars(text.data(), end, token);
+    const bool has_sign =
+        id.ec == std::errc() && id.ptr != end && (*id.ptr == '+' || *id.ptr == '-');
+    const char* size = has_sign ? id.ptr + 1 : end;
+    const auto value = std::from_chars(size, end, bias);
+    bias = has_sign && *id.ptr == '-' ? -bias : bias;
+    const bool is_bias = value.ec == std::errc() && value.ptr == end && size != end &&
+                         *size != '-' && !std::isnan(bias) &&
+                         bias <= std::numeric_limits<float>::max();
+    if (token < 0 || !is_bias) {
+        fail_usage(
+            "--logit-bias: expected TOKEN+BIAS or TOKEN-BIAS such as 15043+1 or 15043-inf, found '",
+            text, "'");
+    }
+    return {token, bias};
+}
+
+std::uint64_t random_seed() {
+    std::random_device device;
+    return std::uint64_t{device()} << 32 | device();
+}
+
+std::uint64_t parse_seed(const std::string& text) {
+    if (text == "-1") {
+        return random_seed();
+    }
+    std::uint64_t seed = 0;
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, seed);
+    if (error != std::errc() || rest != end) {
+        fail_usage("--seed: expected a whole number of at least 0, or -1 for a random one, found '",
+                   text, "'");
+    }
+    return seed;
+}
+
+std::string parse_stop(const std::string& text) {
+    if (text.empty()) {
+        fail_usage("--stop: expected a text, found an empty one");
+    }
+    return text;
+}
+
+std::string parse_profile(const std::string& text) {
+    if (text.empty()) {
+        fail_usage("--profile: expected auto, none or a file, found ''");
+    }
+    return text;
+}
+
+std::string parse_strategy(const std::string& text) {
+    if (!is_strategy(text)) {
+        fail_usage("--strategy: expected ", strategy_names(), ", found '", text, "'");
+    }
+    return text;
+}
+
+// Empty where the strategy has none.
+std::string describe_options(const StrategyInfo& strategy) {
+    std::size_t width = 0;
+    for (const StrategyOptionInfo& option : strategy.options) {
+        width = std::max(width, option.key.size() + 1 + option.values.size());
+    }
+    std::string text =
+        strategy.options.empty() ? "" : concat("\n--strategy-options of ", strategy.name, ":\n");
+    for (const StrategyOptionInfo& option : strategy.options) {
+        const std::string left = concat(option.key, "=", option.values);
+        text += concat("  ", left, std::string(width - left.size() + 2, ' '), option.help, "\n");
+    }
+    return text;
+}
+
+std::vector<std::string> parse_workers(const std::string& text) {
+    const std::vector<std::string> workers = parse_words("--rpc", text);
+    for (const std::string& worker : workers) {
+        try {
+            parse_worker_address(worker);
+        } catch (const Error& error) {
+            fail_usage(error.what());
+        }
+    }
+    return workers;
+}
+
+}  // namespace
+
+void add_model_flags(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Model");
+    RuntimeConfig& runtime = settings.runtime;
+    group.custom({"-m,--model", "FILE", "model in GGUF format", "that of `make model`"},
+                 [&](const std::string& text) { runtime.model_path = text; });
+    group.custom({"--adapter", "FILE", "strategy kangaroo: its adapter, in GGUF format", "none"},
+                 [&](const std::string& text) { runtime.adapter_path = text; });
+    group.custom({"--device", "NAME,...", "what computes; several share the layers",
+                  "the first GPU, else the CPU"},
+                 [&](const std::string& text) { runtime.device = text; });
+    group.integer("--n-gpu-layers", runtime.n_gpu_layers, {.min = -1},
+                  "layers on GPUs and workers, the last; -1: all");
+    group.custom({"--rpc", "HOST:PORT,...", "workers (knap worker) that compute", "none"},
+                 [&](const std::string& text) { runtime.workers = parse_workers(text); });
+    group.custom({"--rpc-timeout", "SECONDS", "longest silence of a worker; 0: without end",
+                  concat(runtime.worker_timeout_s)},
+                 [&](const std::string& text) {
+                     runtime.worker_timeout_s = parse_integer(
+                         "--rpc-timeout", text, {.min = 0, .max = kMaxWorkerTimeoutSeconds});
+                 });
+    group.toggle("--list-devices", settings.lists_devices, "list what can compute, and exit");
+    group.choice("--flash-attn", runtime.flash_attention, as_choices(kFlashModes),
+                 "ggml's flash attention; auto: on GPUs and workers");
+    group.choice("--cache-type-k", runtime.cache_type_k, as_choices(kCacheTypes),
+                 "type of cached keys");
+    group.choice("--cache-type-v", runtime.cache_type_v, as_choices(kCacheTypes),
+                 "type of cached values, q8_0 with -ctk q8_0 or -fa on");
+}
+
+void add_runtime_flags(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Model");
+    RuntimeConfig& runtime = settings.runtime;
+    group.integer("-c,--ctx-size", runtime.n_ctx, {.min = 0},
+                  concat("tokens of context; 0: the model's, at most ", kDefaultMaxContext));
+    group.integer("-t,--threads", runtime.n_threads, {.min = 0, .max = kMaxThreads},
+                  "threads; 0: the physical cores available");
+    group.integer("--ubatch-size", runtime.n_ubatch, {.min = 1, .max = kMaxUbatch},
+                  "most prompt tokens of one pass");
+    group.choice("--exact", runtime.exact, as_choices(kOnOff),
+                 "verify only as many tokens at once as keep plain decoding's bits, if some do");
+    group.choice("--repack", runtime.repack, as_choices(kRepackModes),
+                 "copy weights into layouts of faster kernels");
+    group.choice("--kernels", runtime.kernels, as_choices(kKernelChoices),
+                 "knap's own CPU kernels where they win, or ggml's alone");
+}
+
+void add_prompt_flags(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Prompt");
+    group.custom({"-p,--prompt", "TEXT", "prompt", ""},
+                 [&](const std::string& text) { settings.prompt = text; });
+    group.custom({"-f,--file", "FILE", "file with the prompt; -: standard input", ""},
+                 [&](const std::string& text) { settings.prompt_file = text; });
+    group.toggle("--raw", settings.is_raw, "use the prompt as it is, without a chat template");
+}
+
+void add_prompt_cache_flag(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Prompt");
+    group.custom(
+        {"--prompt-cache", "FILE", "start from the computed prompt in FILE, keep this one", ""},
+        [&](const std::string& text) { settings.prompt_cache = text; });
+}
+
+void add_chat_flags(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Prompt");
+    group.custom({"--system,--system-prompt", "TEXT", "system message", "none"},
+                 [&](const std::string& text) { settings.system = text; });
+    group.custom(
+        {"--chat-template", "NAME", "chat template: chatml, llama3, ...", "the model's own"},
+        [&](const std::string& text) { settings.chat_template = text; });
+}
+
+void add_generation_flags(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Generation");
+    GenerateOptions& generate = settings.generate;
+    group.integer("-n,--n-predict,--predict", generate.n_predict, {.min = -1},
+                  "most tokens to generate; -1: until the text ends");
+    group.custom({"--stop", "TEXT", "end before this text appears; repeatable", "none"},
+                 [&](const std::string& text) { generate.stop.push_back(parse_stop(text)); });
+    group.toggle("--ignore-eos", generate.ignore_eos, "never choose a token that ends the text");
+}
+
+void add_sampling_flags(CLI::App& app, Settings& settings) {
+    const char* title =
+        "Sampling, in this order: logit bias, penalties, temperature, top-k, top-p, min-p";
+    FlagGroup group(app, title);
+    SamplingOptions& sampling = settings.generate.sampling;
+    group.custom(
+        {"--logit-bias", "TOKEN(+/-)BIAS", "add to a logit: 15043+1, 15043-inf; repeatable",
+         "none"},
+        [&](const std::string& text) { sampling.logit_bias.push_back(parse_logit_bias(text)); });
+    group.number("--repeat-penalty", sampling.repeat_penalty, {.min = 0, .excludes_min = true},
+                 "penalty for tokens that occurred; 1: off");
+    group.number("--frequency-penalty", sampling.frequency_penalty, {},
+                 "penalty per occurrence of a token; 0: off");
+    group.number("--presence-penalty", sampling.presence_penalty, {},
+                 "penalty for tokens that occurred at all; 0: off");
+    group.integer("--repeat-last-n", sampling.repeat_last_n, {.min = -1},
+                  "tokens under penalty; 0: none, -1: all");
+    add_temperature_flags(app, settings, title);
+}
+
+void add_temperature_flags(CLI::App& app, Settings& settings, const char* title) {
+    FlagGroup group(app, title);
+    SamplingOptions& sampling = settings.generate.sampling;
+    group.number("--temp,--temperature", sampling.temperature, {.min = 0},
+                 "temperature; 0: greedy");
+    group.integer("--top-k", sampling.top_k, {.min = 0}, "keep the k likeliest tokens; 0: off");
+    group.number("--top-p", sampling.top_p, {.min = 0, .max = 1, .excludes_min = true},
+                 "keep the likeliest tokens of this total; 1: off");
+    group.number("--min-p", sampling.min_p, {.min = 0, .max = 1},
+                 "keep tokens of this part of the best; 0: off");
+    group.custom(
+        {"-s,--seed", "N", "seed of the random choice; -1: a random one", concat(sampling.seed)},
+        [&](const std::string& text) { sampling.seed = parse_seed(text); });
+}
+
+void add_profile_flag(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Speculation");
+    group.custom({"--profile", "auto|none|FILE",
+                  "measured costs and plans (`knap profile`): what fits, none, or FILE", "auto"},
+                 [&](const std::string& text) { settings.runtime.profile = parse_profile(text); });
+}
+
+void add_assumption_flag(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Speculation");
+    group.custom({"--assume-acceptance", "X",
+                  "a projection of costs: accept drafts by a coin of this rate", "off"},
+                 [&](const std::string& text) {
+                     settings.generate.speculation.assume_acceptance =
+                         parse_number("--assume-acceptance", text, {.min = 0, .max = 1});
+                 });
+}
+
+AcceptanceChoices acceptance_rules() {
+    return kAcceptanceRules;
+}
+
+void add_speculation_flags(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Speculation");
+    SpeculationOptions& speculation = settings.generate.speculation;
+    group.custom({"--strategy", "NAME", "how to draft: see the end", speculation.strategy},
+                 [&](const std::string& text) { speculation.strategy = parse_strategy(text); });
+    group.integer(
+        "--draft-max", speculation.draft_max, {.min = 0, .max = kMaxDraft},
+        concat("most tokens drafted in a row, up to ", kMaxDraft, "; 0: as the strategy likes"));
+    group.custom(
+        {"--draft-plan", "PLAN",
+         "modules to draft with where the strategy takes a plan: a=w16+256,m3-5=skip", "none"},
+        [&](const std::string& text) { speculation.draft_plan = text; });
+    group.custom(
+        {"--plan-file", "FILE", "the same from a file of `knap search`, with its --draft-max",
+         "none"},
+        [&](const std::string& text) { speculation.plan_file = parse_path("--plan-file", text); });
+    group.integer("--draft-width", speculation.draft_width, {.min = 1, .max = kMaxDraftWidth},
+                  "candidates drafted per position, with a plan that is given");
+    group.number("--exit-confidence", speculation.exit_confidence, {.min = 0, .max = 1},
+                 "stop drafting after a token less probable; 0: never");
+    group.custom({"--strategy-options", "LIST",
+                  "settings of the strategy, KEY=VALUE,KEY=VALUE: see the end", "none"},
+                 [&](const std::string& text) { speculation.strategy_options = text; });
+    group.choice("--acceptance", speculation.acceptance, as_choices(kAcceptanceRules),
+                 "how a draft is judged when sampling");
+    add_assumption_flag(app, settings);
+    add_profile_flag(app, settings);
+    group.toggle("--show-draft", settings.shows_draft,
+                 "on a terminal: accepted tokens green, corrected ones yellow");
+}
+
+std::string describe_strategies() {
+    std::size_t width = 0;
+    for (const StrategyInfo& strategy : strategies()) {
+        width = std::max(width, strategy.name.size());
+    }
+    std::string text = "Strategies:\n";
+    for (const StrategyInfo& strategy : strategies()) {
+        const std::string gap(width - strategy.name.size() + 2, ' ');
+        text += concat("  ", strategy.name, gap, strategy.summary, "\n");
+    }
+    for (const StrategyInfo& strategy : strategies()) {
+        text += describe_options(strategy);
+    }
+    return text;
+}
+
+void add_json_flag(CLI::App& app, Settings& settings) {
+    FlagGroup(app, "Output")
+        .toggle("--json", settings.wants_json, "print one JSON object on standard output");
+}
+
+void add_common_flags(CLI::App& app, Settings& settings) {
+    FlagGroup(app, "Output")
+        .toggle("-v,--verbose", settings.is_verbose, "say more on standard error");
+    app.set_help_flag("-h,--help", "print this help")->group("Output");
+}
+
+void check_settings(const Settings& settings) {
+    const RuntimeConfig& runtime = settings.runtime;
+    const bool may_use_kernel =
+        runtime.kernels == Kernels::automatic && runtime.cache_type_k == CacheType::q8_0;
+    if (runtime.cache_type_v == CacheType::q8_0 && runtime.flash_attention != FlashAttention::on &&
+        !may_use_kernel) {
+        fail_usage(
+            "--cache-type-v: q8_0 needs knap's own kernel or flash attention, expected -ctk q8_0 "
+            "(without --kernels ggml) or -fa on as well");
+    }
+    if (settings.prompt && settings.prompt_file) {
+        fail_usage("expected either --prompt or --file, found both");
+    }
+    if (settings.is_raw && !settings.chat_template.empty()) {
+        fail_usage("expected either --raw or --chat-template, found both");
+    }
+    if (settings.is_raw && !settings.system.empty()) {
+        fail_usage("--system: a system message needs a chat template, found --raw");
+    }
+}
+
+}  // namespace knap

@@ -1,0 +1,180 @@
+#include "cli/generate/chat_command.h"
+
+#include <iostream>
+#include <optional>
+#include <utility>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/exit_code.h"
+#include "cli/generate/conversation.h"
+#include "cli/generate/draft_colors.h"
+#include "cli/generate/line_reader.h"
+#include "cli/load.h"
+#include "cli/report/report.h"
+#include "cli/request.h"
+
+namespace knap {
+namespace {
+
+constexpr const char* kHelp =
+    "/reset  forget the conversation\n"
+    "/stats  show speed, drafting, context and memory of the last answer\n"
+    "/help   show this list\n"
+    "/exit   leave; so does Ctrl-D. Ctrl-C stops an answer\n";
+
+// Throws when the conversation could not be written for the model: better now than after a
+// question.
+void check_chat_template(const Engine& engine, const std::string& name) {
+    if (!engine.has_chat_template() && name.empty()) {
+        fail("the model has no chat template, choose one with --chat-template NAME");
+    }
+    const ChatMessage probe{"user", "Hello"};
+    engine.apply_chat_template({&probe, 1}, name);
+}
+
+// The words of the model go to standard output, everything else to standard error.
+class Chat {
+  public:
+    Chat(const Settings& settings, Engine engine, bool shows_draft)
+        : settings_(settings),
+          shows_draft_(shows_draft),
+          engine_(std::move(engine)),
+          session_(engine_),
+          conversation_(engine_, settings.chat_template, settings.system) {}
+
+    int run();
+
+  private:
+    LineReader::Outcome read_line(std::string& line);
+    void obey(const std::string& command);
+    void reply(const std::string& question);
+    void print_statistics() const;
+
+    const Settings& settings_;
+    bool shows_draft_;
+    Engine engine_;
+    Session session_;
+    Conversation conversation_;
+    TextOutput output_;
+    LineReader reader_;
+    std::optional<Result> last_result_;
+    bool is_terminal_ = isatty(STDIN_FILENO) != 0;
+    std::optional<int> exit_code_;  // set: the chat is over
+};
+
+int Chat::run() {
+    if (is_terminal_) {
+        std::cerr << "Type a message, or /help.\n";
+    }
+    std::string line;
+    while (!exit_code_) {
+        const auto outcome = read_line(line);
+        if (outcome == LineReader::Outcome::end) {
+            return kExitDone;
+        }
+        if (outcome == LineReader::Outcome::interrupted || line.empty()) {
+            continue;
+        }
+        if (line.starts_with('/')) {
+            obey(line);
+        } else {
+            reply(line);
+        }
+    }
+    return *exit_code_;
+}
+
+// Ctrl-C at a terminal's prompt gives up the line, not the chat.
+LineReader::Outcome Chat::read_line(std::string& line) {
+    if (!is_terminal_) {
+        return reader_.read(line);
+    }
+    const InterruptScope scope;
+    std::cerr << "> " << std::flush;
+    const auto outcome = reader_.read(line, scope.descriptor());
+    if (scope.signal() == SIGTERM) {
+        exit_code_ = kExitInterrupted;
+    } else if (outcome == LineReader::Outcome::interrupted) {
+        std::cerr << "\nCtrl-D or /exit leaves.\n";
+    } else if (outcome == LineReader::Outcome::end) {
+        std::cerr << '\n';
+    }
+    return outcome;
+}
+
+void Chat::obey(const std::string& command) {
+    if (command == "/reset") {
+        session_.reset();
+        conversation_.reset();
+        last_result_.reset();
+        std::cerr << "The conversation is forgotten.\n";
+    } else if (command == "/stats") {
+        print_statistics();
+    } else if (command == "/help") {
+        std::cerr << kHelp;
+    } else if (command == "/exit") {
+        exit_code_ = kExitDone;
+    } else {
+        std::cerr << "Unknown command " << command << ". There are:\n" << kHelp;
+    }
+}
+
+void Chat::reply(const std::string& question) {
+    const auto prompt = conversation_.ask(question, session_.history());
+    const auto n_ctx = static_cast<std::size_t>(engine_.config().n_ctx);
+    if (prompt.size() >= n_ctx) {
+        conversation_.withdraw();
+        std::cerr << "The conversation outgrows the context: " << prompt.size() << " tokens, and "
+                  << n_ctx << " fit. /reset starts afresh; a larger -c keeps more.\n";
+        return;
+    }
+    const InterruptScope scope;
+    last_result_ = generate(session_, {prompt, settings_.generate, &output_, shows_draft_}, scope);
+    conversation_.answer(*last_result_);
+    output_.end_line();
+    if (last_result_->stop == StopReason::context) {
+        std::cerr << "The context of " << n_ctx
+                  << " tokens is full. /reset starts afresh; a larger -c keeps more.\n";
+    }
+    if (output_.is_closed()) {
+        exit_code_ = kExitDone;
+    } else if (scope.signal() == SIGTERM) {
+        exit_code_ = kExitInterrupted;
+    }
+}
+
+void Chat::print_statistics() const {
+    if (last_result_) {
+        std::cerr << statistics_table(*last_result_, session_.history().size(), engine_.config());
+    } else {
+        std::cerr << "No answer yet.\n";
+    }
+}
+
+}  // namespace
+
+CLI::App* add_chat(CLI::App& root, Settings& settings) {
+    CLI::App* app = root.add_subcommand("chat", "Holds a conversation");
+    add_model_flags(*app, settings);
+    add_runtime_flags(*app, settings);
+    add_chat_flags(*app, settings);
+    add_generation_flags(*app, settings);
+    add_sampling_flags(*app, settings);
+    add_speculation_flags(*app, settings);
+    add_common_flags(*app, settings);
+    app->footer(
+        concat(describe_strategies(), "\nWhat can be typed instead of a message:\n", kHelp));
+    return app;
+}
+
+int run_chat(const Settings& settings, const Environment& environment) {
+    const bool shows_draft = shows_draft_colors(settings, environment);
+    Engine engine = load_engine(settings.runtime, environment);
+    check_chat_template(engine, settings.chat_template);
+    return Chat(settings, std::move(engine), shows_draft).run();
+}
+
+}  // namespace knap

@@ -1,0 +1,225 @@
+#include "cli/profile/command.h"
+
+#include <algorithm>
+#include <iostream>
+#include <optional>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/partial_file.h"
+#include "base/text_file.h"
+#include "cli/exit_code.h"
+#include "cli/flags/flag_group.h"
+#include "cli/interrupt.h"
+#include "cli/json_output.h"
+#include "cli/load.h"
+#include "cli/plot.h"
+#include "cli/profile/plot.h"
+#include "cli/profile/report.h"
+#include "cli/progress.h"
+#include "runtime/known_costs.h"
+#include "runtime/profile_file.h"
+#include "tools/profile/profiling.h"
+
+namespace knap {
+namespace {
+
+// What becomes of the profile where that is not what was asked for.
+void warn_of_profile(const ProfileReport& report) {
+    const auto warn_of_noise = [&](const char* consequence) {
+        log_warning("the fit is off by ",
+                    static_cast<int>(100 * report.costs.quality().median_error),
+                    " % in the median, so the machine was busy: ", consequence);
+    };
+    switch (report.kept.origin) {
+        case KeptProfile::Origin::measured:
+        case KeptProfile::Origin::extended:
+            break;
+        case KeptProfile::Origin::contradicted:
+            log_warning("the saved times at contexts above ", longest_context(report.profile),
+                        " are dropped: those at shorter ones do not agree with the new ones");
+            break;
+        case KeptProfile::Origin::saved:
+            warn_of_noise("the profile that was saved before stays");
+            break;
+        case KeptProfile::Origin::none:
+            warn_of_noise("nothing is saved, expected a quiet machine");
+            break;
+    }
+}
+
+std::filesystem::path parse_output(const std::string& text) {
+    std::filesystem::path path = text;
+    if (path.extension() != ".json" && !is_picture(path)) {
+        fail_usage("--output: expected a file that ends in .json, .svg or .png, found '", text,
+                   "'");
+    }
+    return path;
+}
+
+// What can be known to fail is said before minutes are spent.
+void check_wishes(const Settings& settings, const ProfileArgs& args) {
+    if (args.finds_plans && !settings.prompt_file) {
+        fail_usage("--plans: expected a text to search on, -f FILE");
+    }
+    if (!args.finds_plans && settings.prompt_file) {
+        fail_usage("--file: a text is for --plans, expected --plans as well");
+    }
+    if (std::ranges::any_of(args.outputs, is_picture)) {
+        require_gnuplot();
+    }
+    for (const std::filesystem::path& output : args.outputs) {
+        check_place(output);
+    }
+}
+
+// The text of --plans; nothing otherwise.
+std::vector<Token> read_text(const Engine& engine, const Settings& settings) {
+    if (!settings.prompt_file) {
+        return {};
+    }
+    auto tokens = engine.tokenize(read_text_file(*settings.prompt_file, "text"));
+    plan_contexts(static_cast<int>(tokens.size()), engine.config().n_ctx);  // throws when too short
+    return tokens;
+}
+
+ProfilingObserver watched_by(ProgressBar& bar, const InterruptScope& scope) {
+    return {
+        .on_progress = [&bar](double fraction) { bar.update(fraction); },
+        .is_cancelled = [&scope] { return scope.signal() != 0; },
+    };
+}
+
+// What was measured is worth showing also where it cannot be kept.
+template <typename Save>
+std::optional<std::filesystem::path> saved(const char* what,
+                                           const std::optional<std::filesystem::path>& path,
+                                           Save save) {
+    if (!path) {
+        log_warning("the ", what,
+                    " is not saved: no cache folder is known (set KNAP_CACHE_DIR or HOME)");
+        return std::nullopt;
+    }
+    try {
+        save(*path);
+        return path;
+    } catch (const Error& error) {
+        log_warning("the ", what, " is not saved: ", error.what());
+        return std::nullopt;
+    }
+}
+
+// Nullopt: interrupted.
+std::optional<ProfileReport> measure(Engine& engine, double seconds, const InterruptScope& scope) {
+    ProgressBar bar("measure");
+    auto profile = profile_engine(engine, seconds, watched_by(bar, scope));
+    if (!profile) {
+        return std::nullopt;
+    }
+    ProfileReport report{
+        .config = engine.config(),
+        .machine = machine_fingerprint(engine.impl()),
+        .profile = *profile,
+        .costs = CostModel(*profile),
+        .kept = keep_profile(*profile, known_profile(engine.impl())),
+    };
+    warn_of_profile(report);
+    if (report.kept.is_new()) {
+        report.saved_to = saved("profile", profile_path(report.machine), [&](const auto& path) {
+            save_profile(path, *report.kept.profile, report.machine);
+        });
+    }
+    return report;
+}
+
+std::vector<SavedPlan> to_saved(const std::vector<PlansAtContext>& plans) {
+    std::vector<SavedPlan> list;
+    for (const PlansAtContext& at : plans) {
+        for (const FoundPlan& found : at.plans) {
+            list.push_back({.n_context = at.n_context,
+                            .plan = found.plan,
+                            .agreed = found.agreed,
+                            .n_rows = found.n_rows});
+        }
+    }
+    return list;
+}
+
+// With the costs that later runs use, which are known. Saves after every context, so that an
+// interrupt loses only the one at hand. False: interrupted.
+bool search(Engine& engine,
+            const std::vector<Token>& text,
+            ProfileReport& report,
+            const InterruptScope& scope) {
+    ProgressBar bar("plans");
+    const PlansModel model = plans_model(engine.impl());
+    const auto keep = [&](const PlansAtContext& found) {
+        report.plans.push_back(found);
+        saved("list of plans", plans_path(model),
+              [&](const auto& path) { save_plans(path, model, to_saved(report.plans)); });
+    };
+    const CostModel costs(*report.kept.profile);
+    return find_plans(engine, text, costs, keep, watched_by(bar, scope));
+}
+
+void write_output(const std::filesystem::path& path, const ProfileReport& report) {
+    if (is_picture(path)) {
+        draw_picture(path, profile_plot_script(report.profile, report.costs));
+    } else {
+        write_whole_file(path, to_text(to_json(report)));
+    }
+}
+
+int interrupted(const char* what_is_kept) {
+    std::cerr << concat("knap: interrupted, ", what_is_kept, "\n");
+    return kExitInterrupted;
+}
+
+}  // namespace
+
+CLI::App* add_profile(CLI::App& root, Settings& settings, ProfileArgs& args) {
+    CLI::App* app = root.add_subcommand(
+        "profile", "Measures what a model costs here, and finds plans that draft well");
+    add_model_flags(*app, settings);
+    add_runtime_flags(*app, settings);
+    FlagGroup group(*app, "Profile");
+    group.number("--seconds", args.seconds, {.min = 0, .max = 3600, .excludes_min = true},
+                 "time to measure for, about");
+    group.toggle("--plans", args.finds_plans, "search plans on a text as well: minutes");
+    group.custom({"-f,--file", "FILE", "text for --plans; -: standard input", ""},
+                 [&](const std::string& text) { settings.prompt_file = text; });
+    group.custom({"-o,--output", "FILE",
+                  "write FILE.json, or draw FILE.svg or FILE.png; repeatable", "none"},
+                 [&](const std::string& text) { args.outputs.push_back(parse_output(text)); });
+    add_json_flag(*app, settings);
+    add_common_flags(*app, settings);
+    app->footer(
+        "Profile and plans are saved in $KNAP_CACHE_DIR, by default ~/.cache/knap, and used by\n"
+        "`knap run` and `knap chat` where model and machine are the same (--profile). Saved times "
+        "at\n"
+        "longer contexts than -c stay; times from a busy machine are not saved.");
+    return app;
+}
+
+int run_profile(const Settings& settings, const ProfileArgs& args, const Environment& environment) {
+    check_wishes(settings, args);
+    Engine engine = load_engine(settings.runtime, environment);
+    const std::vector<Token> text = read_text(engine, settings);
+    const InterruptScope scope;
+    auto report = measure(engine, args.seconds, scope);
+    if (!report) {
+        return interrupted("nothing new is saved");
+    }
+    const bool has_costs = report->kept.profile.has_value();
+    if (args.finds_plans && has_costs && !search(engine, text, *report, scope)) {
+        return interrupted("the profile and the plans of the contexts that were done are saved");
+    }
+    TextOutput output;
+    output.write(settings.wants_json ? to_text(to_json(*report)) : to_table(*report));
+    for (const std::filesystem::path& path : args.outputs) {
+        write_output(path, *report);
+    }
+    return has_costs ? kExitDone : kExitFailed;
+}
+
+}  // namespace knap

@@ -1,0 +1,33 @@
+// The parts of a page of benchmarks, as HTML.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cli/report/figures.h"
+
+namespace knap {
+
+std::string_view page_style();   // CSS
+std::string_view page_script();  // shows the tips of figures; without it the page is whole
+
+// A figure, drawn. `index` keeps the names inside its picture apart from those of others.
+std::string figure_part(const Figure& figure, std::size_t index);
+
+std::string header_part(const ReportSet& set);
+// The best of every file, in large letters.
+std::string highlights_part(const ReportSet& set);
+std::string summary_part(const ReportSet& set);  // a line for each series
+std::string paper_part(const ReportSet& set);    // the paper's values beside ours
+std::string rows_part(const ReportSet& set);
+// Model, host and settings of every file, what was skipped, and how to run it again.
+std::string provenance_part(const ReportSet& set);
+
+// "1.31×", "1.31× <span>1.22 to 1.41</span>".
+std::string speedup_cell(const BenchSpeedup& speedup);
+// "-" for nothing.
+std::string number_cell(const std::optional<double>& number, int n_decimals);
+std::string percent_cell(const std::optional<double>& share);
+std::string series_cell(const Series& series);  // its mark, colour and name
+
+}  // namespace knap

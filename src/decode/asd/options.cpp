@@ -1,0 +1,65 @@
+#include "decode/asd/options.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "decode/draft_verify/options.h"
+#include "decode/option_table.h"
+
+namespace knap {
+
+namespace {
+
+constexpr int kMaxRows = 1024;
+constexpr int kMaxCount = 1'000'000;
+
+constexpr std::array kOwnOptions = {
+    StrategyOption<AsdOptions>{
+        {"theta", "-1..1", "least cosine of an attention to leave out; 0.99 if not given"},
+        [](AsdOptions& options, std::string_view text) {
+            return read_number(text, -1, 1, options.rule.least_cosine);
+        }},
+    StrategyOption<AsdOptions>{
+        {"rows", "1..1024", "last rows of the text that cosines are taken of; 64 if not given"},
+        [](AsdOptions& options, std::string_view text) {
+            return read_integer(text, 1, kMaxRows, options.n_rows);
+        }},
+    StrategyOption<AsdOptions>{
+        {"refresh", "0..1000000", "rounds from choice to choice; 0: one for each request"},
+        [](AsdOptions& options, std::string_view text) {
+            return read_integer(text, 0, kMaxCount, options.refresh_rounds);
+        }},
+    StrategyOption<AsdOptions>{
+        {"max-run", "0..1000000", "most neighbouring attentions left out; 0: no limit"},
+        [](AsdOptions& options, std::string_view text) {
+            return read_integer(text, 0, kMaxCount, options.rule.max_run);
+        }},
+    StrategyOption<AsdOptions>{{"max-total", "0..1000000", "most attentions left out; 0: no limit"},
+                               [](AsdOptions& options, std::string_view text) {
+                                   return read_integer(text, 0, kMaxCount, options.rule.max_total);
+                               }},
+};
+
+constexpr auto kThresholdOptions = threshold_settings<AsdOptions>();
+
+constexpr auto kOptions = [] {
+    std::array<StrategyOption<AsdOptions>, kOwnOptions.size() + kThresholdOptions.size()> all{};
+    std::ranges::copy(kThresholdOptions, std::ranges::copy(kOwnOptions, all.begin()).out);
+    return all;
+}();
+
+}  // namespace
+
+AsdOptions read_asd_options(const SpeculationOptions& options, int max_rows) {
+    AsdOptions own{.threshold = threshold_from_flags(options, max_rows)};
+    apply_settings(options.strategy_options, kOptions, own);
+    return own;
+}
+
+std::span<const StrategyOptionInfo> asd_option_infos() {
+    static const auto infos = infos_of(kOptions);
+    return infos;
+}
+
+}  // namespace knap

@@ -1,0 +1,23 @@
+#include "decode/cascade/cascade.h"
+
+#include <algorithm>
+
+namespace knap {
+
+Proposal CascadeStrategy::propose(const RoundState& state) {
+    Proposal proposal = drafting_.propose(state);
+    if (auto* how = std::get_if<DraftWithPlan>(&proposal.draft)) {
+        // Rows of a guess that is wrong are lost: a short match is not trusted with many.
+        const auto found = source_.find(state.history, how->stop.n_max);
+        how->guess = found.tokens.first(
+            std::min(found.tokens.size(), static_cast<std::size_t>(found.match_length)));
+    }
+    return proposal;
+}
+
+std::unique_ptr<Strategy> build_cascade(const SpeculationOptions& options,
+                                        const StrategyParts& parts) {
+    return std::make_unique<CascadeStrategy>(make_static_plan(options, parts));
+}
+
+}  // namespace knap

@@ -1,0 +1,30 @@
+// Drafting in two stages (methods 3.20): the text's own past guesses what follows, and the plan
+// that the user has chosen checks the guess in one pass and goes on from where it ends. The draft
+// is the plan's, token for token: a guess only spares it passes.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "decode/lookup/lookup_source.h"
+#include "decode/static/static_plan.h"
+#include "decode/strategy.h"
+
+namespace knap {
+
+class CascadeStrategy final : public Strategy {
+  public:
+    explicit CascadeStrategy(StaticPlanStrategy drafting) : drafting_(std::move(drafting)) {}
+
+    void begin(const RequestStart& request) override { source_.begin(request.prompt); }
+    Proposal propose(const RoundState& state) override;
+
+  private:
+    StaticPlanStrategy drafting_;
+    LookupSource source_;
+};
+
+std::unique_ptr<Strategy> build_cascade(const SpeculationOptions& options,
+                                        const StrategyParts& parts);
+
+}  // namespace knap

@@ -1,0 +1,36 @@
+// The layers of a model as CLaSp's search runs them (methods 4): all states of a layer are rows at
+// the position of one committed token, each of which sees the rows before that token, and itself.
+// Nothing is left in the committed cache.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "decode/clasp/layer_search.h"
+
+namespace knap {
+
+class Forward;
+class KvCache;
+
+class TokenLayers final : public LayerStates {
+  public:
+    // `target` [n_embd, L + 1] are the token's streams before each layer and after the last, `row`
+    // its committed row. There is a free row above the committed ones; everything given must
+    // outlive the object.
+    TokenLayers(Forward& forward, const KvCache& cache, std::span<const float> target, int row);
+
+    int n_layers() const override;
+    std::span<const float> target(int layer) const override;
+    std::span<const float> run(int layer, std::span<const float> states) override;
+
+  private:
+    Forward& forward_;
+    const KvCache& cache_;
+    std::span<const float> target_;
+    int row_;
+    std::size_t n_embd_;
+    std::vector<float> results_;
+};
+
+}  // namespace knap

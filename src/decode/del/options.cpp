@@ -1,0 +1,50 @@
+#include "decode/del/options.h"
+
+#include <array>
+
+#include "decode/option_table.h"
+
+namespace knap {
+
+namespace {
+
+constexpr int kMaxPromptRows = 128;
+
+bool set_stop(DelOptions& options, std::string_view text) {
+    options.uses_best_length = text == "length";
+    return text == "confidence" || text == "length";
+}
+
+using DelOption = StrategyOption<DelOptions>;
+
+constexpr std::array kOptions = {
+    DelOption{{"stop", "confidence|length",
+               "drafts end by the layer's threshold|at the layer's best length (DELE)"},
+              set_stop},
+    DelOption{{"decay", "0..1", "what a round leaves of the counts before it; 0.95"},
+              [](DelOptions& options, std::string_view text) {
+                  return read_number(text, 0, 1, options.decay);
+              }},
+    DelOption{{"prompt-rows", "0..128", "tokens of the prompt that the counts begin with; 32"},
+              [](DelOptions& options, std::string_view text) {
+                  return read_integer(text, 0, kMaxPromptRows, options.prompt_rows);
+              }},
+};
+
+}  // namespace
+
+DelOptions read_del_options(const SpeculationOptions& options) {
+    DelOptions del;
+    apply_settings(options.strategy_options, kOptions, del);
+    if (options.draft_max > 0) {
+        del.draft_max = options.draft_max;
+    }
+    return del;
+}
+
+std::span<const StrategyOptionInfo> del_option_infos() {
+    static const auto infos = infos_of(kOptions);
+    return infos;
+}
+
+}  // namespace knap

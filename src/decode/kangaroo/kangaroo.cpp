@@ -1,0 +1,67 @@
+#include "decode/kangaroo/kangaroo.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "decode/option_table.h"
+#include "model/config.h"
+
+namespace knap {
+
+namespace {
+
+AdapterHead& checked(AdapterHead* adapter) {
+    if (adapter == nullptr) {
+        fail(
+            "--adapter: strategy kangaroo needs an adapter trained for the model, a file in GGUF "
+            "format; found none");
+    }
+    return *adapter;
+}
+
+}  // namespace
+
+KangarooStrategy::KangarooStrategy(const KangarooOptions& options, const StrategyParts& parts)
+    : options_(options),
+      forward_(parts.forward),
+      cache_(parts.cache),
+      head_(checked(parts.adapter)),
+      plan_(early_exit_plan(parts.config.n_layers, head_.exit_layer())),
+      capture_(2 * head_.exit_layer()) {}
+
+Proposal KangarooStrategy::propose(const RoundState& state) {
+    const auto text = state.history.first(state.history.size() - 1);
+    kept_.assign(1, state.history.back());
+    if (state.n_room <= 0 || !head_.follow(text, forward_, cache_)) {
+        return {.draft = PlainStep{}};
+    }
+    return {
+        .draft =
+            DraftWithPlan{
+                .plan = &plan_,
+                .stop = {.n_max = std::min(options_.length, state.n_room),
+                         .exit_confidence = options_.exit_confidence,
+                         .confidence_of = ConfidenceOf::likeliest},
+                .head = &head_,
+            },
+        .captures = std::span(&capture_, 1),
+    };
+}
+
+void KangarooStrategy::observe(const RoundOutcome& outcome) {
+    if (outcome.captures.empty()) {
+        return;  // a plain step: the next draft catches up
+    }
+    const auto drafts = outcome.emitted.first(outcome.path.size());
+    kept_.insert(kept_.end(), drafts.begin(), drafts.end());
+    head_.accept(kept_, outcome.captures.front());
+}
+
+std::unique_ptr<Strategy> build_kangaroo(const SpeculationOptions& options,
+                                         const StrategyParts& parts) {
+    KangarooOptions own;
+    apply_draft_flags(options, own.length, own.exit_confidence);
+    return std::make_unique<KangarooStrategy>(own, parts);
+}
+
+}  // namespace knap

@@ -1,0 +1,260 @@
+#include "decode/knapspec/knapspec.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/text.h"
+#include "graph/plan_text.h"
+#include "model/config.h"
+
+namespace knap {
+
+namespace {
+
+// Prices and plans are looked at every so many rounds: they change slowly.
+constexpr int kRefreshRounds = 8;
+// Time that one round can have taken at most, in steps of plain decoding: more is a clock's fault,
+// or another program's.
+constexpr double kPlausibleSteps = 64;
+// Tokens of a copy that is tried to learn what rows cost.
+constexpr int kTrialLength = 3;
+// A guess that is reached less often than this wastes its row.
+constexpr double kWorthGuessing = 0.3;
+
+// How many tokens of a copy are worth a row in the pass of a plan; one at least.
+int worth_guessing(const CopyDrafts::Offer& offer, int max_length) {
+    const int n_tokens = std::min(max_length, static_cast<int>(offer.tokens.size()));
+    double reached = 1;
+    int n = 0;
+    while (n < n_tokens && (n == 0 || reached >= kWorthGuessing)) {
+        reached *= offer.acceptance.at(n);
+        ++n;
+    }
+    return n;
+}
+
+}  // namespace
+
+KnapspecStrategy::KnapspecStrategy(const StrategyParts& parts, const KnapspecOptions& options)
+    : options_(options),
+      learner_(parts),
+      budget_(options.budget),
+      scout_(parts, options.scout),
+      plan_(parts.config.n_layers) {}
+
+void KnapspecStrategy::begin(const RequestStart& request) {
+    budget_.begin();
+    scout_.begin(request.sampling);
+    copies_.begin(request.prompt);
+    log_.begin();
+    n_prompt_ = request.prompt.size();
+    verify_ms_.clear();
+    refresh_in_ = 0;
+    way_ = Way::plain;
+}
+
+Proposal KnapspecStrategy::propose(const RoundState& state) {
+    n_context_ = static_cast<int>(state.history.size()) - 1;
+    way_ = Way::plain;
+    copies_.follow(state.history);
+    budget_.advance(state.elapsed_ms,
+                    verify_ms_.empty() ? 0 : kPlausibleSteps * verify_ms_.front());
+    if (state.n_room <= 0 || learner_.costs() == nullptr) {
+        return {.draft = PlainStep{}};
+    }
+    if (refresh_in_-- == 0) {
+        learn(state);
+        refresh();
+        refresh_in_ = kRefreshRounds;
+    }
+    return choose(state);
+}
+
+// A profile first: without the price of rows nothing can be weighed.
+void KnapspecStrategy::learn(const RoundState& state) {
+    budget_.spend(learner_.learn(n_context_, budget_.left_ms()));
+    if (options_.plans && learner_.knows_rows()) {
+        scout_.look(state, *learner_.costs(), budget_);
+    }
+}
+
+void KnapspecStrategy::refresh() {
+    const CostTracker& costs = *learner_.costs();
+    verify_ms_ =
+        costs.verify_times_ms(n_context_, std::max(options_.scout.max_length, options_.max_copy));
+    if (options_.plans && learner_.knows_rows()) {
+        scout_.choose(costs, n_context_);
+    }
+    log_choice();
+}
+
+// While the price of rows is not known, a copy that is almost sure to be right tells it, at the
+// price of a bounded risk: every row is taken to cost a whole step.
+std::optional<Proposal> KnapspecStrategy::try_copy(const RoundState& state) {
+    const int length = std::min(kTrialLength, state.n_room);
+    const auto offer = options_.copies ? copies_.offer(state.history, length) : std::nullopt;
+    if (!offer) {
+        return std::nullopt;
+    }
+    const double tokens = expected_tokens(offer->acceptance, length);
+    const double risked_ms = (length + 1 - tokens) * verify_ms_.front();
+    if (risked_ms > budget_.left_ms()) {
+        return std::nullopt;
+    }
+    way_ = Way::copy;
+    budget_.spend(risked_ms);
+    return draft_copy(*offer, length);
+}
+
+Proposal KnapspecStrategy::choose(const RoundState& state) {
+    if (!learner_.knows_rows()) {
+        return try_copy(state).value_or(Proposal{.draft = PlainStep{}});
+    }
+    const int max_length = std::min(options_.scout.max_length, state.n_room);
+    const WayRating plain = rate_plain(verify_ms_);
+    const bool has_plan = scout_.chosen().has_value();
+    const WayRating usual = has_plan ? scout_.chosen()->rating : plain;
+    // A copy must beat what is done without it, and plain decoding by the margin.
+    const double rate =
+        std::max(usual.tokens_per_ms(), (1 + options_.scout.margin) * plain.tokens_per_ms());
+    const int max_copy = std::min(options_.max_copy, state.n_room);
+    const auto offer = options_.copies ? copies_.offer(state.history, max_copy) : std::nullopt;
+    if (offer) {
+        const WayRating copy = rate_copy(offer->acceptance, verify_ms_, max_copy, rate);
+        const WayRating cascade = rate_cascade_of(*offer, max_length, rate);
+        if (cascade.surplus(rate) > std::max(0.0, copy.surplus(rate))) {
+            way_ = Way::cascade;
+            const auto n_guess = static_cast<std::size_t>(worth_guessing(*offer, max_length));
+            return draft_with_plan(cascade, offer->tokens.first(n_guess));
+        }
+        if (copy.surplus(rate) > 0) {
+            way_ = Way::copy;
+            return draft_copy(*offer, copy.length);
+        }
+    }
+    if (has_plan) {
+        way_ = Way::plan;
+        WayRating within = usual;
+        within.length = std::min(usual.length, max_length);
+        return draft_with_plan(within, {});
+    }
+    return {.draft = PlainStep{}};
+}
+
+WayRating KnapspecStrategy::rate_cascade_of(const CopyDrafts::Offer& offer,
+                                            int max_length,
+                                            double rate) const {
+    if (!options_.cascades || !scout_.chosen()) {
+        return {.tokens = 0, .ms = 0};
+    }
+    const CostTracker& costs = *learner_.costs();
+    const PooledPlan& pooled = scout_.plan();
+    const int n_guess = worth_guessing(offer, max_length);
+    AcceptanceByDepth guess = offer.acceptance;
+    guess.first.resize(static_cast<std::size_t>(n_guess));
+    return rate_cascade(pooled.acceptance.by_depth(), guess,
+                        {.round = costs.round_cost(pooled.plan, n_context_, max_length),
+                         .check_ms = costs.draft_pass_ms(pooled.plan, n_context_, n_guess + 1)},
+                        max_length, rate);
+}
+
+Proposal KnapspecStrategy::draft_copy(const CopyDrafts::Offer& offer, int length) {
+    copy_.set_chain(offer.tokens.first(static_cast<std::size_t>(length)));
+    return {.draft = DraftTokens{.tree = &copy_}};
+}
+
+Proposal KnapspecStrategy::draft_with_plan(const WayRating& rating, std::span<const Token> guess) {
+    plan_ = canonical(scout_.plan().plan, n_context_);
+    return {.draft = DraftWithPlan{
+                .plan = &plan_,
+                .stop = {.n_max = rating.length, .marginal = marginal_rule(rating)},
+                .guess = guess,
+            }};
+}
+
+MarginalRule KnapspecStrategy::marginal_rule(const WayRating& rating) const {
+    const PlanAcceptance& acceptance = scout_.plan().acceptance;
+    const auto last = static_cast<std::size_t>(rating.length);
+    return {
+        .acceptance = acceptance.by_confidence(),
+        .mean_acceptance = acceptance.rate(),
+        .tokens_per_ms = rating.tokens_per_ms(),
+        .draft_ms = learner_.costs()->draft_step_ms(scout_.plan().plan, n_context_),
+        .verify_ms = (verify_ms_[last] - verify_ms_.front()) / rating.length,
+    };
+}
+
+void KnapspecStrategy::log_choice() {
+    const auto n_written = static_cast<int>(static_cast<std::size_t>(n_context_) + 1 - n_prompt_);
+    if (!learner_.knows_rows()) {
+        log_.decide({.token = n_written,
+                     .way = "plain",
+                     .reason = "the cost of drafting is not measured yet",
+                     .predicted = 1},
+                    Reason::Kind::not_measured);
+        return;
+    }
+    const auto& chosen = scout_.chosen();
+    const std::string plan = chosen ? to_string(scout_.plan().plan) : "";
+    const Reason reason = options_.plans
+                              ? scout_.reason()
+                              : Reason{Reason::Kind::switched_off, "plans are switched off"};
+    const bool may_copy = options_.copies && !copies_.is_suspended();
+    log_.decide({.token = n_written,
+                 .way = concat(chosen ? plan : "plain", may_copy ? ", copies where they pay" : ""),
+                 .plan = plan,
+                 .reason = reason.text,
+                 .predicted = chosen ? chosen->rating.tokens_per_ms() * verify_ms_.front() : 1},
+                reason.kind);
+}
+
+void KnapspecStrategy::observe(const RoundOutcome& outcome) {
+    const int n_drafted = outcome.tree.n_nodes();
+    const bool knew_rows = learner_.knows_rows();
+    const bool has_plan = way_ == Way::plan || way_ == Way::cascade;
+    // Layers that drafting has already computed are not in this time.
+    if (!has_plan || exact_layers(plan_) == 0) {
+        learner_.observe_verify(n_drafted + 1, n_context_, outcome.verify_ms);
+    }
+    if (way_ == Way::plan) {
+        learner_.observe_draft(plan_, n_context_, n_drafted, outcome.draft_ms);
+    }
+    if (knew_rows != learner_.knows_rows()) {
+        refresh_in_ = 0;
+    }
+    if (!verify_ms_.empty()) {
+        settle(outcome);
+    }
+}
+
+// Holds the round against plain decoding.
+void KnapspecStrategy::settle(const RoundOutcome& outcome) {
+    const double ms = outcome.draft_ms + outcome.verify_ms;
+    const double plain_ms =
+        static_cast<double>(outcome.emitted.size()) * learner_.costs()->plain_step_ms(n_context_);
+    log_.add_round(ms, plain_ms);
+    switch (way_) {
+        case Way::plain:
+            break;
+        case Way::copy:
+            if (!copies_.settle(ms, plain_ms)) {
+                refresh_in_ = 0;
+            }
+            break;
+        case Way::plan:
+        case Way::cascade:
+            scout_.settle(outcome, ms, plain_ms, n_context_);
+            if (!scout_.chosen()) {
+                refresh_in_ = 0;
+            }
+            break;
+    }
+}
+
+std::unique_ptr<Strategy> build_knapspec(const SpeculationOptions& options,
+                                         const StrategyParts& parts) {
+    return std::make_unique<KnapspecStrategy>(parts, read_knapspec_options(options));
+}
+
+}  // namespace knap

@@ -1,0 +1,71 @@
+// KnapSpec as it should have been (methods 3.14-3.20). Before each round it takes the way of
+// drafting that is expected to write the most tokens per millisecond: a plan (plan_scout.h), tokens
+// copied after a match in the text (copy_drafts.h), a copy that the plan checks and extends, or
+// none. What it expects rests on measured costs (cost_learner.h) and on the acceptance seen so far;
+// learning more is paid for by a budget. What was chosen is held against plain decoding all along,
+// and suspended where it does not pay.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "decode/knapspec/copy_drafts.h"
+#include "decode/knapspec/cost_learner.h"
+#include "decode/knapspec/decision_log.h"
+#include "decode/knapspec/options.h"
+#include "decode/knapspec/plan_scout.h"
+#include "decode/knapspec/search_budget.h"
+#include "decode/knapspec/way_rating.h"
+#include "decode/strategy.h"
+
+namespace knap {
+
+class KnapspecStrategy final : public Strategy {
+  public:
+    KnapspecStrategy(const StrategyParts& parts, const KnapspecOptions& options);
+
+    void begin(const RequestStart& request) override;
+    Proposal propose(const RoundState& state) override;
+    void observe(const RoundOutcome& outcome) override;
+    std::span<const Decision> decisions() const override { return log_.decisions(); }
+
+  private:
+    enum class Way { plain, copy, plan, cascade };
+
+    void learn(const RoundState& state);
+    // Prices at the context at hand, and the plan to draft with while no copy is better.
+    void refresh();
+    Proposal choose(const RoundState& state);
+    std::optional<Proposal> try_copy(const RoundState& state);
+    WayRating rate_cascade_of(const CopyDrafts::Offer& offer, int max_length, double rate) const;
+    Proposal draft_copy(const CopyDrafts::Offer& offer, int length);
+    Proposal draft_with_plan(const WayRating& rating, std::span<const Token> guess);
+    MarginalRule marginal_rule(const WayRating& rating) const;
+    void log_choice();
+    void settle(const RoundOutcome& outcome);
+
+    KnapspecOptions options_;
+    CostLearner learner_;
+    SearchBudget budget_;
+    PlanScout scout_;
+    CopyDrafts copies_;
+    DecisionLog log_;
+
+    // Of the round at hand.
+    Way way_ = Way::plain;
+    int n_context_ = 0;  // committed rows
+    DraftTree copy_;
+    ModulePlan plan_;
+
+    std::size_t n_prompt_ = 0;
+    std::vector<double> verify_ms_;  // [g], at the context of the last refresh; empty: not known
+    int refresh_in_ = 0;             // rounds until prices are looked at again
+};
+
+std::unique_ptr<Strategy> build_knapspec(const SpeculationOptions& options,
+                                         const StrategyParts& parts);
+
+}  // namespace knap

@@ -1,0 +1,101 @@
+#include "decode/knapspec/options.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "decode/option_table.h"
+
+namespace knap {
+
+namespace {
+
+using Knapsack = PlanScoutOptions::Knapsack;
+
+// Attention leans on the first tokens of a text whatever they say (methods 3.18).
+constexpr int kSinks = 16;
+constexpr std::array kRecentRows = {64, 128, 256, 512, 1024};
+constexpr std::size_t kMaxSizes = 8;
+
+bool read_switch(std::string_view text, bool& value) {
+    value = text == "on";
+    return text == "on" || text == "off";
+}
+
+// Sizes written "64/256".
+bool set_windows(KnapspecOptions& options, std::string_view text) {
+    std::vector<Window>& windows = options.scout.windows;
+    windows.clear();
+    while (windows.size() <= kMaxSizes) {
+        const std::size_t slash = text.find('/');
+        int recent = 0;
+        if (!read_integer(text.substr(0, slash), 1, kMaxWindowRows - kSinks, recent)) {
+            return false;
+        }
+        windows.push_back({.sinks = kSinks, .recent = recent});
+        if (slash == std::string_view::npos) {
+            break;
+        }
+        text.remove_prefix(slash + 1);
+    }
+    return windows.size() <= kMaxSizes;
+}
+
+bool set_knapsack(KnapspecOptions& options, std::string_view text) {
+    options.scout.knapsack = text == "always"  ? Knapsack::always
+                             : text == "never" ? Knapsack::never
+                                               : Knapsack::when_it_pays;
+    return text == "auto" || text == "always" || text == "never";
+}
+
+using KnapspecOption = StrategyOption<KnapspecOptions>;
+
+constexpr std::array kOptions = {
+    KnapspecOption{{"budget", "0..1", "share of the time for measuring and searching; 0.02"},
+                   [](KnapspecOptions& options, std::string_view text) {
+                       return read_number(text, 0, 1, options.budget);
+                   }},
+    KnapspecOption{{"margin", "0..1", "speculate when this much faster than plain; 0.03"},
+                   [](KnapspecOptions& options, std::string_view text) {
+                       return read_number(text, 0, 1, options.scout.margin);
+                   }},
+    KnapspecOption{{"copies", "on|off", "repeat what followed the last tokens earlier"},
+                   [](KnapspecOptions& options, std::string_view text) {
+                       return read_switch(text, options.copies);
+                   }},
+    KnapspecOption{{"plans", "on|off", "draft with cheaper versions of the model"},
+                   [](KnapspecOptions& options, std::string_view text) {
+                       return read_switch(text, options.plans);
+                   }},
+    KnapspecOption{{"cascade", "on|off", "let a plan check and extend copies"},
+                   [](KnapspecOptions& options, std::string_view text) {
+                       return read_switch(text, options.cascades);
+                   }},
+    KnapspecOption{{"windows", "N/N/...", "recent rows of windows; 64/128/256/512/1024"},
+                   set_windows},
+    KnapspecOption{{"knapsack", "auto|always|never", "search plans when it pays, always, never"},
+                   set_knapsack},
+};
+
+}  // namespace
+
+KnapspecOptions read_knapspec_options(const SpeculationOptions& options) {
+    KnapspecOptions own;
+    for (const int recent : kRecentRows) {
+        own.scout.windows.push_back({.sinks = kSinks, .recent = recent});
+    }
+    apply_settings(options.strategy_options, kOptions, own);
+    if (options.draft_max > 0) {
+        own.scout.max_length = options.draft_max;
+        own.max_copy = options.draft_max;
+    }
+    return own;
+}
+
+std::span<const StrategyOptionInfo> knapspec_option_infos() {
+    static const auto infos = infos_of(kOptions);
+    return infos;
+}
+
+}  // namespace knap

@@ -1,0 +1,40 @@
+#include "decode/knapspec/speed_ledger.h"
+
+#include <cmath>
+
+namespace knap {
+
+namespace {
+
+// About 30 rounds are remembered: fewer would mistake a run of rejected drafts for a trend.
+constexpr double kMemory = 0.97;
+constexpr int kMinRounds = 8;
+// So much slower that fewer rounds are proof enough.
+constexpr int kMinBadRounds = 4;
+constexpr double kBadSpeedup = 0.7;
+
+bool is_time(double ms) {
+    return std::isfinite(ms) && ms > 0;
+}
+
+}  // namespace
+
+void SpeedLedger::add(double ms, double plain_ms) {
+    if (!is_time(ms) || !is_time(plain_ms)) {
+        return;
+    }
+    ms_ = kMemory * ms_ + ms;
+    plain_ms_ = kMemory * plain_ms_ + plain_ms;
+    ++n_rounds_;
+}
+
+double SpeedLedger::speedup() const {
+    return n_rounds_ > 0 ? plain_ms_ / ms_ : 1.0;
+}
+
+bool SpeedLedger::is_losing() const {
+    return (n_rounds_ >= kMinRounds && speedup() < 1.0) ||
+           (n_rounds_ >= kMinBadRounds && speedup() < kBadSpeedup);
+}
+
+}  // namespace knap

@@ -1,0 +1,93 @@
+#include "decode/knapspec/way_rating.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+namespace knap {
+
+namespace {
+
+// Of the ratings that `rate_length` gives for the lengths first..last, the one that `value` ranks
+// highest; the shortest of equal ones. Without any length: a rating that nobody chooses.
+template <typename RateLength, typename Value>
+WayRating best_of(int first, int last, const RateLength& rate_length, const Value& value) {
+    WayRating best{.tokens = 0, .ms = std::numeric_limits<double>::infinity()};
+    double best_value = -std::numeric_limits<double>::infinity();
+    for (int length = first; length <= last; ++length) {
+        const WayRating rating = rate_length(length);
+        if (value(rating) > best_value) {
+            best_value = value(rating);
+            best = rating;
+        }
+    }
+    return best;
+}
+
+// One-row steps that are left of a draft of `length` tokens after the pass over the guess: a guess
+// kept to place j gives j + 1 drafts.
+double expected_steps(const AcceptanceByDepth& guess, int length) {
+    const int n_guess = static_cast<int>(guess.first.size());
+    double reached = 1;  // the probability that the first j guesses are kept
+    double steps = 0;
+    for (int j = 0; j <= n_guess; ++j) {
+        const double goes_on = j < n_guess ? guess.at(j) : 0;
+        steps += reached * (1 - goes_on) * std::max(0, length - j - 1);
+        reached *= goes_on;
+    }
+    return steps;
+}
+
+}  // namespace
+
+WayRating rate_plain(std::span<const double> verify_ms) {
+    return {.length = 0, .tokens = 1, .ms = verify_ms.front()};
+}
+
+WayRating rate_copy(const AcceptanceByDepth& acceptance,
+                    std::span<const double> verify_ms,
+                    int max_length,
+                    double rate) {
+    const int last = std::min(max_length, static_cast<int>(verify_ms.size()) - 1);
+    return best_of(
+        1, last,
+        [&](int length) {
+            return WayRating{.length = length,
+                             .tokens = expected_tokens(acceptance, length),
+                             .ms = verify_ms[static_cast<std::size_t>(length)]};
+        },
+        [&](const WayRating& rating) { return rating.surplus(rate); });
+}
+
+WayRating rate_plan(const AcceptanceByDepth& acceptance, const RoundCost& cost, int max_length) {
+    return best_of(
+        1, std::min(max_length, cost.max_length()),
+        [&](int length) {
+            return WayRating{.length = length,
+                             .tokens = expected_tokens(acceptance, length),
+                             .ms = cost.round_ms(length)};
+        },
+        [](const WayRating& rating) { return rating.tokens_per_ms(); });
+}
+
+WayRating rate_cascade(const AcceptanceByDepth& acceptance,
+                       const AcceptanceByDepth& guess,
+                       const CascadeCost& cost,
+                       int max_length,
+                       double rate) {
+    const int n_guess = static_cast<int>(guess.first.size());
+    return best_of(
+        std::max(1, n_guess), std::min(max_length, cost.round.max_length()),
+        [&](int length) {
+            const double draft_ms =
+                cost.check_ms + expected_steps(guess, length) * cost.round.draft_step_ms;
+            const double without_drafts =
+                cost.round.round_ms(length) - length * cost.round.draft_step_ms;
+            return WayRating{.length = length,
+                             .tokens = expected_tokens(acceptance, length),
+                             .ms = draft_ms + without_drafts};
+        },
+        [&](const WayRating& rating) { return rating.surplus(rate); });
+}
+
+}  // namespace knap

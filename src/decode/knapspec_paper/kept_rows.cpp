@@ -1,0 +1,56 @@
+#include "decode/knapspec_paper/kept_rows.h"
+
+#include <cstddef>
+#include <vector>
+
+#include "base/error.h"
+#include "sampling/row_maximum.h"
+
+namespace knap {
+
+namespace {
+
+template <typename Value>
+void erase_first(std::vector<Value>& values, std::size_t n) {
+    values.erase(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(n));
+}
+
+}  // namespace
+
+void KeptRows::add(const RoundOutcome& outcome, Token pending, int row) {
+    KNAP_ASSERT(outcome.tree.is_chain(), "the rows that stay are the first ones");
+    KNAP_ASSERT(rows_.tokens.empty() || row == rows_.first_row + rows_.n_rows(),
+                "rounds follow one another");
+    if (rows_.tokens.empty()) {
+        rows_.first_row = row;
+        rows_.streams.resize(outcome.captures.size());
+    }
+    const std::size_t n_kept = 1 + outcome.path.size();
+    // The last emitted token has no row yet.
+    rows_.tokens.push_back(pending);
+    rows_.tokens.insert(rows_.tokens.end(), outcome.emitted.begin(), outcome.emitted.end() - 1);
+    const std::size_t n_floats = n_kept * static_cast<std::size_t>(n_embd_);
+    for (std::size_t i = 0; i < rows_.streams.size(); ++i) {
+        const auto kept = outcome.captures[i].first(n_floats);
+        rows_.streams[i].insert(rows_.streams[i].end(), kept.begin(), kept.end());
+    }
+    const auto n_vocab = static_cast<std::size_t>(n_vocab_);
+    for (std::size_t i = 0; i < n_kept; ++i) {
+        rows_.choices.push_back(find_maximum(outcome.logits.subspan(i * n_vocab, n_vocab)).token);
+    }
+}
+
+void KeptRows::limit(int max_rows) {
+    if (rows_.n_rows() <= max_rows) {
+        return;
+    }
+    const auto n_old = static_cast<std::size_t>(rows_.n_rows() - max_rows);
+    rows_.first_row += static_cast<int>(n_old);
+    erase_first(rows_.tokens, n_old);
+    erase_first(rows_.choices, n_old);
+    for (std::vector<float>& stream : rows_.streams) {
+        erase_first(stream, n_old * static_cast<std::size_t>(n_embd_));
+    }
+}
+
+}  // namespace knap

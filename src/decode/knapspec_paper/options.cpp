@@ -1,0 +1,170 @@
+#include "decode/knapspec_paper/options.h"
+
+#include <array>
+
+#include "base/error.h"
+#include "decode/option_table.h"
+#include "model/config.h"
+
+namespace knap {
+
+namespace {
+
+// What the text may say on top of PaperOptions: whether it spoke of the exit at all.
+struct ParsedOptions {
+    PaperOptions paper{};
+    std::optional<float> exit{};
+};
+
+// False: `text` is neither of the two.
+template <typename Value>
+bool choose(std::string_view text, Value& target, const Value& code, const Value& paper) {
+    if (text != "code" && text != "paper") {
+        return false;
+    }
+    target = text == "code" ? code : paper;
+    return true;
+}
+
+bool set_variant(ParsedOptions& options, std::string_view text);
+
+bool set_lengths(ParsedOptions& options, std::string_view text) {
+    return choose(text, options.paper.choice.lengths, kOfficialLengths, kPaperLengths);
+}
+
+bool set_candidates(ParsedOptions& options, std::string_view text) {
+    return choose(text, options.paper.choice.passes_over_first, true, false);
+}
+
+bool set_forced(ParsedOptions& options, std::string_view text) {
+    return choose(text, options.paper.forces_outer_layers, true, false);
+}
+
+bool set_cap(ParsedOptions& options, std::string_view text) {
+    std::optional<int>& cap = options.paper.weight_cap;
+    return choose(text, cap, {kOfficialWeightCap}, {}) ||
+           read_integer(text, 1, kMaxKindWeight, cap.emplace());
+}
+
+bool set_ties(ParsedOptions& options, std::string_view text) {
+    return choose(text, options.paper.knapsack.skip_wins_ties, false, true);
+}
+
+bool set_threshold(ParsedOptions& options, std::string_view text) {
+    return choose(text, options.paper.knapsack.strict_threshold, false, true);
+}
+
+bool set_unskipped(ParsedOptions& options, std::string_view text) {
+    return choose(text, options.paper.knapsack.reuse_target, false, true);
+}
+
+bool set_interval(ParsedOptions& options, std::string_view text) {
+    SearchInterval& interval = options.paper.interval;
+    if (choose(text, interval, {}, {.rounds_of_large = 128})) {
+        return true;
+    }
+    const bool is_read = read_integer(text, kShortestInterval, kLongestInterval, interval.rounds);
+    interval.rounds_of_large = interval.rounds;
+    return is_read;
+}
+
+bool set_confidence(ParsedOptions& options, std::string_view text) {
+    return choose(text, options.paper.exits_by_likeliest, false, true);
+}
+
+bool set_gamma(ParsedOptions& options, std::string_view text) {
+    return choose(text, options.paper.uses_best_length, false, true);
+}
+
+bool set_start(ParsedOptions& options, std::string_view text) {
+    options.paper.starts_on_prompt = text == "prompt";
+    return text == "code" || text == "prompt";
+}
+
+bool set_tau(ParsedOptions& options, std::string_view text) {
+    float tau = 0;
+    const bool is_read = read_number(text, -1, 1, tau);
+    options.paper.knapsack.min_cosine = static_cast<double>(tau);
+    return is_read;
+}
+
+bool set_exit(ParsedOptions& options, std::string_view text) {
+    return read_number(text, 0, 1, options.exit.emplace());
+}
+
+using PaperOption = StrategyOption<ParsedOptions>;
+
+constexpr std::string_view kCodeOrPaper = "code|paper";
+
+constexpr std::array kOptions = {
+    // Applied first, so that the others may part from it.
+    PaperOption{{"variant", kCodeOrPaper, "all that the paper and its code say differently"},
+                set_variant},
+    PaperOption{{"lengths", kCodeOrPaper, "draft lengths that a plan is rated at: 0..17|1..10"},
+                set_lengths},
+    PaperOption{{"candidates", kCodeOrPaper, "pass over the plan that skips least|choose from all"},
+                set_candidates},
+    PaperOption{{"forced", kCodeOrPaper, "modules that always run: the outer layers'|none"},
+                set_forced},
+    PaperOption{{"cap", "code|paper|1..1000", "largest weight of a module: 5|none"}, set_cap},
+    PaperOption{{"ties", kCodeOrPaper, "of equal scores: run the module|skip it"}, set_ties},
+    PaperOption{{"threshold", kCodeOrPaper, "states that stay: cosine >= tau|> tau"},
+                set_threshold},
+    PaperOption{{"unskipped", kCodeOrPaper, "the state that skips nothing: compute it|reuse it"},
+                set_unskipped},
+    PaperOption{{"interval", "code|paper|7..1000000",
+                 "rounds from search to search: 64|64, above 10B parameters 128"},
+                set_interval},
+    PaperOption{{"confidence", kCodeOrPaper, "exit by the token as it was drawn|by the likeliest"},
+                set_confidence},
+    PaperOption{{"gamma", kCodeOrPaper, "the best draft length: unused|limits drafts"}, set_gamma},
+    PaperOption{{"start", "code|prompt", "first search: after round 6|also on the prompt's end"},
+                set_start},
+    PaperOption{{"tau", "-1..1", "least mean cosine of a state; 0.5 if not given"}, set_tau},
+    PaperOption{{"exit", "0..1", "exit confidence, 0: none; 0.7 if not given"}, set_exit},
+};
+
+// Every option but this one that knows both.
+bool set_variant(ParsedOptions& options, std::string_view text) {
+    if (text != "code" && text != "paper") {
+        return false;
+    }
+    for (const PaperOption& option : std::span(kOptions).subspan<1>()) {
+        if (option.info.values.starts_with(kCodeOrPaper)) {
+            option.set(options, text);
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+int SearchInterval::for_model(std::int64_t n_parameters) const {
+    return n_parameters > kLargeModel ? rounds_of_large : rounds;
+}
+
+PaperOptions read_paper_options(const SpeculationOptions& options) {
+    ParsedOptions parsed;
+    apply_settings(options.strategy_options, kOptions, parsed);
+    if (parsed.exit && options.exit_confidence > 0) {
+        fail("--exit-confidence: expected either this or exit in --strategy-options, found both");
+    }
+    PaperOptions& paper = parsed.paper;
+    apply_draft_flags(options, paper.draft_max, paper.exit_confidence);
+    paper.exit_confidence = parsed.exit.value_or(paper.exit_confidence);
+    return paper;
+}
+
+std::span<const StrategyOptionInfo> paper_option_infos() {
+    static const auto infos = infos_of(kOptions);
+    return infos;
+}
+
+std::int64_t count_parameters(const ModelConfig& config) {
+    const std::int64_t n_embd = config.n_embd;
+    const std::int64_t attention = 2 * n_embd * (config.n_embd_q() + config.n_embd_kv());
+    const std::int64_t mlp = 3 * n_embd * config.n_ff;
+    return config.n_layers * (attention + mlp) + 2 * n_embd * config.n_vocab;
+}
+
+}  // namespace knap

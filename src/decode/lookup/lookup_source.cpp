@@ -1,0 +1,48 @@
+#include "decode/lookup/lookup_source.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace knap {
+
+namespace {
+
+bool starts_with(std::span<const Token> text, std::span<const Token> beginning) {
+    return text.size() >= beginning.size() &&
+           std::ranges::equal(text.first(beginning.size()), beginning);
+}
+
+}  // namespace
+
+void LookupSource::begin(std::span<const Token> prompt) {
+    // Another conversation is indexed anew, which is small beside the pass that its tokens need.
+    if (!starts_with(prompt, index_.text())) {
+        index_.clear();
+    }
+    index_.append(prompt.subspan(index_.text().size()));
+}
+
+LookupSource::Found LookupSource::find(std::span<const Token> history, int n_tokens) {
+    const std::size_t n_indexed = index_.text().size();
+    KNAP_ASSERT(n_indexed <= history.size(), "a history grows from its prompt");
+    index_.append(history.subspan(n_indexed));
+    const auto match = index_.find_end();
+    if (!match || n_tokens <= 0) {
+        return {};
+    }
+    copy_from(match->next, static_cast<std::size_t>(n_tokens));
+    return {.tokens = tokens_, .match_length = match->length};
+}
+
+// Copies the tokens from place `next` on. The copy may run past the end of the text into what it
+// has just copied (as in LZ77), so that a loop goes on for as long as a draft may be.
+void LookupSource::copy_from(std::size_t next, std::size_t n_tokens) {
+    const auto text = index_.text();
+    tokens_.clear();
+    for (std::size_t place = next; tokens_.size() < n_tokens; ++place) {
+        tokens_.push_back(place < text.size() ? text[place] : tokens_[place - text.size()]);
+    }
+}
+
+}  // namespace knap

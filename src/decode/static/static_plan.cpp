@@ -1,0 +1,71 @@
+#include "decode/static/static_plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/error.h"
+#include "decode/option_table.h"
+#include "graph/forward.h"
+#include "graph/plan_text.h"
+#include "model/config.h"
+
+namespace knap {
+
+StaticPlanStrategy::StaticPlanStrategy(ModulePlan plan, const StaticPlanOptions& options)
+    : plan_(std::move(plan)), options_(options), current_(plan_) {}
+
+Proposal StaticPlanStrategy::propose(const RoundState& state) {
+    if (state.n_room <= 0) {
+        return {.draft = PlainStep{}};
+    }
+    // The pending token has no row yet.
+    adapt_to(static_cast<int>(state.history.size()) - 1);
+    return {
+        .draft =
+            DraftWithPlan{
+                .plan = &current_,
+                .stop = {.n_max = std::min(options_.length, state.n_room),
+                         .exit_confidence = options_.exit_confidence},
+                .width = options_.width,
+            },
+    };
+}
+
+// A window that covers the context is `full`, so the canonical plan changes where the context
+// outgrows a window, and nowhere else.
+void StaticPlanStrategy::adapt_to(int n_context) {
+    if (first_context_ <= n_context && n_context <= last_context_) {
+        return;
+    }
+    current_ = canonical(plan_, n_context);
+    first_context_ = 0;
+    last_context_ = std::numeric_limits<int>::max();
+    for (const Window& window : distinct_windows(plan_)) {
+        if (n_context <= window.n_rows()) {
+            last_context_ = std::min(last_context_, window.n_rows());
+        } else {
+            first_context_ = std::max(first_context_, window.n_rows() + 1);
+        }
+    }
+}
+
+StaticPlanStrategy make_static_plan(const SpeculationOptions& options, const StrategyParts& parts) {
+    if (options.draft_plan.empty()) {
+        fail("--draft-plan: strategy ", options.strategy,
+             " needs the modules to draft with, such as exit=8, a=w16+256 or a3-7=skip,m5=skip; "
+             "found none");
+    }
+    ModulePlan plan = parse_plan(options.draft_plan, parts.config.n_layers);
+    check_runnable(plan, parts.config.n_layers, "--draft-plan", parts.forward.cheapest_head());
+    StaticPlanOptions own{.width = options.draft_width};
+    apply_draft_flags(options, own.length, own.exit_confidence);
+    return {std::move(plan), own};
+}
+
+std::unique_ptr<Strategy> build_static_plan(const SpeculationOptions& options,
+                                            const StrategyParts& parts) {
+    return std::make_unique<StaticPlanStrategy>(make_static_plan(options, parts));
+}
+
+}  // namespace knap

@@ -1,0 +1,68 @@
+// SWIFT's search for the modules to skip (methods 5), apart from how a candidate is evaluated:
+// which sets of modules are tried, which one is kept, and when to stop. A fixed number of the
+// attentions and MLPs between the first and the last layer is skipped.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "graph/module_plan.h"
+#include "search/bayes/bayesian_optimiser.h"
+
+namespace knap {
+
+struct SwiftSearchOptions {
+    double skip_ratio = 0.45;   // of the modules between the outer layers
+    double max_score = 0.95;    // good enough to stop
+    int patience = 300;         // candidates without a better one among them
+    int max_iterations = 1000;  // candidates
+    int bayes_interval = 25;  // every so many candidates one is the optimiser's, the others chance
+    std::uint64_t seed = 0;
+};
+
+// N: so many modules of a model are skipped. 0 where there is none to skip.
+int count_skipped_modules(int n_layers, double skip_ratio);
+
+struct SwiftCandidate {
+    ModulePlan plan;
+    // A coordinate of 0 to 1 for each attention between the outer layers, then for each MLP.
+    std::vector<double> point{};
+    bool is_suggested = false;  // by the optimiser
+};
+
+enum class SwiftEnd { good_score, out_of_patience, out_of_iterations };
+
+class SwiftSearch {
+  public:
+    // At least one module is skipped.
+    SwiftSearch(int n_layers, const SwiftSearchOptions& options);
+
+    // To be evaluated next; the same one until it has a score. The search is not over.
+    const SwiftCandidate& candidate();
+    // The candidate's score, of 0 to 1. True: it is the best so far and adopted.
+    bool add_score(double score);
+
+    // The plan with the best score; until there is one, every second layer is skipped.
+    const ModulePlan& plan() const { return plan_; }
+    double best_score() const { return best_score_; }
+    int n_iterations() const { return n_iterations_; }
+    // None: the search goes on.
+    std::optional<SwiftEnd> end() const { return end_; }
+
+  private:
+    SwiftCandidate new_candidate();
+    std::optional<SwiftEnd> find_end() const;
+
+    SwiftSearchOptions options_;
+    int n_skipped_;
+    BayesianOptimiser optimiser_;
+    ModulePlan plan_;
+    std::optional<SwiftCandidate> candidate_;
+    double best_score_ = 0;
+    int n_iterations_ = 0;
+    int n_since_best_ = 0;
+    std::optional<SwiftEnd> end_;
+};
+
+}  // namespace knap

@@ -1,0 +1,142 @@
+// The attention kernel over an f16 cache, written once over a vector type (see simd_plain.h). Each
+// instruction set includes this in a file of its own, compiled for it; everything is in an unnamed
+// namespace so that no two of them share code.
+//
+// Sums stay in registers. That takes the loops as they stand: the cached numbers of a step are
+// loaded first, then each column's number meets all of them, so that one of those is alive at a
+// time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/attention/attention.h"
+#include "kernels/attention/attention_parts.h"
+
+namespace knap {
+namespace {
+
+template <typename Simd>
+class AttentionBody {
+  public:
+    static void run_chunk(const AttentionChunk& chunk, const HalfRows& rows) {
+        for_each_group(chunk.n_columns,
+                       [&]<int Columns>(int first) { run_columns<Columns>(chunk, rows, first); });
+    }
+
+  private:
+    using Vector = typename Simd::Vector;
+    using Parts = AttentionParts<Simd>;
+    static constexpr int kWidth = Simd::kWidth;
+    // Cached numbers and one of a column's take the others.
+    static constexpr int kSumRegisters = Simd::kRegisters * 3 / 4;
+
+    template <int Columns>
+    static void run_columns(const AttentionChunk& chunk, const HalfRows& rows, int first) {
+        constexpr int kVectors = vectors_per_column<Columns, kSumRegisters>();
+        constexpr int kLanes = kVectors * kWidth;
+        const int n_score_steps = chunk.n_positions / kLanes * chunk.head_dim;
+        const int n_weigh_steps = chunk.head_dim / kLanes * chunk.n_positions;
+        ReadAhead<1> ahead(chunk, rows.next, first, Columns, n_score_steps + n_weigh_steps);
+        alignas(64) float weights[Columns][kAttentionChunk];
+        for (int position = 0; position < chunk.n_positions; position += kLanes) {
+            score<Columns, kVectors>(chunk, rows, first, position, ahead, weights);
+            ahead.skip(chunk.head_dim);
+        }
+        for (int c = 0; c < Columns; ++c) {
+            Parts::soften(chunk, first + c, chunk.scale * kLog2E, weights[c]);
+        }
+        int channel = 0;
+        for (; channel + kLanes <= chunk.head_dim; channel += kLanes) {
+            weigh<Columns, kVectors>(chunk, rows, first, channel, ahead, weights);
+            ahead.skip(chunk.n_positions);
+        }
+        for (; channel < chunk.head_dim; channel += kWidth) {
+            weigh<Columns, 1>(chunk, rows, first, channel, ahead, weights);
+        }
+    }
+
+    // Scores of `Vectors` vectors of positions from `position` on: lanes are positions.
+    template <int Columns, int Vectors>
+    [[gnu::noinline]] static void score(const AttentionChunk& chunk,
+                                        const HalfRows& rows,
+                                        int first,
+                                        int position,
+                                        ReadAhead<1> ahead,
+                                        float (&scores)[Columns][kAttentionChunk]) {
+        const std::uint16_t* keys[Vectors];
+        for (int v = 0; v < Vectors; ++v) {
+            const int at = position + v * kWidth;
+            const int in_tile = at % kKeyTile;
+            keys[v] = rows.keys + std::ptrdiff_t{at - in_tile} * chunk.head_dim + in_tile;
+        }
+        const float* queries[Columns];
+        for (int c = 0; c < Columns; ++c) {
+            queries[c] = chunk.queries[first + c];
+        }
+        Vector sums[Columns][Vectors];
+        for (auto& column : sums) {
+            for (Vector& sum : column) {
+                sum = Simd::zero();
+            }
+        }
+        for (int d = 0; d < chunk.head_dim; ++d) {
+            Vector key[Vectors];
+            for (int v = 0; v < Vectors; ++v) {
+                key[v] = Simd::load_half(keys[v] + std::ptrdiff_t{d} * kKeyTile);
+            }
+            for (int c = 0; c < Columns; ++c) {
+                const Vector query = Simd::broadcast(queries[c][d]);
+                for (int v = 0; v < Vectors; ++v) {
+                    sums[c][v] = Simd::fmadd(query, key[v], sums[c][v]);
+                }
+            }
+            ahead.step();
+        }
+        for (int c = 0; c < Columns; ++c) {
+            for (int v = 0; v < Vectors; ++v) {
+                Simd::store(scores[c] + position + std::ptrdiff_t{v} * kWidth, sums[c][v]);
+            }
+        }
+    }
+
+    // Weighted values of `Vectors` vectors of channels from `channel` on: lanes are channels.
+    template <int Columns, int Vectors>
+    [[gnu::noinline]] static void weigh(const AttentionChunk& chunk,
+                                        const HalfRows& rows,
+                                        int first,
+                                        int channel,
+                                        ReadAhead<1> ahead,
+                                        const float (&weights)[Columns][kAttentionChunk]) {
+        const std::uint16_t* values = rows.values + channel;
+        Vector sums[Columns][Vectors];
+        for (auto& column : sums) {
+            for (Vector& sum : column) {
+                sum = Simd::zero();
+            }
+        }
+        for (int position = 0; position < chunk.n_positions; ++position) {
+            Vector value[Vectors];
+            for (int v = 0; v < Vectors; ++v) {
+                value[v] = Simd::load_half(values + std::ptrdiff_t{v} * kWidth);
+            }
+            for (int c = 0; c < Columns; ++c) {
+                const Vector weight = Simd::broadcast(weights[c][position]);
+                for (int v = 0; v < Vectors; ++v) {
+                    sums[c][v] = Simd::fmadd(weight, value[v], sums[c][v]);
+                }
+            }
+            values += chunk.head_dim;
+            ahead.step();
+        }
+        for (int c = 0; c < Columns; ++c) {
+            for (int v = 0; v < Vectors; ++v) {
+                float* out = chunk.partials[first + c] + channel;
+                Simd::store(out + std::ptrdiff_t{v} * kWidth, sums[c][v]);
+            }
+        }
+    }
+};
+
+}  // namespace
+}  // namespace knap

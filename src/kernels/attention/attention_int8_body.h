@@ -1,0 +1,234 @@
+// The attention kernel over an int8 cache, written once over a vector type of floats (see
+// simd_plain.h) and one of integers (see int8_plain.h). Queries and weights are rounded to eight
+// bits, so that both products are of integers; what decides the scale of a column's numbers is the
+// column alone.
+//
+// Both products take four numbers at a time: four channels of a position, or four positions of a
+// channel, lie together in the cache and meet four numbers of a column.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/attention/attention.h"
+#include "kernels/attention/attention_parts.h"
+
+namespace knap {
+namespace {
+
+template <typename Simd, typename Int8>
+class Int8AttentionBody {
+  public:
+    static void run_chunk(const AttentionChunk& chunk, const Int8Rows& rows) {
+        for_each_group(chunk.n_columns,
+                       [&]<int Columns>(int first) { run_columns<Columns>(chunk, rows, first); });
+    }
+
+  private:
+    using Vector = typename Simd::Vector;
+    using Parts = AttentionParts<Simd>;
+    using Small = typename Int8::Small;
+    using Sums = typename Int8::Sums;
+    using Quads = typename Int8::Quads;
+    static constexpr int kWidth = Simd::kWidth;
+    static constexpr int kQuad = 4;
+    // Weights share a scale with the others of their block: a single large one, such as that of a
+    // text's first token, coarsens no more than these.
+    static constexpr int kBlock = kAttentionStep;
+    static constexpr int kMaxBlocks = kAttentionChunk / kBlock;
+
+    // The numbers of some columns, as the products want them.
+    template <int Columns>
+    struct Rounded {
+        alignas(64) Small queries[Columns][kMaxAttentionHeadDim];
+        alignas(64) Small weights[Columns][kAttentionChunk];
+        float weight_scales[Columns][kMaxBlocks];
+        float query_scales[Columns];
+        float query_sums[Columns];  // of the rounded numbers, times kKeyOffset
+    };
+
+    template <int Columns>
+    static void run_columns(const AttentionChunk& chunk, const Int8Rows& rows, int first) {
+        constexpr int kVectors = vectors_per_column<Columns, Int8::kMaxSums>();
+        constexpr int kLanes = kVectors * kWidth;
+        const int n_score_steps = chunk.n_positions / kLanes * (chunk.head_dim / kQuad);
+        const int n_weigh_steps = chunk.head_dim / kLanes * (chunk.n_positions / kQuad);
+        const int n_round_steps = chunk.n_positions / kWidth * Columns;
+        ReadAhead<2> ahead(chunk, rows.next, first, Columns,
+                           n_score_steps + n_round_steps + n_weigh_steps);
+        Rounded<Columns> rounded;
+        for (int c = 0; c < Columns; ++c) {
+            round_query(chunk, first + c, c, rounded);
+        }
+        alignas(64) float scores[Columns][kAttentionChunk];
+        for (int position = 0; position < chunk.n_positions; position += kLanes) {
+            score<Columns, kVectors>(chunk, rows, position, rounded, ahead, scores);
+            ahead.skip(chunk.head_dim / kQuad);
+        }
+        for (int c = 0; c < Columns; ++c) {
+            Parts::soften(chunk, first + c, chunk.scale * kLog2E * rounded.query_scales[c],
+                          scores[c]);
+            for (int block = 0; block < chunk.n_positions / kBlock; ++block) {
+                round_weights(rows, block, scores[c], ahead, rounded.weights[c],
+                              rounded.weight_scales[c][block]);
+            }
+        }
+        int channel = 0;
+        for (; channel + kLanes <= chunk.head_dim; channel += kLanes) {
+            weigh<Columns, kVectors>(chunk, rows, first, channel, rounded, ahead);
+            ahead.skip(chunk.n_positions / kQuad);
+        }
+        for (; channel < chunk.head_dim; channel += kWidth) {
+            weigh<Columns, 1>(chunk, rows, first, channel, rounded, ahead);
+        }
+    }
+
+    // A scale that makes `highest` the highest whole number, and its inverse. Numbers so small that
+    // there is none become zeros.
+    struct Scale {
+        Scale(float highest, float most) {
+            constexpr float kLowest = 1e-30f;
+            if (highest > kLowest) {
+                scale = highest / most;
+                inverse = most / highest;
+            }
+        }
+        float scale = 0.0f;
+        float inverse = 0.0f;
+    };
+
+    template <typename Numbers>
+    static void round_query(const AttentionChunk& chunk, int column, int c, Numbers& rounded) {
+        const float* query = chunk.queries[column];
+        Vector highest = Simd::zero();
+        for (int d = 0; d < chunk.head_dim; d += kWidth) {
+            const Vector x = Simd::load(query + d);
+            highest = Simd::max(highest, Simd::max(x, Simd::subtract(Simd::zero(), x)));
+        }
+        const Scale scale(Simd::reduce_max(highest), kMostInt8);
+        const Vector inverse = Simd::broadcast(scale.inverse);
+        Vector sum = Simd::zero();
+        for (int d = 0; d < chunk.head_dim; d += kWidth) {
+            const Vector x = Simd::round(Simd::multiply(Simd::load(query + d), inverse));
+            Int8::store(rounded.queries[c] + d, x);
+            sum = Simd::add(sum, x);
+        }
+        rounded.query_scales[c] = scale.scale;
+        rounded.query_sums[c] = Simd::reduce_add(sum) * kKeyOffset;
+    }
+
+    // Scores of `Vectors` vectors of positions from `position` on, but for the query's scale: lanes
+    // are positions. All sums here are whole numbers that a float holds exactly.
+    template <int Columns, int Vectors>
+    [[gnu::noinline]] static void score(const AttentionChunk& chunk,
+                                        const Int8Rows& rows,
+                                        int position,
+                                        const Rounded<Columns>& rounded,
+                                        ReadAhead<2> ahead,
+                                        float (&scores)[Columns][kAttentionChunk]) {
+        const std::uint8_t* keys[Vectors];
+        for (int v = 0; v < Vectors; ++v) {
+            const int at = position + v * kWidth;
+            const int in_tile = at % kKeyTile;
+            keys[v] = rows.keys + std::ptrdiff_t{at - in_tile} * chunk.head_dim +
+                      std::ptrdiff_t{in_tile} * kQuad;
+        }
+        Sums sums[Columns][Vectors];
+        for (auto& column : sums) {
+            for (Sums& sum : column) {
+                sum = Int8::zero();
+            }
+        }
+        for (int d = 0; d < chunk.head_dim; d += kQuad) {
+            Quads key[Vectors];
+            for (int v = 0; v < Vectors; ++v) {
+                key[v] = Int8::load_keys(keys[v] + std::ptrdiff_t{d} * kKeyTile);
+            }
+            for (int c = 0; c < Columns; ++c) {
+                const auto query = Int8::broadcast(rounded.queries[c] + d);
+                for (int v = 0; v < Vectors; ++v) {
+                    sums[c][v] = Int8::add_keys(sums[c][v], key[v], query);
+                }
+            }
+            ahead.step();
+        }
+        for (int v = 0; v < Vectors; ++v) {
+            const int at = position + v * kWidth;
+            const Vector scale = Simd::load_half(rows.key_scales + at);
+            for (int c = 0; c < Columns; ++c) {
+                const Vector offset = Simd::broadcast(rounded.query_sums[c]);
+                const Vector sum = Simd::subtract(Int8::to_floats(sums[c][v]), offset);
+                Simd::store(scores[c] + at, Simd::multiply(sum, scale));
+            }
+        }
+    }
+
+    // Rounds the weights of a block, each times the scale of its position's value, and gives the
+    // scale of what is left.
+    static void round_weights(const Int8Rows& rows,
+                              int block,
+                              float* weights,
+                              ReadAhead<2>& ahead,
+                              Small* out,
+                              float& out_scale) {
+        const int first = block * kBlock;
+        Vector highest = Simd::zero();
+        for (int i = first; i < first + kBlock; i += kWidth) {
+            const Vector weight =
+                Simd::multiply(Simd::load(weights + i), Simd::load_half(rows.value_scales + i));
+            Simd::store(weights + i, weight);
+            highest = Simd::max(highest, weight);
+            ahead.step();
+        }
+        const Scale scale(Simd::reduce_max(highest), kMostUint8);
+        const Vector inverse = Simd::broadcast(scale.inverse);
+        for (int i = first; i < first + kBlock; i += kWidth) {
+            Int8::store(out + i, Simd::multiply(Simd::load(weights + i), inverse));
+        }
+        out_scale = scale.scale;
+    }
+
+    // Weighted values of `Vectors` vectors of channels from `channel` on: lanes are channels.
+    template <int Columns, int Vectors>
+    [[gnu::noinline]] static void weigh(const AttentionChunk& chunk,
+                                        const Int8Rows& rows,
+                                        int first,
+                                        int channel,
+                                        const Rounded<Columns>& rounded,
+                                        ReadAhead<2> ahead) {
+        const std::int8_t* values = rows.values + std::ptrdiff_t{channel} * kQuad;
+        for (int block = 0; block < chunk.n_positions / kBlock; ++block) {
+            Sums sums[Columns][Vectors];
+            for (auto& column : sums) {
+                for (Sums& sum : column) {
+                    sum = Int8::zero();
+                }
+            }
+            for (int i = block * kBlock; i < (block + 1) * kBlock; i += kQuad) {
+                Quads value[Vectors];
+                for (int v = 0; v < Vectors; ++v) {
+                    value[v] = Int8::load_values(values + std::ptrdiff_t{v} * kWidth * kQuad);
+                }
+                for (int c = 0; c < Columns; ++c) {
+                    const auto weight = Int8::broadcast(rounded.weights[c] + i);
+                    for (int v = 0; v < Vectors; ++v) {
+                        sums[c][v] = Int8::add_values(sums[c][v], value[v], weight);
+                    }
+                }
+                values += std::ptrdiff_t{chunk.head_dim} * kQuad;
+                ahead.step();
+            }
+            for (int c = 0; c < Columns; ++c) {
+                const Vector scale = Simd::broadcast(rounded.weight_scales[c][block]);
+                for (int v = 0; v < Vectors; ++v) {
+                    float* out = chunk.partials[first + c] + channel + std::ptrdiff_t{v} * kWidth;
+                    const Vector before = block == 0 ? Simd::zero() : Simd::load(out);
+                    Simd::store(out, Simd::fmadd(Int8::to_floats(sums[c][v]), scale, before));
+                }
+            }
+        }
+    }
+};
+
+}  // namespace
+}  // namespace knap

@@ -1,0 +1,33 @@
+#include "kernels/matmul/matmul.h"
+
+#include <vector>
+
+#include "kernels/matmul/matmul_variants.h"
+#include "kernels/usable_kernels.h"
+
+namespace knap {
+InputForm input_form(ggml_type type) {
+    return type == GGML_TYPE_F16 || type == GGML_TYPE_BF16 ? InputForm::floats
+                                                           : InputForm::quantised;
+}
+
+std::size_t input_row_bytes(InputForm form, int n_in) {
+    const auto n = static_cast<std::size_t>(n_in);
+    return form == InputForm::floats ? n * sizeof(float) : n / kQuantBlock * sizeof(QuantisedBlock);
+}
+
+std::span<const MatmulKernel> matmul_kernels() {
+    static const std::vector<MatmulKernel> kernels = usable_kernels<MatmulKernel>({
+#if defined(__x86_64__)
+        &kAvx512Matmul, &kAvxVnniMatmul, &kAvx2Matmul,
+#endif
+            &kPlainMatmul,
+    });
+    return kernels;
+}
+
+bool has_fast_matmul() {
+    return matmul_kernels().size() > 1;
+}
+
+}  // namespace knap

@@ -1,0 +1,354 @@
+// Products with packed matrices, written once over a vector type (simd_*.h). Each instruction set
+// includes this in a file of its own, compiled for it; everything is in an unnamed namespace so
+// that no two of them share code.
+//
+// A tile is two vectors of matrix rows times a few rows of the pass. Weights are unpacked once for
+// all rows of the tile, and every four inputs that are spread over a register serve both vectors.
+// While a tile computes, it fetches its share of the weights that come next.
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "kernels/matmul/matmul.h"
+#include "kernels/matmul/weight_codes.h"
+
+namespace knap {
+namespace {
+
+template <typename Simd>
+class MatmulBody {
+  public:
+    static void multiply(const Product& product) {
+        switch (product.matrix->type) {
+            case GGML_TYPE_Q4_0:
+                return run<QuantisedTiles<GGML_TYPE_Q4_0>>(product);
+            case GGML_TYPE_Q4_1:
+                return run<QuantisedTiles<GGML_TYPE_Q4_1>>(product);
+            case GGML_TYPE_Q5_0:
+                return run<QuantisedTiles<GGML_TYPE_Q5_0>>(product);
+            case GGML_TYPE_Q8_0:
+                return run<QuantisedTiles<GGML_TYPE_Q8_0>>(product);
+            case GGML_TYPE_Q4_K:
+                return run<QuantisedTiles<GGML_TYPE_Q4_K>>(product);
+            case GGML_TYPE_Q5_K:
+                return run<QuantisedTiles<GGML_TYPE_Q5_K>>(product);
+            case GGML_TYPE_Q6_K:
+                return run<QuantisedTiles<GGML_TYPE_Q6_K>>(product);
+            case GGML_TYPE_F16:
+                return run<FloatTiles<GGML_TYPE_F16>>(product);
+            case GGML_TYPE_BF16:
+                return run<FloatTiles<GGML_TYPE_BF16>>(product);
+            default:
+                KNAP_ASSERT(false, "there is a layout for the type");
+        }
+    }
+
+  private:
+    using Vector = typename Simd::Vector;
+    using Ints = typename Simd::Ints;
+    using Bytes = typename Simd::Bytes;
+    static constexpr int kWidth = Simd::kWidth;
+    static constexpr int kVectors = std::min(2, kGroupRows / kWidth);  // of a tile
+    static constexpr int kTileRows = kVectors * kWidth;                // matrix rows of a tile
+
+    // What tiles fetch for those that follow them: so many bytes a block, up to an end.
+    struct Ahead {
+        const std::byte* at;
+        const std::byte* end;
+        std::size_t step;
+
+        void fetch() {
+            if (at < end) {
+                for (std::size_t i = 0; i < step; i += 64) {
+                    Simd::prefetch(at + i);
+                }
+                at += step;
+            }
+        }
+    };
+
+    template <typename Tiles>
+    static void run(const Product& product) {
+        const PackedMatrix& matrix = *product.matrix;
+        const std::size_t n_bytes = group_bytes(matrix.type, matrix.n_in);
+        // Rows whose inputs stay near while the groups go by.
+        constexpr std::size_t kNearBytes = 512 << 10;
+        const std::size_t row_bytes = input_row_bytes(Tiles::kForm, matrix.n_in);
+        const int n_near = std::max(Tiles::kColumns, static_cast<int>(kNearBytes / row_bytes) /
+                                                         Tiles::kColumns * Tiles::kColumns);
+        for (int first = 0; first < product.n_rows; first += n_near) {
+            const int n_rows = std::min(n_near, product.n_rows - first);
+            for (int i = 0; i < product.n_groups; ++i) {
+                const int group = product.first_group + i;
+                run_group<Tiles>(product, group,
+                                 matrix.data + n_bytes * static_cast<std::size_t>(group), n_bytes,
+                                 first, n_rows);
+            }
+        }
+    }
+
+    template <typename Tiles>
+    static void run_group(const Product& product,
+                          int group,
+                          const std::byte* weights,
+                          std::size_t n_bytes,
+                          int first,
+                          int n_rows) {
+        constexpr int kTiles = kGroupRows / kTileRows;
+        const int n_passes = kTiles * ((n_rows + Tiles::kColumns - 1) / Tiles::kColumns);
+        const int n_steps = Tiles::count_steps(product.matrix->n_in);
+        // The share of a tile, rounded up to whole lines.
+        const std::size_t share = n_bytes / static_cast<std::size_t>(n_passes * n_steps);
+        // With few rows the weights are needed soon, and large groups would come too early.
+        constexpr std::size_t kNearest = 4 << 10;
+        const std::byte* next = weights + (n_passes == 1 ? std::min(n_bytes, kNearest) : n_bytes);
+        Ahead ahead{next, next + n_bytes, (share + 63) / 64 * 64};
+        for (int tile = 0; tile < kTiles; ++tile) {
+            int row = first;
+            for (; row + Tiles::kColumns <= first + n_rows; row += Tiles::kColumns) {
+                run_tile<Tiles, Tiles::kColumns>(product, group, tile, weights, row, ahead);
+            }
+            run_rest<Tiles, Tiles::kColumns - 1>(product, group, tile, weights, row,
+                                                 first + n_rows - row, ahead);
+        }
+    }
+
+    template <typename Tiles, int Columns>
+    static void run_rest(const Product& product,
+                         int group,
+                         int tile,
+                         const std::byte* weights,
+                         int row,
+                         int n_left,
+                         Ahead& ahead) {
+        if constexpr (Columns > 0) {
+            if (n_left == Columns) {
+                run_tile<Tiles, Columns>(product, group, tile, weights, row, ahead);
+            } else {
+                run_rest<Tiles, Columns - 1>(product, group, tile, weights, row, n_left, ahead);
+            }
+        }
+    }
+
+    template <typename Tiles, int Columns>
+    static void run_tile(const Product& product,
+                         int group,
+                         int tile,
+                         const std::byte* weights,
+                         int row,
+                         Ahead& ahead) {
+        const PackedMatrix& matrix = *product.matrix;
+        const std::byte* inputs = product.inputs + input_row_bytes(Tiles::kForm, matrix.n_in) *
+                                                       static_cast<std::size_t>(row);
+        Vector sums[Columns][kVectors];
+        Tiles::template sum<Columns>(weights, tile * kTileRows, inputs, matrix.n_in, ahead, sums);
+        const int first_out = group * kGroupRows + tile * kTileRows;
+        const std::ptrdiff_t at = row * product.stride + first_out;
+        const int n_out = std::min(kTileRows, matrix.n_out - first_out);
+#pragma GCC unroll 8
+        for (int c = 0; c < Columns; ++c) {
+            const std::ptrdiff_t place = at + c * product.stride;
+            put(sums[c], n_out, product.out + place,
+                product.added != nullptr ? product.added + place : nullptr);
+        }
+    }
+
+    static void put(const Vector* sums, int n_out, float* out, const float* added) {
+        if (n_out == kTileRows) {
+#pragma GCC unroll 8
+            for (int v = 0; v < kVectors; ++v) {
+                Simd::store(out + v * kWidth,
+                            added != nullptr ? Simd::add(Simd::load(added + v * kWidth), sums[v])
+                                             : sums[v]);
+            }
+            return;
+        }
+        std::array<float, kTileRows> values;  // the last rows of a matrix may not fill a tile
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) {
+            Simd::store(values.data() + v * kWidth, sums[v]);
+        }
+        for (int i = 0; i < n_out; ++i) {
+            const float value = values[static_cast<std::size_t>(i)];
+            out[i] = added != nullptr ? added[i] + value : value;
+        }
+    }
+
+    template <ggml_type Type>
+    struct QuantisedTiles {
+        using Codes = WeightCodes<Simd, Type>;
+        using Layout = UnitLayout<Type>;
+        static constexpr InputForm kForm = InputForm::quantised;
+        // Accumulators of two kinds, weights, and inputs at hand fit the registers.
+        static constexpr int kColumns =
+            Simd::kRegisters >= 32 ? (Codes::kHalves == 2 ? 4 : 6) : (Codes::kHalves == 2 ? 1 : 2);
+
+        static int count_steps(int n_in) { return n_in / kQuantBlock; }
+
+        template <int Columns>
+        static void sum(const std::byte* unit,
+                        int first_row,
+                        const std::byte* inputs,
+                        int n_in,
+                        Ahead& ahead,
+                        Vector (&sums)[Columns][kVectors]) {
+            const int n_blocks = n_in / kQuantBlock;
+            const auto* blocks = reinterpret_cast<const QuantisedBlock*>(inputs);
+#pragma GCC unroll 8
+            for (int c = 0; c < Columns; ++c) {
+#pragma GCC unroll 8
+                for (int v = 0; v < kVectors; ++v) {
+                    sums[c][v] = Simd::zero();
+                }
+            }
+            for (int i = 0; i < n_blocks; i += Layout::kBlocks) {
+                for (int b = 0; b < Layout::kBlocks; ++b) {
+                    ahead.fetch();
+                    add_block<Columns>(unit, b, first_row, blocks + i + b, n_blocks, sums);
+                }
+                unit += Layout::kBytes;
+            }
+        }
+
+        // `stride` blocks lie between those of one row and the next.
+        template <int Columns>
+        [[gnu::always_inline]] static void add_block(const std::byte* unit,
+                                                     int b,
+                                                     int first_row,
+                                                     const QuantisedBlock* blocks,
+                                                     std::ptrdiff_t stride,
+                                                     Vector (&sums)[Columns][kVectors]) {
+            constexpr int kHalves = Codes::kHalves;
+            Ints dots[Columns][kVectors][kHalves];
+#pragma GCC unroll 8
+            for (int c = 0; c < Columns; ++c) {
+                start(blocks[c * stride], dots[c]);
+            }
+            add_quads<Columns, 0>(unit, b, first_row, blocks, stride, dots);
+            add_quads<Columns, 1>(unit, b, first_row, blocks, stride, dots);
+            add_quads<Columns, 2>(unit, b, first_row, blocks, stride, dots);
+            add_quads<Columns, 3>(unit, b, first_row, blocks, stride, dots);
+#pragma GCC unroll 8
+            for (int v = 0; v < kVectors; ++v) {
+                const int row = first_row + v * kWidth;
+#pragma GCC unroll 8
+                for (int half = 0; half < kHalves; ++half) {
+                    const Vector scale = Codes::scale(unit, b, half, row);
+#pragma GCC unroll 8
+                    for (int c = 0; c < Columns; ++c) {
+                        const Vector dot = Simd::multiply(Simd::to_floats(dots[c][v][half]), scale);
+                        sums[c][v] =
+                            Simd::fmadd(dot, Simd::broadcast(blocks[c * stride].scale), sums[c][v]);
+                    }
+                }
+                if constexpr (Codes::kHasMinima) {
+                    const Vector minimum = Codes::minimum(unit, b, row);
+#pragma GCC unroll 8
+                    for (int c = 0; c < Columns; ++c) {
+                        sums[c][v] = Simd::fmadd(
+                            minimum, Simd::broadcast(blocks[c * stride].scaled_sum), sums[c][v]);
+                    }
+                }
+            }
+        }
+
+        // Where the offset of the codes is taken off: the dots begin at -offset * sum of inputs.
+        [[gnu::always_inline]] static void start(const QuantisedBlock& block,
+                                                 Ints (&dots)[kVectors][Codes::kHalves]) {
+#pragma GCC unroll 8
+            for (int half = 0; half < Codes::kHalves; ++half) {
+                Ints first = Simd::zero_ints();
+                if constexpr (Codes::kOffsetBits > 0) {
+                    const std::int32_t less =
+                        Codes::kHalves == 2 ? block.less[half] : block.less_of_all();
+                    first =
+                        Simd::template shift_left<Codes::kOffsetBits>(Simd::broadcast_int(less));
+                }
+#pragma GCC unroll 8
+                for (int v = 0; v < kVectors; ++v) {
+                    dots[v][half] = first;
+                }
+            }
+        }
+
+        // Inputs 4 Quad .. 4 Quad + 3 of both halves of the block.
+        template <int Columns, int Quad>
+        [[gnu::always_inline]] static void add_quads(
+            const std::byte* unit,
+            int b,
+            int first_row,
+            const QuantisedBlock* blocks,
+            std::ptrdiff_t stride,
+            Ints (&dots)[Columns][kVectors][Codes::kHalves]) {
+            typename Codes::Pair codes[kVectors];
+#pragma GCC unroll 8
+            for (int v = 0; v < kVectors; ++v) {
+                codes[v] = Codes::template load<Quad>(unit, b, first_row + v * kWidth);
+            }
+#pragma GCC unroll 8
+            for (int c = 0; c < Columns; ++c) {
+                const std::int8_t* values = blocks[c * stride].values + 4 * Quad;
+                Bytes first = Simd::broadcast_quad(values);
+                Simd::pin(first);
+                Bytes second = Simd::broadcast_quad(values + kQuantBlock / 2);
+                Simd::pin(second);
+#pragma GCC unroll 8
+                for (int v = 0; v < kVectors; ++v) {
+                    Codes::add(codes[v], first, second, dots[c][v]);
+                }
+            }
+        }
+    };
+
+    template <ggml_type Type>
+    struct FloatTiles {
+        static constexpr InputForm kForm = InputForm::floats;
+        static constexpr int kColumns = Simd::kRegisters >= 32 ? 8 : 4;
+
+        static int count_steps(int n_in) { return n_in; }
+
+        static Vector load(const std::uint16_t* weights) {
+            return Type == GGML_TYPE_F16 ? Simd::load_half(weights) : Simd::load_bfloat(weights);
+        }
+
+        template <int Columns>
+        static void sum(const std::byte* group,
+                        int first_row,
+                        const std::byte* inputs,
+                        int n_in,
+                        Ahead& ahead,
+                        Vector (&sums)[Columns][kVectors]) {
+            const auto* weights = reinterpret_cast<const std::uint16_t*>(group) + first_row;
+            const auto* x = reinterpret_cast<const float*>(inputs);
+#pragma GCC unroll 8
+            for (int c = 0; c < Columns; ++c) {
+#pragma GCC unroll 8
+                for (int v = 0; v < kVectors; ++v) {
+                    sums[c][v] = Simd::zero();
+                }
+            }
+            for (int i = 0; i < n_in; ++i, weights += kGroupRows) {
+                ahead.fetch();
+                Vector weight[kVectors];
+#pragma GCC unroll 8
+                for (int v = 0; v < kVectors; ++v) {
+                    weight[v] = load(weights + v * kWidth);
+                }
+#pragma GCC unroll 8
+                for (int c = 0; c < Columns; ++c) {
+                    Vector input = Simd::broadcast(x[std::ptrdiff_t{c} * n_in + i]);
+                    Simd::pin(input);
+#pragma GCC unroll 8
+                    for (int v = 0; v < kVectors; ++v) {
+                        sums[c][v] = Simd::fmadd(weight[v], input, sums[c][v]);
+                    }
+                }
+            }
+        }
+    };
+};
+
+}  // namespace
+}  // namespace knap

@@ -1,0 +1,13 @@
+// The kernels by instruction set. Those of other machines are not linked there.
+#pragma once
+
+#include "kernels/matmul/matmul.h"
+
+namespace knap {
+
+extern const MatmulKernel kPlainMatmul;
+extern const MatmulKernel kAvx2Matmul;     // x86-64
+extern const MatmulKernel kAvxVnniMatmul;  // x86-64
+extern const MatmulKernel kAvx512Matmul;   // x86-64
+
+}  // namespace knap

@@ -1,0 +1,291 @@
+#include "kernels/matmul/packed_matrix.h"
+
+#include <array>
+#include <cstring>
+
+#include "base/error.h"
+#include "kernels/matmul/unit_layout.h"
+
+namespace knap {
+namespace {
+
+constexpr int kSuperBlock = 256;  // inputs of a block of the K types
+
+// The blocks of a file, as ggml lays them out.
+struct StoredQ4_0 {
+    std::uint16_t d;
+    std::uint8_t nibbles[16];
+};
+struct StoredQ4_1 {
+    std::uint16_t d;
+    std::uint16_t m;
+    std::uint8_t nibbles[16];
+};
+struct StoredQ5_0 {
+    std::uint16_t d;
+    std::uint8_t high[4];
+    std::uint8_t nibbles[16];
+};
+struct StoredQ8_0 {
+    std::uint16_t d;
+    std::int8_t values[kQuantBlock];
+};
+struct StoredQ4_K {
+    std::uint16_t d;
+    std::uint16_t dmin;
+    std::uint8_t scales[12];
+    std::uint8_t nibbles[kSuperBlock / 2];
+};
+struct StoredQ5_K {
+    std::uint16_t d;
+    std::uint16_t dmin;
+    std::uint8_t scales[12];
+    std::uint8_t high[kSuperBlock / 8];
+    std::uint8_t nibbles[kSuperBlock / 2];
+};
+struct StoredQ6_K {
+    std::uint8_t low[kSuperBlock / 2];
+    std::uint8_t high[kSuperBlock / 4];
+    std::int8_t scales[kSuperBlock / 16];
+    std::uint16_t d;
+};
+
+using Codes = std::array<std::uint8_t, kQuantBlock>;  // unsigned weights of 32 inputs
+
+void split_nibbles(const std::uint8_t* nibbles, Codes& codes) {
+    for (std::size_t i = 0; i < 16; ++i) {
+        codes[i] = nibbles[i] & 0x0fU;
+        codes[i + 16] = nibbles[i] >> 4U;
+    }
+}
+
+// Spreads the codes of 32 inputs over the bytes of row `row`; `high_bits` of them beyond four.
+void put_codes(const Codes& codes, int high_bits, int row, std::byte* low, std::byte* high) {
+    const auto byte_at = [row](std::byte* rows, std::size_t quad, std::size_t t) -> std::byte& {
+        return rows[(quad * kGroupRows + static_cast<std::size_t>(row)) * 4 + t];
+    };
+    for (std::size_t quad = 0; quad < 4; ++quad) {
+        for (std::size_t t = 0; t < 4; ++t) {
+            byte_at(low, quad, t) =
+                std::byte((codes[4 * quad + t] & 0x0fU) | (codes[16 + 4 * quad + t] & 0x0fU) << 4U);
+        }
+    }
+    for (std::size_t t = 0; high_bits == 1 && t < 4; ++t) {
+        unsigned bits = 0;
+        for (std::size_t quad = 0; quad < 8; ++quad) {
+            bits |= (codes[4 * quad + t] >> 4U & 1U) << quad;
+        }
+        byte_at(high, 0, t) = std::byte(bits);
+    }
+    for (std::size_t t = 0; high_bits == 2 && t < 4; ++t) {
+        for (std::size_t half = 0; half < 2; ++half) {
+            unsigned bits = 0;
+            for (std::size_t quad = 0; quad < 4; ++quad) {
+                bits |= (codes[16 * half + 4 * quad + t] >> 4U & 3U) << 2 * quad;
+            }
+            byte_at(high, half, t) = std::byte(bits);
+        }
+    }
+}
+
+void put_half(std::byte* halves, int row, std::uint16_t value) {
+    std::memcpy(halves + std::ptrdiff_t{row} * 2, &value, sizeof value);
+}
+
+void pack(const StoredQ4_0& block, int row, std::byte* unit) {
+    using Layout = UnitLayout<GGML_TYPE_Q4_0>;
+    Codes codes;
+    split_nibbles(block.nibbles, codes);
+    put_half(unit, row, block.d);
+    put_codes(codes, Layout::kHighBits, row, unit + Layout::low(0), nullptr);
+}
+
+void pack(const StoredQ4_1& block, int row, std::byte* unit) {
+    using Layout = UnitLayout<GGML_TYPE_Q4_1>;
+    Codes codes;
+    split_nibbles(block.nibbles, codes);
+    put_half(unit, row, block.d);
+    put_half(unit + Layout::kMinima, row, block.m);
+    put_codes(codes, Layout::kHighBits, row, unit + Layout::low(0), nullptr);
+}
+
+void pack(const StoredQ5_0& block, int row, std::byte* unit) {
+    using Layout = UnitLayout<GGML_TYPE_Q5_0>;
+    Codes codes;
+    split_nibbles(block.nibbles, codes);
+    for (std::size_t i = 0; i < kQuantBlock; ++i) {
+        codes[i] |= (block.high[i / 8] >> i % 8 & 1U) << 4U;
+    }
+    put_half(unit, row, block.d);
+    put_codes(codes, Layout::kHighBits, row, unit + Layout::low(0), unit + Layout::high(0));
+}
+
+void pack(const StoredQ8_0& block, int row, std::byte* unit) {
+    using Layout = UnitLayout<GGML_TYPE_Q8_0>;
+    put_half(unit, row, block.d);
+    for (int quad = 0; quad < 8; ++quad) {
+        std::byte* bytes = unit + Layout::low(0) + (std::ptrdiff_t{quad} * kGroupRows + row) * 4;
+        for (int t = 0; t < 4; ++t) {
+            bytes[t] = std::byte(block.values[4 * quad + t] + Layout::kOffset);
+        }
+    }
+}
+
+// Scale and minimum of a sub-block, six bits each, out of the twelve bytes of Q4_K and Q5_K.
+void put_scales(const std::uint8_t* packed, int row, SixBits& scales, SixBits& minima) {
+    for (int b = 0; b < 4; ++b) {
+        scales.set(b, row, packed[b] & 63U);
+        minima.set(b, row, packed[b + 4] & 63U);
+        scales.set(b + 4, row, (packed[b + 8] & 0x0fU) | packed[b] >> 6U << 4U);
+        minima.set(b + 4, row, packed[b + 8] >> 4U | packed[b + 4] >> 6U << 4U);
+    }
+}
+
+// Sub-blocks 2 i and 2 i + 1 share 32 bytes: the low and the high nibbles.
+void read_k_nibbles(const std::uint8_t* nibbles, int block, Codes& codes) {
+    const std::uint8_t* bytes = nibbles + std::ptrdiff_t{block / 2} * kQuantBlock;
+    for (std::size_t i = 0; i < kQuantBlock; ++i) {
+        codes[i] = block % 2 == 0 ? bytes[i] & 0x0fU : bytes[i] >> 4U;
+    }
+}
+
+template <ggml_type Type, typename Stored>
+void put_k_header(const Stored& block, int row, std::byte* unit) {
+    using Layout = UnitLayout<Type>;
+    put_half(unit, row, block.d);
+    put_half(unit + Layout::kMinima, row, block.dmin);
+    put_scales(block.scales, row, *reinterpret_cast<SixBits*>(unit + Layout::kSubScales),
+               *reinterpret_cast<SixBits*>(unit + Layout::kSubMinima));
+}
+
+void pack(const StoredQ4_K& block, int row, std::byte* unit) {
+    using Layout = UnitLayout<GGML_TYPE_Q4_K>;
+    put_k_header<GGML_TYPE_Q4_K>(block, row, unit);
+    for (int b = 0; b < Layout::kBlocks; ++b) {
+        Codes codes;
+        read_k_nibbles(block.nibbles, b, codes);
+        put_codes(codes, Layout::kHighBits, row, unit + Layout::low(b), nullptr);
+    }
+}
+
+void pack(const StoredQ5_K& block, int row, std::byte* unit) {
+    using Layout = UnitLayout<GGML_TYPE_Q5_K>;
+    put_k_header<GGML_TYPE_Q5_K>(block, row, unit);
+    for (int b = 0; b < Layout::kBlocks; ++b) {
+        Codes codes;
+        read_k_nibbles(block.nibbles, b, codes);
+        for (std::size_t i = 0; i < kQuantBlock; ++i) {
+            codes[i] |= (block.high[i] >> b & 1U) << 4U;
+        }
+        put_codes(codes, Layout::kHighBits, row, unit + Layout::low(b), unit + Layout::high(b));
+    }
+}
+
+// Halves of 128 inputs; within one, 64 bytes of nibbles and 32 of high bits hold four rows of 32.
+void read_q6_codes(const StoredQ6_K& block, int b, Codes& codes) {
+    const int half = b / 4;
+    const int part = b % 4;
+    const std::uint8_t* low = block.low + half * 64 + part % 2 * 32;
+    const std::uint8_t* high = block.high + half * 32;
+    for (std::size_t i = 0; i < kQuantBlock; ++i) {
+        const unsigned nibble = part < 2 ? low[i] & 0x0fU : low[i] >> 4U;
+        codes[i] = static_cast<std::uint8_t>(nibble | (high[i] >> 2 * part & 3U) << 4U);
+    }
+}
+
+void pack(const StoredQ6_K& block, int row, std::byte* unit) {
+    using Layout = UnitLayout<GGML_TYPE_Q6_K>;
+    put_half(unit, row, block.d);
+    for (int i = 0; i < 16; ++i) {
+        unit[Layout::kSubScales + i * kGroupRows + row] = std::byte(block.scales[i]);
+    }
+    for (int b = 0; b < Layout::kBlocks; ++b) {
+        Codes codes;
+        read_q6_codes(block, b, codes);
+        put_codes(codes, Layout::kHighBits, row, unit + Layout::low(b), unit + Layout::high(b));
+    }
+}
+
+template <ggml_type Type, typename Stored>
+void pack_units(const std::byte* stored, int n_in, int row, std::byte* group) {
+    using Layout = UnitLayout<Type>;
+    for (int i = 0; i < n_in / Layout::kInputs; ++i) {
+        Stored block;
+        std::memcpy(&block, stored + static_cast<std::size_t>(i) * sizeof block, sizeof block);
+        pack(block, row, group + static_cast<std::size_t>(i) * Layout::kBytes);
+    }
+}
+
+void pack_floats(const std::byte* stored, int n_in, int row, std::byte* group) {
+    for (int i = 0; i < n_in; ++i) {
+        std::memcpy(group + (std::ptrdiff_t{i} * kGroupRows + row) * 2,
+                    stored + std::ptrdiff_t{i} * 2, 2);
+    }
+}
+
+}  // namespace
+
+void SixBits::set(int block, int row, unsigned value) {
+    const auto put = [](std::uint8_t& byte, int shift, unsigned mask, unsigned bits) {
+        byte = static_cast<std::uint8_t>((byte & ~(mask << shift)) | bits << shift);
+    };
+    put(low[block % 4][row], block / 4 * 4, 0x0fU, value & 0x0fU);
+    put(high[block / 4][row], block % 4 * 2, 3U, value >> 4U);
+}
+
+bool can_pack(ggml_type type, std::int64_t n_in) {
+    switch (type) {
+        case GGML_TYPE_Q4_0:
+        case GGML_TYPE_Q4_1:
+        case GGML_TYPE_Q5_0:
+        case GGML_TYPE_Q8_0:
+        case GGML_TYPE_Q4_K:
+        case GGML_TYPE_Q5_K:
+        case GGML_TYPE_Q6_K:
+            return n_in % ggml_blck_size(type) == 0;
+        case GGML_TYPE_F16:
+        case GGML_TYPE_BF16:
+            return true;
+        default:
+            return false;
+    }
+}
+
+std::size_t group_bytes(ggml_type type, int n_in) {
+    return ggml_row_size(type, n_in) * kGroupRows;
+}
+
+std::size_t packed_bytes(ggml_type type, int n_in, int n_out) {
+    return group_bytes(type, n_in) *
+           static_cast<std::size_t>((n_out + kGroupRows - 1) / kGroupRows);
+}
+
+void pack_row(const PackedMatrix& matrix, int row, const std::byte* stored) {
+    const int in_group = row % kGroupRows;
+    const int n_in = matrix.n_in;
+    std::byte* group =
+        matrix.data + group_bytes(matrix.type, n_in) * static_cast<std::size_t>(row / kGroupRows);
+    switch (matrix.type) {
+        case GGML_TYPE_Q4_0:
+            return pack_units<GGML_TYPE_Q4_0, StoredQ4_0>(stored, n_in, in_group, group);
+        case GGML_TYPE_Q4_1:
+            return pack_units<GGML_TYPE_Q4_1, StoredQ4_1>(stored, n_in, in_group, group);
+        case GGML_TYPE_Q5_0:
+            return pack_units<GGML_TYPE_Q5_0, StoredQ5_0>(stored, n_in, in_group, group);
+        case GGML_TYPE_Q8_0:
+            return pack_units<GGML_TYPE_Q8_0, StoredQ8_0>(stored, n_in, in_group, group);
+        case GGML_TYPE_Q4_K:
+            return pack_units<GGML_TYPE_Q4_K, StoredQ4_K>(stored, n_in, in_group, group);
+        case GGML_TYPE_Q5_K:
+            return pack_units<GGML_TYPE_Q5_K, StoredQ5_K>(stored, n_in, in_group, group);
+        case GGML_TYPE_Q6_K:
+            return pack_units<GGML_TYPE_Q6_K, StoredQ6_K>(stored, n_in, in_group, group);
+        case GGML_TYPE_F16:
+        case GGML_TYPE_BF16:
+            return pack_floats(stored, n_in, in_group, group);
+        default:
+            KNAP_ASSERT(false, "can_pack() was asked");
+    }
+}
+
+}  // namespace knap

@@ -1,0 +1,132 @@
+// Rows rounded to eight bits, written once over a vector type (simd_*.h). Blocks are taken whole:
+// every instruction set adds up the same partial sums in the same order.
+#pragma once
+
+#include <cmath>
+
+#include "kernels/matmul/matmul.h"
+#include "kernels/power_of_two.h"
+
+namespace knap {
+namespace {
+
+template <typename Simd>
+class QuantiseBody {
+  public:
+    static void quantise(const float* x, std::span<QuantisedBlock> blocks) {
+        for (QuantisedBlock& block : blocks) {
+            Vector values[kVectors];
+#pragma GCC unroll 8
+            for (int v = 0; v < kVectors; ++v) {
+                values[v] = Simd::load(x + v * kWidth);
+            }
+            put(values, block);
+            x += kQuantBlock;
+        }
+    }
+
+    static void norm_and_quantise(const float* x,
+                                  const float* weight,
+                                  int n,
+                                  float eps,
+                                  int first,
+                                  std::span<QuantisedBlock> blocks) {
+        const Vector scale = Simd::broadcast(1.0f / std::sqrt(mean_square(x, n) + eps));
+        std::ptrdiff_t at = std::ptrdiff_t{first} * kQuantBlock;
+        for (QuantisedBlock& block : blocks) {
+            Vector values[kVectors];
+#pragma GCC unroll 8
+            for (int v = 0; v < kVectors; ++v) {
+                const Vector normed = Simd::multiply(Simd::load(x + at + v * kWidth), scale);
+                values[v] = Simd::multiply(normed, Simd::load(weight + at + v * kWidth));
+            }
+            put(values, block);
+            at += kQuantBlock;
+        }
+    }
+
+    static void gate_and_quantise(const float* gate,
+                                  const float* up,
+                                  std::span<QuantisedBlock> blocks) {
+        for (QuantisedBlock& block : blocks) {
+            Vector values[kVectors];
+#pragma GCC unroll 8
+            for (int v = 0; v < kVectors; ++v) {
+                values[v] = Simd::multiply(silu(Simd::load(gate + v * kWidth)),
+                                           Simd::load(up + v * kWidth));
+            }
+            put(values, block);
+            gate += kQuantBlock;
+            up += kQuantBlock;
+        }
+    }
+
+  private:
+    using Vector = typename Simd::Vector;
+    using Ints = typename Simd::Ints;
+    static constexpr int kWidth = Simd::kWidth;
+    static constexpr int kVectors = kQuantBlock / kWidth;
+
+    static void put(const Vector* values, QuantisedBlock& block) {
+        Vector highest = Simd::abs(values[0]);
+#pragma GCC unroll 8
+        for (int v = 1; v < kVectors; ++v) {
+            highest = Simd::max(highest, Simd::abs(values[v]));
+        }
+        constexpr float kLargest = 127.0f;
+        const float max = Simd::reduce_max(highest);
+        const Vector inverse = Simd::broadcast(max > 0.0f ? kLargest / max : 0.0f);
+        // Of what is no number the sums mean nothing; as unsigned ones they may overflow.
+        std::uint32_t sums[2] = {0, 0};
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) {
+            const Ints rounded = Simd::round_to_ints(Simd::multiply(values[v], inverse));
+            Simd::store_bytes(block.values + v * kWidth, rounded);
+            sums[v / (kVectors / 2)] += static_cast<std::uint32_t>(Simd::reduce_add(rounded));
+        }
+        block.scale = max / kLargest;
+        block.scaled_sum =
+            block.scale * static_cast<float>(static_cast<std::int32_t>(sums[0] + sums[1]));
+        block.less[0] = static_cast<std::int32_t>(0U - sums[0]);
+        block.less[1] = static_cast<std::int32_t>(0U - sums[1]);
+    }
+
+    // Partial sums of every 32nd number, folded in halves.
+    static float mean_square(const float* x, int n) {
+        Vector sums[kVectors];
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) {
+            sums[v] = Simd::zero();
+        }
+        for (int i = 0; i < n; i += kQuantBlock) {
+#pragma GCC unroll 8
+            for (int v = 0; v < kVectors; ++v) {
+                const Vector value = Simd::load(x + i + v * kWidth);
+                sums[v] = Simd::fmadd(value, value, sums[v]);
+            }
+        }
+        float partial[kQuantBlock];
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) {
+            Simd::store(partial + v * kWidth, sums[v]);
+        }
+        for (int half = kQuantBlock / 2; half > 0; half /= 2) {
+            for (int i = 0; i < half; ++i) {
+                partial[i] += partial[i + half];
+            }
+        }
+        return partial[0] / static_cast<float>(n);
+    }
+
+    // x / (1 + e^-x), by a power that cannot overflow.
+    static Vector silu(Vector x) {
+        const Vector one = Simd::broadcast(1.0f);
+        const Vector power =
+            power_of_two<Simd>(Simd::multiply(Simd::abs(x), Simd::broadcast(-kLog2E)));
+        const Vector above = Simd::select_at_least(x, Simd::zero(), one, power);
+        return Simd::multiply(x, Simd::divide(above, Simd::add(one, power)));
+    }
+};
+
+}  // namespace
+}  // namespace knap

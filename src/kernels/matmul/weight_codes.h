@@ -1,0 +1,116 @@
+// How the numbers of a unit become vectors: codes of four inputs, scales and minima of many rows.
+#pragma once
+
+#include "kernels/matmul/unit_layout.h"
+
+namespace knap {
+namespace {
+
+template <typename Simd, ggml_type Type>
+struct WeightCodes {
+    using Layout = UnitLayout<Type>;
+    using Vector = typename Simd::Vector;
+    using Ints = typename Simd::Ints;
+    using Bytes = typename Simd::Bytes;
+
+    static constexpr bool kIsSuperBlock = Type == GGML_TYPE_Q4_K || Type == GGML_TYPE_Q5_K;
+    static constexpr bool kHasMinima = Type == GGML_TYPE_Q4_1 || kIsSuperBlock;
+    // Scales of 32 inputs: one, or one of each half.
+    static constexpr int kHalves = Type == GGML_TYPE_Q6_K ? 2 : 1;
+    // Of the offset that the dots must start from: a power of two, or none.
+    static constexpr int kOffsetBits = [] {
+        const int offset = Layout::kIsBytes && !Simd::kDotsOffsetBytes ? 0 : Layout::kOffset;
+        int bits = 0;
+        while (1 << bits < offset) {
+            ++bits;
+        }
+        return bits;
+    }();
+
+    // Codes of inputs 4 Quad .. of the first and of the second half of a block.
+    struct Pair {
+        Bytes first;
+        Bytes second;
+    };
+
+    template <int Quad>
+    [[gnu::always_inline]] static Pair load(const std::byte* unit, int block, int row) {
+        const std::byte* low = unit + Layout::low(block) + Quad * kQuadBytes + row * 4;
+        if constexpr (Layout::kIsBytes) {
+            return {Simd::load_bytes(low), Simd::load_bytes(low + 4 * kQuadBytes)};
+        }
+        const Bytes nibbles = Simd::load_bytes(low);
+        Pair codes{Simd::low_nibbles(nibbles), Simd::high_nibbles(nibbles)};
+        if constexpr (Layout::kHighBits == 1) {
+            const Bytes high = Simd::load_bytes(unit + Layout::high(block) + row * 4);
+            codes.first = Simd::template merge_bits<4 - Quad, 16>(codes.first, high);
+            codes.second = Simd::template merge_bits<-Quad, 16>(codes.second, high);
+        }
+        if constexpr (Layout::kHighBits == 2) {
+            const std::byte* high = unit + Layout::high(block) + row * 4;
+            codes.first =
+                Simd::template merge_bits<4 - 2 * Quad, 48>(codes.first, Simd::load_bytes(high));
+            codes.second = Simd::template merge_bits<4 - 2 * Quad, 48>(
+                codes.second, Simd::load_bytes(high + kQuadBytes));
+        }
+        return codes;
+    }
+
+    [[gnu::always_inline]] static void add(const Pair& codes,
+                                           Bytes first,
+                                           Bytes second,
+                                           Ints (&dots)[kHalves]) {
+        if constexpr (kHalves == 2) {
+            dots[0] = Simd::dot(dots[0], codes.first, first);
+            dots[1] = Simd::dot(dots[1], codes.second, second);
+        } else if constexpr (Layout::kIsBytes) {
+            dots[0] = Simd::dot_bytes(dots[0], codes.first, first);
+            dots[0] = Simd::dot_bytes(dots[0], codes.second, second);
+        } else {
+            dots[0] = Simd::dot_pair(dots[0], codes.first, first, codes.second, second);
+        }
+    }
+
+    [[gnu::always_inline]] static Vector scale(const std::byte* unit,
+                                               int block,
+                                               int half,
+                                               int row) {
+        const Vector d = halves(unit, row);
+        if constexpr (Type == GGML_TYPE_Q6_K) {
+            const auto* scales = reinterpret_cast<const std::int8_t*>(unit + Layout::kSubScales);
+            return Simd::multiply(
+                d, Simd::load_signed_bytes(scales + (2 * block + half) * kGroupRows + row));
+        } else if constexpr (kIsSuperBlock) {
+            return Simd::multiply(d, six_bits(unit + Layout::kSubScales, block, row));
+        } else {
+            return d;
+        }
+    }
+
+    // What the sum of the inputs is multiplied with.
+    [[gnu::always_inline]] static Vector minimum(const std::byte* unit,
+                                                 int block,
+                                                 int row) requires kHasMinima {
+        const Vector m = halves(unit + Layout::kMinima, row);
+        if constexpr (kIsSuperBlock) {
+            const Vector less = Simd::multiply(m, Simd::broadcast(-1.0f));
+            return Simd::multiply(less, six_bits(unit + Layout::kSubMinima, block, row));
+        } else {
+            return m;
+        }
+    }
+
+  private:
+    [[gnu::always_inline]] static Vector halves(const std::byte* bytes, int row) {
+        return Simd::load_half(reinterpret_cast<const std::uint16_t*>(bytes) + row);
+    }
+
+    [[gnu::always_inline]] static Vector six_bits(const std::byte* bytes, int block, int row) {
+        const auto& bits = *reinterpret_cast<const SixBits*>(bytes);
+        return Simd::load_six_bits(bits.low[block % 4] + row, block / 4 * 4,
+                                   bits.high[block / 4] + row, block % 4 * 2);
+    }
+};
+
+}  // namespace
+}  // namespace knap

@@ -1,0 +1,19 @@
+#include "model/architectures/architecture.h"
+
+#include <algorithm>
+
+namespace knap {
+
+const std::vector<Architecture>& architectures() {
+    static const std::vector<Architecture> list = {arch_llama(), arch_qwen2(), arch_qwen3()};
+    return list;
+}
+
+const Architecture* find_architecture(std::string_view name) {
+    const auto& list = architectures();
+    const auto found = std::find_if(list.begin(), list.end(),
+                                    [&](const Architecture& entry) { return entry.name == name; });
+    return found == list.end() ? nullptr : &*found;
+}
+
+}  // namespace knap

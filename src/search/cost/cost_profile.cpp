@@ -1,0 +1,80 @@
+#include "search/cost/cost_profile.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <utility>
+
+#include "knap/types.h"
+
+#include "base/error.h"
+#include "graph/plan_cost.h"
+
+namespace knap {
+
+namespace {
+
+// Beyond these nothing is measured; they keep sums and products of times and rows finite.
+constexpr double kShortestMs = 1e-6;
+constexpr double kLongestMs = 1e9;
+constexpr int kLongestContext = 1 << 26;
+
+}  // namespace
+
+int CostProfile::n_classes() const {
+    return layer_classes.empty() ? 0 : std::ranges::max(layer_classes) + 1;
+}
+
+double PartBytes::reduced_share() const {
+    const double share = reduced_head / head;
+    return share > 0 && share < 1 ? share : 1;
+}
+
+double CostProfile::heads(const ModulePlan& plan, bool has_head) const {
+    return !has_head ? 0.0 : plan.head() == HeadLevel::reduced ? bytes.reduced_share() : 1.0;
+}
+
+CostProfile empty_profile(const ModelCost& model, std::vector<int> layer_classes) {
+    KNAP_ASSERT(model.layers.size() == layer_classes.size(), "a class for every layer");
+    CostProfile profile{.layer_classes = std::move(layer_classes)};
+    PartBytes& bytes = profile.bytes;
+    for (int c = 0; c < profile.n_classes(); ++c) {
+        const auto first = std::ranges::find(profile.layer_classes, c);
+        KNAP_ASSERT(first != profile.layer_classes.end(), "classes are counted from 0");
+        const auto layer = static_cast<std::size_t>(first - profile.layer_classes.begin());
+        bytes.attention.push_back(static_cast<double>(model.layers[layer].attention.weight_bytes));
+        bytes.mlp.push_back(static_cast<double>(model.layers[layer].mlp.weight_bytes));
+    }
+    bytes.head = static_cast<double>(model.head.weight_bytes);
+    bytes.reduced_head = static_cast<double>(model.reduced_head.weight_bytes);
+    bytes.cache_row = static_cast<double>(model.cache_row_bytes);
+    return profile;
+}
+
+bool is_plausible(const CostSample& sample, int n_layers) {
+    // A time that is not a number fails both comparisons.
+    return sample.plan.n_layers() == n_layers && sample.ms >= kShortestMs &&
+           sample.ms <= kLongestMs && sample.n_context >= 0 &&
+           sample.n_context <= kLongestContext && sample.n_rows >= 1 && sample.n_rows <= kMaxUbatch;
+}
+
+bool is_plain_step(const CostSample& sample, int n_layers) {
+    return is_plausible(sample, n_layers) && sample.plan.is_full() && sample.has_head &&
+           sample.n_rows == 1;
+}
+
+int longest_context(const CostProfile& profile) {
+    const auto longest =
+        std::ranges::max_element(profile.samples, std::less<>(), &CostSample::n_context);
+    return longest == profile.samples.end() ? 0 : longest->n_context;
+}
+
+bool can_fit(const CostProfile& profile) {
+    const int n_layers = profile.n_layers();
+    const auto is_class = [&](int c) { return c >= 0 && c < n_layers; };
+    const auto is_step = [&](const CostSample& sample) { return is_plain_step(sample, n_layers); };
+    return n_layers > 0 && std::ranges::all_of(profile.layer_classes, is_class) &&
+           std::ranges::any_of(profile.samples, is_step);
+}
+
+}  // namespace knap

@@ -1,0 +1,185 @@
+#include "search/cost/profile.h"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "knap/types.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/quantile.h"
+#include "graph/forward.h"
+#include "kv/kv_cache.h"
+#include "search/row_numbers.h"
+
+namespace knap {
+
+namespace {
+
+constexpr std::size_t kFewestRounds = 3;
+// Rows that are computed to fill the cache; the others are copies of them.
+constexpr int kComputedRows = 32;
+
+// What a token is does not matter to the time of a pass.
+std::vector<Token> some_tokens(int n) {
+    return std::vector<Token>(static_cast<std::size_t>(n), 0);
+}
+
+// Writes every row of the cache. False: cancelled.
+bool fill_rows(Forward& forward, KvCache& cache) {
+    const int n_computed = std::min({kComputedRows, cache.capacity(), forward.max_rows(0)});
+    const std::vector<Token> tokens = some_tokens(n_computed);
+    cache.truncate(0);
+    if (!forward.run({.tokens = tokens}).is_complete) {
+        return false;
+    }
+    for (int row = n_computed; row < cache.capacity(); ++row) {
+        cache.copy_row(row % n_computed, row);
+    }
+    return true;
+}
+
+// Measures every probe, round after round.
+class Measurement {
+  public:
+    Measurement(Forward& forward, std::vector<Probe> probes, const ProfileOptions& options)
+        : forward_(forward),
+          probes_(std::move(probes)),
+          options_(options),
+          order_(probes_.size()),
+          times_ms_(probes_.size()) {
+        std::iota(order_.begin(), order_.end(), std::size_t{0});
+    }
+
+    // Every probe once to warm up, then as many rounds as the time allows, three at least. False:
+    // cancelled.
+    bool run() {
+        if (!run_round()) {
+            return false;
+        }
+        std::ranges::for_each(times_ms_, [](std::vector<double>& times) { times.clear(); });
+        double round_s = 0;
+        while (n_passes_ < n_needed() || elapsed_s() + round_s <= options_.seconds) {
+            const double start_s = elapsed_s();
+            if (!run_round()) {
+                return false;
+            }
+            round_s = elapsed_s() - start_s;
+        }
+        return true;
+    }
+
+    std::vector<CostSample> samples() const {
+        std::vector<CostSample> samples;
+        for (std::size_t i = 0; i < probes_.size(); ++i) {
+            samples.push_back({.plan = probes_[i].plan,
+                               .n_context = probes_[i].n_context,
+                               .n_rows = probes_[i].n_rows,
+                               .has_head = probes_[i].has_head,
+                               .ms = median(times_ms_[i]),
+                               .spread_ms = quartile_spread(times_ms_[i]),
+                               .n_measured = static_cast<int>(times_ms_[i].size())});
+        }
+        return samples;
+    }
+
+  private:
+    // In a new order each time: what a pass leaves behind in the processor's caches is then not
+    // always the same.
+    bool run_round() {
+        std::shuffle(order_.begin(), order_.end(), random_);
+        for (const std::size_t i : order_) {
+            const std::optional<double> ms = measure_repeated(probes_[i]);
+            if (!ms) {
+                return false;
+            }
+            times_ms_[i].push_back(*ms);
+            ++n_passes_;
+            report_progress();
+        }
+        return true;
+    }
+
+    // Steps of one row follow each other in decoding: one is timed behind its like. Behind a pass
+    // of many rows it would find the processor's caches full of other things, which costs it up to
+    // a tenth, and a larger pass next to nothing.
+    std::optional<double> measure_repeated(const Probe& probe) {
+        if (probe.n_rows == 1 && !measure_ms(forward_, probe)) {
+            return std::nullopt;
+        }
+        return measure_ms(forward_, probe);
+    }
+
+    // It takes both the time and the rounds.
+    void report_progress() const {
+        if (options_.on_progress) {
+            options_.on_progress(
+                std::min({1.0, elapsed_s() / std::max(options_.seconds, 1e-3),
+                          static_cast<double>(n_passes_) / static_cast<double>(n_needed())}));
+        }
+    }
+
+    // Passes that are run whatever the time.
+    std::size_t n_needed() const { return (1 + kFewestRounds) * probes_.size(); }
+    double elapsed_s() const { return watch_.elapsed_ms() / 1000; }
+
+    Forward& forward_;
+    std::vector<Probe> probes_;
+    const ProfileOptions& options_;
+    Stopwatch watch_;
+    std::vector<std::size_t> order_;
+    std::vector<std::vector<double>> times_ms_;  // of each probe
+    std::size_t n_passes_ = 0;
+    std::mt19937 random_{1};
+};
+
+}  // namespace
+
+std::optional<double> measure_ms(Forward& forward, const Probe& probe) {
+    KNAP_ASSERT(probe.n_context >= 0 && probe.n_rows >= 1, "a probe is a pass");
+    const std::vector<Token> tokens = some_tokens(probe.n_rows);
+    const std::vector<int> rows = row_numbers(probe.n_rows);
+    // Without logits nobody would read the last layer's output, and it would not be computed.
+    const int last_stream = 2 * probe.plan.n_layers();
+    const ForwardStatistics before = forward.statistics();
+    const Stopwatch watch;
+    const ForwardResult result = forward.run({
+        .tokens = tokens,
+        .plan = &probe.plan,
+        .first_row = probe.n_context,
+        .layout = {.context = probe.n_context},
+        .captures = std::span(&last_stream, probe.has_head ? 0 : 1),
+        .logit_rows = std::span(rows).first(probe.has_head ? rows.size() : 0),
+    });
+    const double ms = watch.elapsed_ms();
+    if (!result.is_complete) {
+        return std::nullopt;
+    }
+    // Steady decoding builds no graph: where this pass had to, its computation alone counts.
+    const ForwardStatistics& after = forward.statistics();
+    return after.graphs.built == before.graphs.built ? ms : after.compute_ms - before.compute_ms;
+}
+
+std::optional<CostProfile> measure_profile(Forward& forward,
+                                           KvCache& cache,
+                                           std::span<const int> layer_classes,
+                                           const ProfileOptions& options) {
+    const int max_rows = std::clamp(options.max_rows, 1, forward.max_rows(0));
+    const int max_context = std::min(options.max_context, cache.capacity() - max_rows);
+    KNAP_ASSERT(!layer_classes.empty() && max_context >= 0, "a model, and room for its passes");
+    Measurement measurement(forward, profile_probes(layer_classes, max_context, max_rows), options);
+    if (!fill_rows(forward, cache) || !measurement.run()) {
+        return std::nullopt;
+    }
+    if (options.on_progress) {
+        options.on_progress(1);
+    }
+    return CostProfile{.layer_classes = {layer_classes.begin(), layer_classes.end()},
+                       .samples = measurement.samples(),
+                       .bytes = options.bytes};
+}
+
+}  // namespace knap

@@ -1,0 +1,90 @@
+#include "decode/knapspec/copy_drafts.h"
+
+#include <numeric>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace knap {
+namespace {
+
+// `n` tokens that repeat after `period`.
+std::vector<Token> repeating(int n, int period) {
+    std::vector<Token> text;
+    for (int i = 0; i < n; ++i) {
+        text.push_back(i % period);
+    }
+    return text;
+}
+
+TEST(CopyDrafts, OffersWhatFollowedBefore) {
+    CopyDrafts copies;
+    const auto text = repeating(50, 10);
+    copies.begin(text);
+    const auto offer = copies.offer(text, 4);
+    ASSERT_TRUE(offer.has_value());
+    EXPECT_EQ(std::vector<Token>(offer->tokens.begin(), offer->tokens.end()),
+              (std::vector<Token>{0, 1, 2, 3}));
+    EXPECT_EQ(offer->acceptance.first.size(), 4u);
+}
+
+TEST(CopyDrafts, OffersNothingWhereNothingMatchesOrThereIsNoRoom) {
+    CopyDrafts copies;
+    std::vector<Token> text(50);
+    std::iota(text.begin(), text.end(), 0);
+    copies.begin(text);
+    EXPECT_FALSE(copies.offer(text, 4).has_value());
+    const auto loop = repeating(50, 10);
+    copies.begin(loop);
+    EXPECT_FALSE(copies.offer(loop, 0).has_value());
+}
+
+// No copy is drafted here: every position of the text is a test of the one that could have been.
+TEST(CopyDrafts, LearnsFromEveryPositionOfTheText) {
+    CopyDrafts right;
+    CopyDrafts wrong;
+    auto text = repeating(40, 10);
+    right.begin(text);
+    wrong.begin(text);
+    auto other = text;
+    for (int i = 0; i < 100; ++i) {
+        text.push_back(static_cast<Token>(text.size()) % 10);
+        // Begins as the loop does, and never goes on as it did.
+        other.insert(other.end(), {3, 4, 100 + i});
+    }
+    right.follow(text);
+    wrong.follow(other);
+    other.insert(other.end(), {3, 4});
+    wrong.follow(other);
+    EXPECT_GT(right.offer(text, 1)->acceptance.at(0), 0.95);
+    EXPECT_LT(wrong.offer(other, 1)->acceptance.at(0), 0.1);
+}
+
+TEST(CopyDrafts, AreSuspendedWhenTheyLoseTime) {
+    CopyDrafts copies;
+    auto text = repeating(50, 10);
+    copies.begin(text);
+    int n_rounds = 0;
+    while (copies.settle(/*ms=*/10, /*plain_ms=*/8)) {
+        ASSERT_LT(++n_rounds, 20);
+    }
+    EXPECT_FALSE(copies.offer(text, 4).has_value());
+    for (int i = 0; i < 64; ++i) {
+        text.push_back(static_cast<Token>(text.size()) % 10);
+    }
+    copies.follow(text);
+    EXPECT_TRUE(copies.offer(text, 4).has_value()) << "tried again 64 tokens later";
+}
+
+TEST(CopyDrafts, ANewTextIsNotSuspended) {
+    CopyDrafts copies;
+    const auto text = repeating(50, 10);
+    copies.begin(text);
+    while (copies.settle(10, 5)) {
+    }
+    copies.begin(text);
+    EXPECT_TRUE(copies.offer(text, 4).has_value());
+}
+
+}  // namespace
+}  // namespace knap

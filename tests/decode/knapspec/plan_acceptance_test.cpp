@@ -1,0 +1,72 @@
+#include "decode/knapspec/plan_acceptance.h"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace knap {
+namespace {
+
+TEST(PlanAcceptance, StartsAsItsBelief) {
+    const PlanAcceptance acceptance(prior_of(0.75, 4));
+    EXPECT_DOUBLE_EQ(acceptance.rate(), 0.75);
+    EXPECT_DOUBLE_EQ(acceptance.by_depth().at(0), 0.75);
+    EXPECT_DOUBLE_EQ(acceptance.by_depth().at(9), 0.75);
+    EXPECT_EQ(acceptance.n_observed(), 0);
+}
+
+TEST(PlanAcceptance, ReplayedRowsAreDrawnTowardsTheBelief) {
+    PlanAcceptance acceptance(prior_of(0.5, 4));
+    acceptance.replay(8, 8);
+    EXPECT_DOUBLE_EQ(acceptance.rate(), 10.0 / 12.0) << "(8 + 2) of (8 + 4)";
+}
+
+// However many rows were replayed, rounds soon outweigh them.
+TEST(PlanAcceptance, ReplayNeverWeighsMoreThanSixteenDrafts) {
+    PlanAcceptance acceptance(prior_of(0.5, 4));
+    acceptance.replay(1000, 1000);
+    for (int i = 0; i < 16; ++i) {
+        acceptance.observe(1, 0, {});
+    }
+    EXPECT_LT(acceptance.rate(), 0.55);
+}
+
+TEST(PlanAcceptance, DraftsBehindARejectedOneAreNotJudged) {
+    PlanAcceptance acceptance(prior_of(0.5, 1e-9));
+    acceptance.observe(5, 1, {});
+    EXPECT_NEAR(acceptance.n_observed(), 2, 0.02);
+    EXPECT_NEAR(acceptance.rate(), 0.5, 0.01);
+}
+
+TEST(PlanAcceptance, EveryPositionHasItsOwnRate) {
+    PlanAcceptance acceptance(prior_of(0.5, 4));
+    for (int i = 0; i < 100; ++i) {
+        acceptance.observe(2, 1, {});  // the first always, the second never
+    }
+    EXPECT_GT(acceptance.by_depth().at(0), 0.9);
+    EXPECT_LT(acceptance.by_depth().at(1), 0.1);
+    EXPECT_NEAR(acceptance.by_depth().at(2), acceptance.rate(), 1e-12) << "never reached";
+}
+
+TEST(PlanAcceptance, BinsAreCalibratedByWhatBecameOfTheDrafts) {
+    PlanAcceptance acceptance(prior_of(0.5, 4));
+    EXPECT_NEAR(acceptance.by_confidence()[9], 0.95, 1e-12) << "a confidence is believed at first";
+    const std::vector<float> confidences = {0.95f, 0.15f};
+    for (int i = 0; i < 100; ++i) {
+        acceptance.observe(2, 0, confidences);  // sure, and wrong; the second is never judged
+    }
+    EXPECT_LT(acceptance.by_confidence()[9], 0.1);
+    EXPECT_NEAR(acceptance.by_confidence()[1], 0.15, 1e-12);
+}
+
+TEST(PlanAcceptance, AConfidenceOfOneFallsIntoTheLastBin) {
+    PlanAcceptance acceptance(prior_of(0.5, 4));
+    const std::vector<float> sure = {1.0f};
+    for (int i = 0; i < 100; ++i) {
+        acceptance.observe(1, 0, sure);
+    }
+    EXPECT_LT(acceptance.by_confidence()[9], 0.1);
+}
+
+}  // namespace
+}  // namespace knap

@@ -1,0 +1,46 @@
+#include "decode/lookup/lookup_source.h"
+
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace knap {
+namespace {
+
+using Tokens = std::vector<Token>;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(LookupSource, GivesWhatFollowedAndHowLongTheMatchIs) {
+    LookupSource source;
+    const Tokens text = {1, 2, 3, 4, 5, 10, 11, 12, 2, 3, 4, 5};
+    source.begin(text);
+    const auto found = source.find(text, 2);
+    EXPECT_THAT(found.tokens, ElementsAre(10, 11));
+    EXPECT_EQ(found.match_length, 4);
+}
+
+TEST(LookupSource, GivesNothingWhereNothingMatchesOrIsAskedFor) {
+    LookupSource source;
+    source.begin(Tokens{1, 2, 3});
+    EXPECT_THAT(source.find(Tokens{1, 2, 3}, 5).tokens, IsEmpty());
+    EXPECT_EQ(source.find(Tokens{1, 2, 3}, 5).match_length, 0);
+    EXPECT_THAT(source.find(Tokens{1, 2, 3, 1, 2, 3}, 0).tokens, IsEmpty());
+    EXPECT_THAT(source.find(Tokens{1, 2, 3, 1, 2, 3}, 4).tokens, ElementsAre(1, 2, 3, 1));
+}
+
+TEST(LookupSource, TakesTheRangeOfRunsThatItIsGiven) {
+    const Tokens text = {9, 2, 3, 10, 1, 2, 3};
+    LookupSource long_runs({.min = 3, .max = 4});
+    long_runs.begin(text);
+    EXPECT_THAT(long_runs.find(text, 1).tokens, IsEmpty());
+    LookupSource short_runs({.min = 1, .max = 1});
+    short_runs.begin(text);
+    const auto found = short_runs.find(text, 1);
+    EXPECT_THAT(found.tokens, ElementsAre(10));
+    EXPECT_EQ(found.match_length, 2) << "counted beyond the runs that are indexed";
+}
+
+}  // namespace
+}  // namespace knap

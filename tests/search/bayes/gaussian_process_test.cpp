@@ -1,0 +1,103 @@
+#include "search/bayes/gaussian_process.h"
+
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace knap {
+namespace {
+
+constexpr double kNoise = 0.1;
+
+// Matern, smoothness 5/2, at a distance in units of the length scale.
+double matern(double distance) {
+    const double r = std::sqrt(5.0) * distance;
+    return (1 + r + r * r / 3) * std::exp(-r);
+}
+
+GaussianProcessOptions one_variable(double length_scale) {
+    return {.n_variables = 1, .noise = kNoise, .length_scale = length_scale};
+}
+
+ProcessEstimate estimate_at(const GaussianProcess& process, const std::vector<double>& point) {
+    return process.estimate(point).front();
+}
+
+// (1 + sqrt(5) + 5/3) * exp(-sqrt(5)), by hand.
+TEST(GaussianProcess, CovarianceAtOneLengthScaleIsThatOfMatern) {
+    const GaussianProcess process(one_variable(0.5), std::vector{0.25}, std::vector{3.0});
+    const double covariance = 0.5239941088318203;
+    const ProcessEstimate there = estimate_at(process, {0.75});
+    EXPECT_NEAR(there.deviation, std::sqrt(1 - covariance * covariance / (1 + kNoise)), 1e-12);
+}
+
+TEST(GaussianProcess, OneValueIsExpectedEverywhereAndSurestAtItsPoint) {
+    const GaussianProcess process(one_variable(0.1), std::vector{0.5}, std::vector{3.0});
+    EXPECT_DOUBLE_EQ(estimate_at(process, {0.5}).mean, 3.0);
+    EXPECT_DOUBLE_EQ(estimate_at(process, {1.0}).mean, 3.0);
+    EXPECT_NEAR(estimate_at(process, {0.5}).deviation, std::sqrt(1 - 1 / (1 + kNoise)), 1e-12);
+    EXPECT_NEAR(estimate_at(process, {100.0}).deviation, 1, 1e-12);
+}
+
+// Two values 4 apart are -1 and 1 after normalising, with a deviation of 2. Their covariance
+// [[1 + a, k], [k, 1 + a]] is inverted by hand.
+TEST(GaussianProcess, TwoValuesGiveTheMeanAndDeviationOfTheClosedForm) {
+    const GaussianProcess process(one_variable(1.0), std::vector{0.0, 1.0}, std::vector{3.0, 7.0});
+    const double k = matern(1);
+    const double variance = 1 + kNoise;
+    for (const double x : {0.0, 0.3, 0.5, 1.0, 2.0}) {
+        const double to_first = matern(std::abs(x));
+        const double to_second = matern(std::abs(x - 1));
+        const double explained = (variance * (to_first * to_first + to_second * to_second) -
+                                  2 * k * to_first * to_second) /
+                                 (variance * variance - k * k);
+        const ProcessEstimate there = estimate_at(process, {x});
+        EXPECT_NEAR(there.mean, 5 + 2 * (to_second - to_first) / (variance - k), 1e-12) << x;
+        EXPECT_NEAR(there.deviation, 2 * std::sqrt(1 - explained), 1e-12) << x;
+    }
+}
+
+TEST(GaussianProcess, DistanceIsThatOfAllVariables) {
+    const GaussianProcess process({.n_variables = 2, .noise = kNoise, .length_scale = 1.0},
+                                  std::vector{0.1, 0.2}, std::vector{1.0});
+    const double covariance = matern(0.5);  // a step of 0.3 and one of 0.4
+    EXPECT_NEAR(estimate_at(process, {0.4, 0.6}).deviation,
+                std::sqrt(1 - covariance * covariance / (1 + kNoise)), 1e-7);
+}
+
+TEST(GaussianProcess, EstimatesOfABatchAreThoseOfItsPoints) {
+    const GaussianProcess process({.n_variables = 2}, std::vector{0.1, 0.2, 0.9, 0.4, 0.3, 0.8},
+                                  std::vector{1.0, 4.0, 2.0});
+    const auto both = process.estimate(std::vector{0.5, 0.5, 0.9, 0.5});
+    ASSERT_EQ(both.size(), 2U);
+    EXPECT_DOUBLE_EQ(both[0].mean, estimate_at(process, {0.5, 0.5}).mean);
+    EXPECT_DOUBLE_EQ(both[1].mean, estimate_at(process, {0.9, 0.5}).mean);
+    EXPECT_DOUBLE_EQ(both[1].deviation, estimate_at(process, {0.9, 0.5}).deviation);
+}
+
+TEST(GaussianProcess, PointsMayRepeat) {
+    const GaussianProcess process(one_variable(1.0), std::vector{0.5, 0.5}, std::vector{1.0, 3.0});
+    EXPECT_NEAR(estimate_at(process, {0.5}).mean, 2, 1e-12);
+    EXPECT_NEAR(estimate_at(process, {0.5}).deviation, std::sqrt(1 - 2 / (2 + kNoise)), 1e-7);
+}
+
+double learned_length_scale_of(double (*function)(double)) {
+    std::vector<double> points;
+    std::vector<double> values;
+    for (int i = 0; i <= 20; ++i) {
+        points.push_back(i / 20.0);
+        values.push_back(function(points.back()));
+    }
+    return GaussianProcess({.n_variables = 1}, points, values).length_scale();
+}
+
+TEST(GaussianProcess, LengthScaleFollowsHowFastValuesChange) {
+    const double slow = learned_length_scale_of([](double x) { return x; });
+    const double fast = learned_length_scale_of([](double x) { return std::sin(20 * x); });
+    EXPECT_GE(slow, 1.0);
+    EXPECT_LE(fast, 0.25);
+}
+
+}  // namespace
+}  // namespace knap

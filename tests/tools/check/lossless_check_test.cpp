@@ -1,0 +1,153 @@
+#include "tools/check/lossless_check.h"
+
+#include <algorithm>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "support/loaded_model.h"
+#include "support/tiny_adapter.h"
+#include "support/tiny_model.h"
+
+namespace knap::test {
+namespace {
+
+Result answer(std::vector<Token> tokens, StopReason stop = StopReason::length) {
+    Result result;
+    result.tokens = std::move(tokens);
+    result.stop = stop;
+    result.n_prompt = 100;
+    return result;
+}
+
+TEST(Divergence, EqualAnswersHaveNone) {
+    EXPECT_FALSE(find_divergence(answer({1, 2, 3}), answer({1, 2, 3})));
+    EXPECT_FALSE(find_divergence(answer({}), answer({})));
+}
+
+TEST(Divergence, IsTheFirstTokenThatDiffers) {
+    const auto found = find_divergence(answer({1, 2, 3, 4}), answer({1, 2, 5, 6}));
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(found->position, 102);
+    EXPECT_EQ(found->expected, 3);
+    EXPECT_EQ(found->found, 5);
+    EXPECT_FALSE(found->gap.has_value());
+}
+
+TEST(Divergence, MayBeTheEndOfOneOfThem) {
+    const auto shorter = find_divergence(answer({1, 2, 3}), answer({1, 2}, StopReason::eos));
+    ASSERT_TRUE(shorter.has_value());
+    EXPECT_EQ(shorter->position, 102);
+    EXPECT_EQ(shorter->expected, 3);
+    EXPECT_EQ(shorter->found, std::nullopt);
+    const auto stopped = find_divergence(answer({1}), answer({1}, StopReason::eos));
+    ASSERT_TRUE(stopped.has_value());
+    EXPECT_EQ(stopped->position, 101);
+}
+
+TEST(Divergence, IsANearTieOnlyWhereTheAnswerHasOne) {
+    Result drafted = answer({1, 2, 5});
+    drafted.speculation.near_ties = {{101, 0.1f}, {102, 0.2f}, {103, 0.3f}};
+    EXPECT_EQ(find_divergence(answer({1, 2, 3}), drafted)->gap, 0.2f);
+    EXPECT_EQ(find_divergence(answer({9, 2, 5}), drafted)->gap, std::nullopt);
+}
+
+TEST(DraftingWays, CoverEveryStrategyButPlainDecoding) {
+    const auto names = [](bool has_adapter) {
+        std::set<std::string> found;
+        for (const DraftingWay& way : drafting_ways(30, true, has_adapter)) {
+            found.insert(way.options.strategy);
+        }
+        return found;
+    };
+    std::set<std::string> expected;
+    for (const StrategyInfo& strategy : strategies()) {
+        expected.emplace(strategy.name);
+    }
+    expected.erase("autoregressive");
+    EXPECT_EQ(names(/*has_adapter=*/true), expected);
+    expected.erase("kangaroo");
+    EXPECT_EQ(names(/*has_adapter=*/false), expected);
+}
+
+std::set<std::string> plans(int n_layers, bool has_reduced_head = false) {
+    std::set<std::string> found;
+    for (const DraftingWay& way :
+         drafting_ways(n_layers, has_reduced_head, /*has_adapter=*/false)) {
+        found.insert(way.options.draft_plan);
+    }
+    found.erase("");
+    return found;
+}
+
+TEST(DraftingWays, HavePlansThatFitTheModel) {
+    EXPECT_EQ(plans(8), (std::set<std::string>{"a=w16+64", "l1+3+5=skip", "exit=4"}));
+    EXPECT_EQ(plans(2), (std::set<std::string>{"a=w16+64", "exit=1"}));
+    EXPECT_EQ(plans(1), (std::set<std::string>{"a=w16+64"}));
+    EXPECT_EQ(plans(1, true), (std::set<std::string>{"a=w16+64", "a=w16+64,head=reduced"}));
+}
+
+TEST(DraftingWays, HaveATree) {
+    const auto ways = drafting_ways(8, false, false);
+    EXPECT_TRUE(std::ranges::any_of(
+        ways, [](const DraftingWay& way) { return way.options.draft_width > 1; }));
+}
+
+class LosslessCheck : public ::testing::Test {
+  protected:
+    LosslessCheck()
+        : engine_({.model_path = tiny_model("tiny-llama", "Q8_0"),
+                   .adapter_path = write_tiny(tiny_adapter(), "check-adapter.gguf"),
+                   .n_threads = 1}),
+          prompts_{{"a", random_tokens(12, 256, 1)}, {"b", random_tokens(90, 256, 2)}},
+          options_{.ways = drafting_ways(engine_), .n_predict = 20} {}
+
+    Engine engine_;
+    std::vector<CheckPrompt> prompts_;
+    LosslessOptions options_;
+};
+
+TEST_F(LosslessCheck, FindsEveryStrategyEqualOnAnExactModel) {
+    double last = 0;
+    const auto reports = check_lossless(engine_, prompts_, options_,
+                                        {.on_progress = [&](double fraction) { last = fraction; }});
+    ASSERT_TRUE(reports.has_value());
+    ASSERT_EQ(reports->size(), 2 * options_.ways.size());
+    EXPECT_DOUBLE_EQ(last, 1.0);
+    int n_drafted = 0;
+    for (const LosslessReport& report : *reports) {
+        EXPECT_EQ(report.n_prompts, 2) << report.way.name;
+        EXPECT_EQ(report.n_equal, 2) << report.way.name;
+        EXPECT_GT(report.n_tokens, 0);
+        EXPECT_LE(report.n_accepted, report.n_drafted);
+        EXPECT_TRUE(report.near_ties.empty() && report.mismatches.empty());
+        n_drafted += report.n_drafted;
+    }
+    EXPECT_GT(n_drafted, 0);
+    EXPECT_EQ(reports->front().sampling.temperature, 0);
+    EXPECT_GT(reports->back().sampling.temperature, 0);
+}
+
+TEST_F(LosslessCheck, FindsAProjectionUnequal) {
+    // Drafts kept by a coin are no text of the model's, which is what a wrong strategy looks like.
+    options_.ways = {
+        {"coin", {.strategy = "static", .draft_plan = "m=skip", .assume_acceptance = 1.0}}};
+    const auto reports = check_lossless(engine_, prompts_, options_, {});
+    ASSERT_TRUE(reports.has_value());
+    std::size_t n_mismatches = 0;
+    for (const LosslessReport& report : *reports) {
+        n_mismatches += report.mismatches.size();
+        for (const Divergence& found : report.mismatches) {
+            EXPECT_GE(found.position, found.prompt == "a" ? 12 : 90);
+        }
+    }
+    EXPECT_GT(n_mismatches, 0u);
+}
+
+TEST_F(LosslessCheck, EndsWhenCancelled) {
+    EXPECT_FALSE(
+        check_lossless(engine_, prompts_, options_, {.is_cancelled = [] { return true; }}));
+}
+
+}  // namespace
+}  // namespace knap::test

@@ -1,0 +1,193 @@
+#include "tools/measure/report/bench_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "runtime/json_file.h"
+#include "support/bench_example.h"
+#include "support/tiny_model.h"
+#include "tools/measure/report/bench_setup_json.h"
+
+namespace knap {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+using testing::ThrowsMessage;
+
+std::filesystem::path save(const BenchReport& report) {
+    const auto path = temporary_folder() / "bench_file.json";
+    write_json_file(path, to_json(report));
+    return path;
+}
+
+// Writes a report whose member at `place` is `value`.
+std::filesystem::path save_with(const char* place, const json& value) {
+    json object = to_json(test::example_report());
+    object[json::json_pointer(place)] = value;
+    const auto path = temporary_folder() / "bench_file.json";
+    write_json_file(path, object);
+    return path;
+}
+
+TEST(BenchFile, ComesBackAsItWas) {
+    BenchReport report = test::example_report();
+    BenchSettings& settings = report.settings;
+    settings.limit = 3;
+    settings.max_prompt_tokens = 4096;
+    settings.depths = {0, 512};
+    settings.adapter = "kangaroo.gguf";
+    settings.sampling = {
+        .temperature = 0.7f, .top_k = 50, .top_p = 0.9f, .min_p = 0.1f, .seed = ~std::uint64_t{0}};
+    settings.assume_acceptance = 0.8;
+    settings.has_peer = true;
+    report.skipped = {{"data.jsonl:3", "it is too short"}};
+    EXPECT_EQ(load_report(save(report)), report);
+}
+
+TEST(BenchFile, WhatIsNotKnownComesBackAsNothing) {
+    BenchReport report = test::example_report();
+    report.memory_gb_per_second = std::nullopt;
+    report.is_complete = false;
+    report.costs.clear();
+    EXPECT_EQ(load_report(save(report)), report);
+}
+
+TEST(BenchFile, MayHaveMembersThatNobodyAsksFor) {
+    EXPECT_EQ(load_report(save_with("/weather", "fine")), test::example_report());
+    EXPECT_EQ(load_report(save_with("/rows/0/weather", "fine")), test::example_report());
+    EXPECT_EQ(load_report(save_with("/settings/weather", "fine")), test::example_report());
+}
+
+// Intervals of two turns that differ by far, and what rounding leaves of a time.
+TEST(BenchFile, TakesNumbersThatLookOdd) {
+    BenchReport report = test::example_report();
+    report.rows[0].speedup.high = 1e200;
+    report.rows[1].turns[0].other_ms = -1e-14;
+    EXPECT_EQ(load_report(save(report)), report);
+}
+
+struct BadMember {
+    const char* place;
+    json value;
+    const char* message;
+};
+
+TEST(BenchFile, ErrorsBeginWithThePathAndSayWhere) {
+    const BadMember cases[] = {
+        {"/host/isa", 1, "host: expected a text `isa`, found number"},
+        {"/model/n_embd", 0, "model: expected `n_embd` from 1 to"},
+        {"/settings/seed", -1, "settings: expected a whole number `seed`, found number"},
+        {"/settings/depths", {512, 0.5}, "settings: depths 2: expected a number of tokens"},
+        {"/settings/peer", "ours", "settings: expected `peer` 'llama' or null, found 'ours'"},
+        {"/settings/assume_acceptance", 1.5, "settings: expected `assume_acceptance` from 0 to 1"},
+        {"/costs/0/plan", "a7=skip", "cost 1: `plan`: "},
+        {"/skipped", {{{"where", "x"}}}, "skipped prompt 1: expected a text `why`, found none"},
+        {"/rows/1/turns", json::array(), "row 2: expected at least one of `turns`, found none"},
+        {"/rows/1/turns/1/n_generated", 0, "row 2: turn 2: expected `n_generated` from 1 to"},
+        {"/rows/1/tokens_per_second", 0, "row 2: expected `tokens_per_second` from"},
+        {"/rows/1/first_difference",
+         {{"gap", 1}},
+         "row 2: first_difference: expected a whole number `position`, found none"},
+    };
+    for (const BadMember& bad : cases) {
+        const auto path = save_with(bad.place, bad.value);
+        EXPECT_THAT([&] { load_report(path); },
+                    ThrowsMessage<Error>(StartsWith(concat(path.string(), ": ", bad.message))))
+            << bad.place;
+    }
+}
+
+TEST(BenchFile, WhatOlderFilesLackIsNamed) {
+    for (const char* part : {"host", "model", "settings"}) {
+        const json object = to_json(test::example_report());
+        for (const auto& [name, _] : object[part].items()) {
+            json lacking = object[part];
+            lacking.erase(name);
+            const auto path = save_with(concat("/", part).c_str(), lacking);
+            EXPECT_THAT([&] { load_report(path); },
+                        ThrowsMessage<Error>(AllOf(HasSubstr(concat(": ", part, ": expected ")),
+                                                   HasSubstr(concat("`", name, "`, found none")))))
+                << name;
+        }
+    }
+}
+
+TEST(BenchFile, WithoutRowsCanBeGoneOnFrom) {
+    BenchReport report = test::example_report();
+    report.rows.clear();
+    EXPECT_TRUE(load_rows(save(report), report).rows.empty());
+}
+
+TEST(BenchFile, RowsComeBackAsTheyWere) {
+    BenchReport report = test::example_report();
+    BenchRow& unknown = report.rows.front();
+    unknown.depth = 512;
+    unknown.speedup = {.mean = 1.0 / 3};
+    unknown.acceptance_rate = std::nullopt;
+    unknown.bandwidth_gb_per_second = std::nullopt;
+    unknown.predicted = std::nullopt;
+    unknown.measured = std::nullopt;
+    unknown.first_difference = std::nullopt;
+    unknown.is_projection = true;
+    report.rows[1].first_difference->gap = std::nullopt;
+    const EarlierRows found = load_rows(save(report), report);
+    EXPECT_EQ(found.rows, report.rows);
+    EXPECT_EQ(found.memory_gb_per_second, 30.5);
+}
+
+TEST(BenchFile, WhatIsNotKnownIsNull) {
+    BenchReport report = test::example_report();
+    report.memory_gb_per_second = std::nullopt;
+    report.rows = {{.strategy = "llama"}};
+    const json object = to_json(report);
+    for (const char* name : {"depth", "acceptance_rate", "bandwidth_gb_per_second", "predicted",
+                             "measured", "first_difference"}) {
+        EXPECT_TRUE(object["rows"][0].contains(name)) << name;
+        EXPECT_TRUE(object["rows"][0][name].is_null()) << name;
+    }
+    EXPECT_TRUE(object["rows"][0]["speedup"]["low"].is_null());
+    EXPECT_TRUE(object["memory_gb_per_second"].is_null());
+    EXPECT_TRUE(object["settings"]["adapter"].is_null());
+    EXPECT_TRUE(object["settings"]["assume_acceptance"].is_null());
+    EXPECT_TRUE(object["settings"]["peer"].is_null());
+}
+
+TEST(BenchFile, NumbersOfSettingsAreAsGiven) {
+    EXPECT_EQ(to_json(BenchSettings{})["top_p"].dump(), "0.95");
+}
+
+TEST(BenchFile, OfAnotherBenchmarkIsRefused) {
+    const BenchReport report = test::example_report();
+    const auto path = save(report);
+    BenchReport other = report;
+    other.settings.n_predict = 9;
+    EXPECT_THAT(
+        [&] { load_rows(path, other); },
+        ThrowsMessage<Error>(HasSubstr("`settings.n_predict` differs: expected '9', found '8'")));
+    other = report;
+    other.model.fingerprint = "beef";
+    EXPECT_THAT([&] { load_rows(path, other); },
+                ThrowsMessage<Error>(HasSubstr("`model.fingerprint` differs")));
+    other = report;
+    other.device = "another";
+    EXPECT_THAT([&] { load_rows(path, other); },
+                ThrowsMessage<Error>(HasSubstr("`device` differs")));
+}
+
+TEST(BenchFile, ThatIsDamagedIsRefused) {
+    const BenchReport report = test::example_report();
+    EXPECT_THAT([&] { load_rows(temporary_folder() / "none.json", report); },
+                ThrowsMessage<Error>(HasSubstr("found no such file")));
+    const auto path = save_with("/rows/1/rounds", nullptr);
+    EXPECT_THAT([&] { load_rows(path, report); },
+                ThrowsMessage<Error>(
+                    StartsWith(concat("--resume: this benchmark cannot go on from ", path.string(),
+                                      ": row 2: expected a whole number `rounds`, found null"))));
+}
+
+}  // namespace
+}  // namespace knap

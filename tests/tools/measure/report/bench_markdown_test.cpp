@@ -1,0 +1,82 @@
+#include "tools/measure/report/bench_markdown.h"
+
+#include <regex>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/bench_example.h"
+#include "tools/measure/report/bench_table.h"
+
+namespace knap {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Line = std::vector<std::string>;
+
+// The cells of every line of a table, in their order; bars inside a cell are escaped.
+std::vector<Line> parse_tables(const std::string& text) {
+    std::vector<Line> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) {
+        if (!line.starts_with("| ")) {
+            continue;
+        }
+        lines.emplace_back();
+        const std::regex cell("\\| ((?:[^|\\\\]|\\\\.)*) (?=\\|)");
+        for (std::sregex_iterator found(line.begin(), line.end(), cell), end; found != end;
+             ++found) {
+            lines.back().push_back(
+                std::regex_replace((*found)[1].str(), std::regex("\\\\\\|"), "|"));
+        }
+    }
+    return lines;
+}
+
+TEST(BenchMarkdown, ParsesBack) {
+    BenchReport report = test::example_report();
+    report.rows[3].id = "a | b";
+    report.skipped = {{"data.jsonl:7", "no JSON"}};
+    const std::string text = to_markdown(report);
+    const auto lines = parse_tables(text);
+    const BenchTable means = summary_table(summarise(report.rows));
+    const BenchTable rows = row_table(report.rows);
+    std::vector<Line> expected{means.headings};
+    expected.insert(expected.end(), means.lines.begin(), means.lines.end());
+    expected.push_back(rows.headings);
+    expected.insert(expected.end(), rows.lines.begin(), rows.lines.end());
+    EXPECT_EQ(lines, expected);
+    EXPECT_THAT(text, HasSubstr("- data.jsonl:7: no JSON\n"));
+    for (const char* part : {"m.gguf", "A CPU, 2 cores, avx512", "30.5 GB/s", "- threads: 2",
+                             "- seed: 0", "knap 0.1.0"}) {
+        EXPECT_THAT(text, HasSubstr(part));
+    }
+    EXPECT_THAT(text, Not(HasSubstr("interrupted")));
+    EXPECT_THAT(text, Not(HasSubstr("projection")));
+}
+
+TEST(BenchMarkdown, SaysWhatIsNoMeasurement) {
+    BenchReport report = test::example_report();
+    report.is_complete = false;
+    report.settings.assume_acceptance = 0.8;
+    report.rows[1].is_projection = true;
+    const std::string text = to_markdown(report);
+    EXPECT_THAT(text, HasSubstr("was interrupted"));
+    EXPECT_THAT(text, HasSubstr("A projection"));
+    EXPECT_THAT(text, HasSubstr("1.48x projected"));
+}
+
+TEST(BenchTable, CellsSayWhatARowIs) {
+    BenchRow row = test::example_row("llama");
+    row.options = "flash=off";
+    const BenchTable table = row_table(std::span(&row, 1));
+    ASSERT_EQ(table.lines[0].size(), table.headings.size());
+    EXPECT_EQ(table.lines[0],
+              (Line{"data.jsonl", "p1", "20 cut", "llama (flash=off)", "greedy", "1.48x",
+                    "1.20-1.80", "76.2", "50 %", "1.60", "10/59/20/10 %", "12", "0.88"}));
+}
+
+}  // namespace
+}  // namespace knap

@@ -1,0 +1,152 @@
+#include "tools/measure/strategy_race.h"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/engine_impl.h"
+#include "support/tiny_model.h"
+
+namespace knap {
+namespace {
+
+using testing::ElementsAre;
+
+Engine tiny_engine() {
+    return Engine({.model_path = tiny_model("tiny-llama", "Q8_0"), .n_ctx = 128, .n_threads = 1});
+}
+
+// Never ends, being synthetic.
+BenchPrompt prompt(const Engine& engine) {
+    return {.data = kSynthetic,
+            .id = kSynthetic,
+            .depth = 16,
+            .tokens = engine.tokenize("flint and chert and flint and chert"),
+            .n_document_tokens = 16};
+}
+
+RaceOptions two_turns() {
+    return {.contenders = {parse_contender("lookup"), parse_contender("static/3/exit=2")},
+            .n_predict = 12,
+            .n_turns = 2};
+}
+
+std::vector<std::string> names(const PromptOutcome& outcome) {
+    std::vector<std::string> found;
+    for (const BenchRow& row : outcome.rows) {
+        found.push_back(row.strategy + " " + row.acceptance);
+    }
+    return found;
+}
+
+TEST(StrategyRace, GivesARowToEverySideAndRule) {
+    Engine engine = tiny_engine();
+    RaceOptions options = two_turns();
+    options.sampling.temperature = 0.8f;
+    options.rules = {{"shared-noise", AcceptanceRule::shared_noise},
+                     {"ratio", AcceptanceRule::ratio}};
+    options.contenders.pop_back();
+    options.has_peer = true;
+    StrategyRace race(engine, options, {});
+    const auto outcome = race.measure(prompt(engine));
+    ASSERT_TRUE(outcome);
+    EXPECT_THAT(names(*outcome), ElementsAre("autoregressive shared-noise", "lookup shared-noise",
+                                             "llama shared-noise", "autoregressive ratio",
+                                             "lookup ratio", "llama ratio"));
+    for (const BenchRow& row : outcome->rows) {
+        ASSERT_EQ(row.turns.size(), 2u);
+        EXPECT_EQ(row.turns[0].n_generated, 12);
+        EXPECT_GT(row.prefill_ms, 0);
+        EXPECT_GT(row.tokens_per_second, 0);
+    }
+}
+
+TEST(StrategyRace, SpeedsAreOverTheMeanOfBothPlainRuns) {
+    Engine engine = tiny_engine();
+    StrategyRace race(engine, two_turns(), {});
+    const auto outcome = race.measure(prompt(engine));
+    ASSERT_TRUE(outcome);
+    const BenchTurn& control = outcome->rows[0].turns[0];
+    for (std::size_t i = 1; i < 3; ++i) {
+        EXPECT_DOUBLE_EQ(outcome->rows[i].turns[0].plain_ms,
+                         (control.plain_ms + control.decode_ms) / 2);
+    }
+    EXPECT_GT(outcome->rows[2].n_drafted, 0);
+    EXPECT_EQ(outcome->rows[2].levels.size(), 1u);
+}
+
+TEST(StrategyRace, EveryPromptIsComputedWhole) {
+    Engine engine = tiny_engine();
+    StrategyRace race(engine, two_turns(), {});
+    ASSERT_TRUE(race.measure(prompt(engine)));
+    const std::vector<Token> history = race.session().history;
+    ASSERT_TRUE(race.measure(prompt(engine)));
+    EXPECT_EQ(race.session().history, history) << "the same text, from the same rows";
+    EXPECT_EQ(race.session().n_prompt, prompt(engine).tokens.size());
+}
+
+TEST(StrategyRace, ProgressEndsAtOne) {
+    Engine engine = tiny_engine();
+    std::vector<double> heard;
+    RaceOptions options = two_turns();
+    options.has_peer = true;
+    StrategyRace race(engine, options,
+                      {.on_progress = [&](double fraction) { heard.push_back(fraction); }});
+    ASSERT_TRUE(race.measure(prompt(engine)));
+    EXPECT_EQ(heard.size(), 10u);
+    EXPECT_TRUE(std::ranges::is_sorted(heard));
+    EXPECT_DOUBLE_EQ(heard.back(), 1);
+}
+
+TEST(StrategyRace, CanBeCancelled) {
+    Engine engine = tiny_engine();
+    bool is_cancelled = false;
+    StrategyRace race(engine, two_turns(),
+                      {.on_progress = [&](double) { is_cancelled = true; },
+                       .is_cancelled = [&] { return is_cancelled; }});
+    EXPECT_FALSE(race.measure(prompt(engine)));
+}
+
+TEST(StrategyRace, AnAnswerOfOneTokenCannotBeMeasured) {
+    Engine engine = tiny_engine();
+    RaceOptions options = two_turns();
+    options.n_predict = 1;
+    StrategyRace race(engine, options, {});
+    const auto outcome = race.measure(prompt(engine));
+    ASSERT_TRUE(outcome);
+    EXPECT_TRUE(outcome->rows.empty());
+    EXPECT_EQ(outcome->skipped_because, "expected an answer of two tokens or more, found one of 1");
+}
+
+// Drafts by the rule `ratio` write texts of their own, which may end where plain decoding goes on.
+TEST(StrategyRace, NeitherCanThatOfAStrategyAlone) {
+    const std::string kWhy =
+        "static/3/exit=2 with ratio: expected an answer of two tokens or more, found one of 1";
+    Engine engine = tiny_engine();
+    BenchPrompt ends = prompt(engine);
+    ends.depth.reset();
+    RaceOptions options = two_turns();
+    options.rules = {{"shared-noise", AcceptanceRule::shared_noise},
+                     {"ratio", AcceptanceRule::ratio}};
+    options.contenders = {parse_contender("static/3/exit=2")};
+    options.sampling.temperature = 1;
+    for (const Token token : engine.impl().tokenizer->end_of_generation()) {
+        options.sampling.logit_bias.emplace_back(token, 3.0f);
+    }
+    int n_skipped = 0;
+    for (std::uint64_t seed = 0; seed < 32; ++seed) {
+        options.sampling.seed = seed;
+        const auto outcome = StrategyRace(engine, options, {}).measure(ends);
+        ASSERT_TRUE(outcome);
+        EXPECT_EQ(outcome->rows.empty(), !outcome->skipped_because.empty());
+        for (const BenchRow& row : outcome->rows) {
+            EXPECT_GT(row.speedup.mean, 0) << row.strategy << " " << row.acceptance;
+        }
+        n_skipped += outcome->skipped_because == kWhy ? 1 : 0;
+    }
+    EXPECT_GT(n_skipped, 0);
+}
+
+}  // namespace
+}  // namespace knap

@@ -1,0 +1,106 @@
+#include "tools/profile/kept_profile.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "search/cost/cost_model.h"
+#include "support/fake_machine.h"
+
+namespace knap::test {
+namespace {
+
+using Origin = KeptProfile::Origin;
+
+constexpr int kShort = 512;
+constexpr int kLong = 8192;
+constexpr double kBusy = 0.9;
+
+// `mark` tells the samples of profiles apart.
+CostProfile profile_up_to(int max_context, int mark, double noise = 0) {
+    const FakeMachine machine = plain_machine(30);
+    CostProfile profile =
+        machine.profile(profile_probes(machine.layer_classes, max_context, 16), noise);
+    for (CostSample& sample : profile.samples) {
+        sample.n_measured = mark;
+    }
+    return profile;
+}
+
+CostProfile nothing() {
+    return {.layer_classes = plain_machine(30).layer_classes};
+}
+
+auto n_marked(const KeptProfile& kept, int mark) {
+    return std::ranges::count(kept.profile->samples, mark, &CostSample::n_measured);
+}
+
+TEST(KeptProfile, IsTheMeasuredOneWhereNothingIsSaved) {
+    const KeptProfile kept = keep_profile(profile_up_to(kShort, 1), nothing());
+    EXPECT_EQ(kept.origin, Origin::measured);
+    EXPECT_TRUE(kept.is_new());
+    EXPECT_EQ(kept.profile->samples.size(), profile_up_to(kShort, 1).samples.size());
+}
+
+TEST(KeptProfile, OfTheSameReachIsReplacedAsAWhole) {
+    for (const int saved_context : {kShort, kLong}) {
+        const KeptProfile kept =
+            keep_profile(profile_up_to(kLong, 1), profile_up_to(saved_context, 2));
+        EXPECT_EQ(kept.origin, Origin::measured);
+        EXPECT_EQ(n_marked(kept, 2), 0);
+    }
+}
+
+TEST(KeptProfile, KeepsSavedTimesAtLongerContexts) {
+    const CostProfile saved = profile_up_to(kLong, 2);
+    const KeptProfile kept = keep_profile(profile_up_to(kShort, 1), saved);
+    EXPECT_EQ(kept.origin, Origin::extended);
+    EXPECT_TRUE(kept.is_new());
+    EXPECT_EQ(longest_context(*kept.profile), kLong);
+    EXPECT_EQ(n_marked(kept, 1),
+              static_cast<std::ptrdiff_t>(profile_up_to(kShort, 1).samples.size()));
+    EXPECT_GT(n_marked(kept, 2), 0);
+    for (const CostSample& sample : kept.profile->samples) {
+        EXPECT_EQ(sample.n_context > kShort, sample.n_measured == 2);
+    }
+    EXPECT_NEAR(CostModel(*kept.profile).plain_step_ms(kLong),
+                CostModel(saved).plain_step_ms(kLong), 0.1);
+}
+
+TEST(KeptProfile, DropsSavedTimesThatAnotherStateOfTheMachineGave) {
+    CostProfile saved = profile_up_to(kLong, 2);
+    for (CostSample& sample : saved.samples) {
+        sample.ms *= 1.5;
+    }
+    const KeptProfile kept = keep_profile(profile_up_to(kShort, 1), saved);
+    EXPECT_EQ(kept.origin, Origin::contradicted);
+    EXPECT_TRUE(kept.is_new());
+    EXPECT_EQ(n_marked(kept, 2), 0);
+}
+
+TEST(KeptProfile, IsTheSavedOneWhereTheMachineWasBusy) {
+    const CostProfile busy = profile_up_to(kLong, 1, kBusy);
+    ASSERT_FALSE(CostModel(busy).quality().is_usable());
+    const KeptProfile kept = keep_profile(busy, profile_up_to(kShort, 2));
+    EXPECT_EQ(kept.origin, Origin::saved);
+    EXPECT_FALSE(kept.is_new());
+    EXPECT_EQ(n_marked(kept, 1), 0);
+}
+
+TEST(KeptProfile, IsNoneWhereNothingIsUsable) {
+    for (const CostProfile& saved : {nothing(), profile_up_to(kLong, 2, kBusy)}) {
+        const KeptProfile kept = keep_profile(profile_up_to(kLong, 1, kBusy), saved);
+        EXPECT_EQ(kept.origin, Origin::none);
+        EXPECT_FALSE(kept.is_new());
+        EXPECT_FALSE(kept.profile.has_value());
+    }
+}
+
+TEST(KeptProfile, LeavesOutTimesOfABusyMachineAlsoAtLongerContexts) {
+    const KeptProfile kept = keep_profile(profile_up_to(kShort, 1), profile_up_to(kLong, 2, kBusy));
+    EXPECT_EQ(kept.origin, Origin::measured);
+    EXPECT_EQ(n_marked(kept, 2), 0);
+}
+
+}  // namespace
+}  // namespace knap::test

@@ -1,0 +1,192 @@
+#include "tools/check/lossless_check.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/text.h"
+#include "model/head_subset.h"
+#include "runtime/engine_impl.h"
+
+namespace knap {
+namespace {
+
+std::string every_second_middle_layer(int n_layers) {
+    std::string layers;
+    for (int layer = 1; layer < n_layers - 1; layer += 2) {
+        layers += concat(layers.empty() ? "l" : "+", layer);
+    }
+    return layers + "=skip";
+}
+
+// Each cheaper in another way: less context, fewer layers, only the first ones. Where half of the
+// layers are left out most drafts are wrong, so these are kept short, each by another rule.
+std::vector<DraftingWay> ways_of_static_plans(int n_layers, bool has_reduced_head) {
+    std::vector<DraftingWay> ways{
+        {"static, windows of 16+64", {.strategy = "static", .draft_plan = "a=w16+64"}},
+        {"static, windows of 16+64, trees",
+         {.strategy = "static", .draft_plan = "a=w16+64", .draft_width = 3}}};
+    if (n_layers >= 3) {
+        ways.push_back({"static, every second layer skipped",
+                        {.strategy = "static",
+                         .draft_plan = every_second_middle_layer(n_layers),
+                         .exit_confidence = 0.5f}});
+    }
+    if (n_layers >= 2) {
+        const int n_kept = n_layers / 2;
+        ways.push_back(
+            {concat("static, exit after layer ", n_kept),
+             {.strategy = "static", .draft_max = 3, .draft_plan = concat("exit=", n_kept)}});
+    }
+    if (has_reduced_head) {
+        ways.push_back({"static, windows of 16+64, reduced head",
+                        {.strategy = "static", .draft_plan = "a=w16+64,head=reduced"}});
+    }
+    return ways;
+}
+
+std::optional<Token> token_at(const Result& result, std::size_t index) {
+    return index < result.tokens.size() ? std::optional(result.tokens[index]) : std::nullopt;
+}
+
+void add_answer(LosslessReport& report,
+                const std::string& prompt_id,
+                const Result& plain,
+                const Result& drafted) {
+    ++report.n_prompts;
+    report.n_tokens += drafted.n_generated;
+    report.n_drafted += drafted.speculation.n_drafted;
+    report.n_accepted += drafted.speculation.n_accepted;
+    std::optional<Divergence> divergence = find_divergence(plain, drafted);
+    if (!divergence) {
+        ++report.n_equal;
+        return;
+    }
+    divergence->prompt = prompt_id;
+    (divergence->gap ? report.near_ties : report.mismatches).push_back(std::move(*divergence));
+}
+
+// Runs the model, watched.
+class Answering {
+  public:
+    Answering(Engine& engine, const CheckObserver& observer, double n_answers)
+        : session_(engine), observer_(observer), n_answers_(n_answers) {}
+
+    // Nullopt: cancelled.
+    std::optional<Result> answer(std::span<const Token> prompt, const GenerateOptions& options) {
+        Result result =
+            session_.generate(prompt, options, {.is_cancelled = observer_.is_cancelled});
+        if (result.stop == StopReason::cancelled) {
+            return std::nullopt;
+        }
+        observer_.progress(++n_done_ / n_answers_);
+        return result;
+    }
+
+  private:
+    Session session_;
+    const CheckObserver& observer_;
+    double n_answers_;
+    double n_done_ = 0;
+};
+
+std::vector<LosslessReport> empty_reports(const LosslessOptions& options) {
+    std::vector<LosslessReport> reports;
+    for (const SamplingOptions& sampling : options.samplings) {
+        for (const DraftingWay& way : options.ways) {
+            reports.push_back({.way = way, .sampling = sampling});
+        }
+    }
+    return reports;
+}
+
+double count_answers(std::span<const CheckPrompt> prompts, const LosslessOptions& options) {
+    const std::size_t n_per_prompt = 1 + options.samplings.size() * (options.ways.size() + 1);
+    return static_cast<double>(prompts.size() * n_per_prompt);
+}
+
+// Adds the answers to one prompt to the reports, which lie as empty_reports() made them. False:
+// cancelled.
+bool check_prompt(Answering& answering,
+                  const CheckPrompt& prompt,
+                  const LosslessOptions& options,
+                  std::span<LosslessReport> reports) {
+    // Computes the prompt's rows, which every answer below reuses: all start from the same bits.
+    if (!answering.answer(prompt.tokens, {.n_predict = 0, .speculation = plain_decoding()})) {
+        return false;
+    }
+    for (const SamplingOptions& sampling : options.samplings) {
+        GenerateOptions request{
+            .n_predict = options.n_predict, .sampling = sampling, .speculation = plain_decoding()};
+        const auto plain = answering.answer(prompt.tokens, request);
+        for (LosslessReport& report : reports.first(options.ways.size())) {
+            request.speculation = report.way.options;
+            const auto drafted = plain ? answering.answer(prompt.tokens, request) : std::nullopt;
+            if (!drafted) {
+                return false;
+            }
+            add_answer(report, prompt.id, *plain, *drafted);
+        }
+        reports = reports.subspan(options.ways.size());
+    }
+    return true;
+}
+
+}  // namespace
+
+std::vector<DraftingWay> drafting_ways(Engine& engine) {
+    return drafting_ways(engine.info().n_layers, HeadSubset::is_possible(*engine.impl().weights),
+                         engine.impl().adapter != nullptr);
+}
+
+std::vector<DraftingWay> drafting_ways(int n_layers, bool has_reduced_head, bool has_adapter) {
+    std::vector<DraftingWay> ways;
+    for (const StrategyInfo& strategy : strategies().subspan(1)) {
+        if (strategy.name == "static") {
+            std::ranges::move(ways_of_static_plans(n_layers, has_reduced_head),
+                              std::back_inserter(ways));
+            continue;
+        }
+        const std::string name(strategy.name);
+        if (name == "cascade" || name == "draft-verify") {
+            ways.push_back(
+                {concat(name, ", windows of 16+64"), {.strategy = name, .draft_plan = "a=w16+64"}});
+        } else if (n_layers >= strategy.min_layers && (!strategy.needs_adapter || has_adapter)) {
+            ways.push_back({name, {.strategy = name}});
+        }
+    }
+    return ways;
+}
+
+std::optional<Divergence> find_divergence(const Result& plain, const Result& drafted) {
+    if (plain.tokens == drafted.tokens && plain.stop == drafted.stop) {
+        return std::nullopt;
+    }
+    const auto [first, ignored] = std::ranges::mismatch(plain.tokens, drafted.tokens);
+    const auto index = static_cast<std::size_t>(first - plain.tokens.begin());
+    Divergence divergence{.position = drafted.n_prompt + static_cast<int>(index),
+                          .expected = token_at(plain, index),
+                          .found = token_at(drafted, index)};
+    const auto tie =
+        std::ranges::find(drafted.speculation.near_ties, divergence.position, &NearTie::position);
+    if (tie != drafted.speculation.near_ties.end()) {
+        divergence.gap = tie->gap;
+    }
+    return divergence;
+}
+
+std::optional<std::vector<LosslessReport>> check_lossless(Engine& engine,
+                                                          std::span<const CheckPrompt> prompts,
+                                                          const LosslessOptions& options,
+                                                          const CheckObserver& observer) {
+    Answering answering(engine, observer, count_answers(prompts, options));
+    std::vector<LosslessReport> reports = empty_reports(options);
+    for (const CheckPrompt& prompt : prompts) {
+        if (!check_prompt(answering, prompt, options, reports)) {
+            return std::nullopt;
+        }
+    }
+    return reports;
+}
+
+}  // namespace knap

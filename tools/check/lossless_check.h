@@ -1,0 +1,67 @@
+// Does every strategy write the text of plain decoding? Token for token where a row's bits do not
+// depend on the rows beside it (and, for trees, where our own attention runs); elsewhere the texts
+// may part where the whole model hardly preferred its choice to the second one: a near-tie.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "knap/knap.h"
+
+#include "tools/check/check.h"
+
+namespace knap {
+
+struct DraftingWay {
+    std::string name;  // "static, windows of 16+64"
+    SpeculationOptions options;
+};
+
+// Every strategy of strategies() but plain decoding and those that need what the engine has not;
+// `static` with a few plans that fit the model.
+std::vector<DraftingWay> drafting_ways(Engine& engine);
+std::vector<DraftingWay> drafting_ways(int n_layers, bool has_reduced_head, bool has_adapter);
+
+struct LosslessOptions {
+    std::vector<DraftingWay> ways;
+    // Sampled from all of the vocabulary: at the edge of a cut (top-k, top-p, min-p) rounding
+    // decides whether a token takes part at all, and that is no tie between choices.
+    std::vector<SamplingOptions> samplings{
+        {}, {.temperature = 0.8f, .top_k = 0, .top_p = 1.0f, .min_p = 0.0f, .seed = 1}};
+    int n_predict = 48;  // tokens after each prompt, at most; prompt and they must fit the context
+};
+
+// Where a strategy's text first differs from that of plain decoding.
+struct Divergence {
+    std::string prompt;             // its id
+    int position = 0;               // from the start of the conversation
+    std::optional<Token> expected;  // plain decoding's token; none: its text ends there
+    std::optional<Token> found;
+    std::optional<float> gap;  // set: a near-tie
+};
+
+// What one way of drafting and one of sampling came to, over all prompts.
+struct LosslessReport {
+    DraftingWay way;
+    SamplingOptions sampling;
+    int n_prompts = 0;
+    int n_equal = 0;  // texts that are the same to the end
+    int n_tokens = 0;
+    int n_drafted = 0;
+    int n_accepted = 0;
+    std::vector<Divergence> near_ties;
+    std::vector<Divergence> mismatches;
+};
+
+// A report for every way with every sampling. Nullopt: cancelled.
+std::optional<std::vector<LosslessReport>> check_lossless(Engine& engine,
+                                                          std::span<const CheckPrompt> prompts,
+                                                          const LosslessOptions& options,
+                                                          const CheckObserver& observer);
+
+// Compares a strategy's answer with plain decoding's to the same prompt. Nullopt: they are equal.
+std::optional<Divergence> find_divergence(const Result& plain, const Result& drafted);
+
+}  // namespace knap

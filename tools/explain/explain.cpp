@@ -1,0 +1,223 @@
+#include "tools/explain/explain.h"
+
+#include <algorithm>
+#include <array>
+#include <ranges>
+#include <string>
+#include <utility>
+
+#include "decode/advance.h"
+#include "decode/knapspec/options.h"
+#include "decode/knapspec/way_rating.h"
+#include "graph/plan_text.h"
+#include "runtime/cancel_scope.h"
+#include "runtime/session_impl.h"
+#include "search/cost/cost_model.h"
+#include "tools/explain/candidate_plans.h"
+#include "tools/profile/profiling.h"
+
+namespace knap {
+namespace {
+
+constexpr std::array kPricedRows{1, 2, 4, 8};
+// Beside the trials: plain decoding, lookup, knapspec.
+constexpr int kOtherRuns = 3;
+
+class Explainer {
+  public:
+    Explainer(Engine& engine,
+              std::span<const Token> prompt,
+              const ExplainOptions& options,
+              const ExplainObserver& observer)
+        : engine_(engine),
+          prompt_(prompt),
+          options_(options),
+          observer_(observer),
+          session_(engine.impl()) {}
+
+    std::optional<Explanation> run();
+
+  private:
+    // Each: false where it was cancelled.
+    bool know_costs();
+    bool read_prompt();
+    bool find_candidates();
+    bool run_ways();
+
+    PlanCandidate rated(const PooledPlan& pooled) const;
+    std::optional<Result> generate(const SpeculationOptions& speculation);
+    std::optional<Trial> try_way(const SpeculationOptions& speculation);
+    std::optional<ModulePlan> chosen_plan() const;
+    void report(std::string_view stage, double fraction) const;
+
+    int n_context() const { return static_cast<int>(prompt_.size()); }
+    int n_layers() const { return session_.engine.model.n_layers; }
+    auto tried_candidates() {
+        return explanation_.candidates | std::views::take(options_.max_trials);
+    }
+
+    Engine& engine_;
+    std::span<const Token> prompt_;
+    const ExplainOptions& options_;
+    const ExplainObserver& observer_;
+    Session::Impl session_;
+    const PlanScoutOptions scout_ = read_knapspec_options({}).scout;
+    std::optional<CostModel> costs_;
+    int n_runs_ = 0;
+    Explanation explanation_;
+};
+
+std::optional<Explanation> Explainer::run() {
+    session_.check_prompt(prompt_);
+    explanation_.n_prompt = n_context();
+    if (!know_costs() || !read_prompt() || !find_candidates() || !run_ways()) {
+        return std::nullopt;
+    }
+    explanation_.chosen = chosen_plan();
+    return std::move(explanation_);
+}
+
+// What is measured here is what knapspec sees as well.
+bool Explainer::know_costs() {
+    explanation_.has_saved_costs = can_fit(session_.profile);
+    if (!explanation_.has_saved_costs) {
+        auto measured =
+            profile_engine(engine_, options_.profile_seconds,
+                           {.on_progress = [this](double fraction) { report("measure", fraction); },
+                            .is_cancelled = observer_.is_cancelled});
+        if (!measured) {
+            return false;
+        }
+        session_.profile = std::move(*measured);
+    }
+    costs_.emplace(session_.profile);
+    explanation_.plain_step_ms = costs_->plain_step_ms(n_context());
+    for (const int n_rows : kPricedRows) {
+        const double ms = costs_->verify_ms(n_rows, n_context());
+        explanation_.verify.push_back({n_rows, ms / explanation_.plain_step_ms});
+    }
+    return true;
+}
+
+// The rows stay in the session, whose runs begin with them.
+bool Explainer::read_prompt() {
+    const CancelScope cancel(session_.engine.layers(), observer_.is_cancelled);
+    session_.history.assign(prompt_.begin(), prompt_.end());
+    return advance(
+               session_.forward, session_.cache, prompt_,
+               [this](int n_rows) { report("prompt", static_cast<double>(n_rows) / n_context()); })
+        .has_value();
+}
+
+PlanCandidate Explainer::rated(const PooledPlan& pooled) const {
+    const RoundCost cost = costs_->round_cost(pooled.plan, n_context(), scout_.max_length);
+    // The last row of a verification is not drafted.
+    const int max_length = std::min(scout_.max_length, session_.max_verify_rows() - 1);
+    const WayRating rating = rate_plan(pooled.acceptance.by_depth(), cost, max_length);
+    return {.plan = pooled.plan,
+            .draft_ratio = cost.draft_step_ms / explanation_.plain_step_ms,
+            .acceptance = pooled.acceptance.rate(),
+            .length = rating.length,
+            .predicted_speed = rating.tokens_per_ms() * explanation_.plain_step_ms};
+}
+
+bool Explainer::find_candidates() {
+    report("search", 0);
+    const CancelScope cancel(session_.engine.layers(), observer_.is_cancelled);
+    const auto plans = find_candidate_plans(session_, prompt_, *costs_, scout_);
+    if (!plans) {
+        return false;
+    }
+    const auto& [pool, found] = *plans;
+    auto& candidates = explanation_.candidates;
+    for (int i = 0; i < pool.n_plans(); ++i) {
+        if (canonical(pool.at(i).plan, n_context()).is_full()) {
+            continue;
+        }
+        candidates.push_back(rated(pool.at(i)));
+        const auto replayed = std::ranges::find(found, pool.at(i).plan, &FoundPlan::plan);
+        if (replayed != found.end()) {
+            candidates.back().replay = *replayed;
+        }
+    }
+    std::ranges::stable_sort(candidates, std::ranges::greater{}, &PlanCandidate::predicted_speed);
+    return true;
+}
+
+std::optional<Result> Explainer::generate(const SpeculationOptions& speculation) {
+    const auto n_all = static_cast<double>(tried_candidates().size() + kOtherRuns);
+    report("runs", n_runs_++ / n_all);
+    Result result =
+        session_.generate(prompt_, {.n_predict = options_.n_predict, .speculation = speculation},
+                          {.is_cancelled = observer_.is_cancelled});
+    if (result.stop == StopReason::cancelled) {
+        return std::nullopt;
+    }
+    return result;
+}
+
+std::optional<Trial> Explainer::try_way(const SpeculationOptions& speculation) {
+    auto result = generate(speculation);
+    if (!result) {
+        return std::nullopt;
+    }
+    const double plain_ms = explanation_.plain.timings.decode_ms;
+    const double ms = result->timings.decode_ms;
+    const bool is_plain_text = result->tokens == explanation_.plain.tokens;
+    return Trial{.result = std::move(*result),
+                 .speed = ms > 0 ? plain_ms / ms : 0,
+                 .is_plain_text = is_plain_text};
+}
+
+bool Explainer::run_ways() {
+    auto plain = generate(plain_decoding());
+    if (!plain) {
+        return false;
+    }
+    explanation_.plain = std::move(*plain);
+    for (PlanCandidate& candidate : tried_candidates()) {
+        if (candidate.length == 0) {
+            continue;
+        }
+        candidate.trial = try_way({.strategy = "static",
+                                   .draft_max = candidate.length,
+                                   .draft_plan = to_string(candidate.plan)});
+        if (!candidate.trial) {
+            return false;
+        }
+    }
+    auto lookup = try_way({.strategy = "lookup"});
+    auto knapspec = lookup ? try_way({.strategy = "knapspec"}) : std::nullopt;
+    if (!knapspec) {
+        return false;
+    }
+    explanation_.lookup = std::move(*lookup);
+    explanation_.knapspec = std::move(*knapspec);
+    return true;
+}
+
+std::optional<ModulePlan> Explainer::chosen_plan() const {
+    for (const Decision& decision : std::views::reverse(explanation_.knapspec.result.decisions)) {
+        if (!decision.plan.empty()) {
+            return parse_plan(decision.plan, n_layers(), "decision");
+        }
+    }
+    return std::nullopt;
+}
+
+void Explainer::report(std::string_view stage, double fraction) const {
+    if (observer_.on_progress) {
+        observer_.on_progress(stage, fraction);
+    }
+}
+
+}  // namespace
+
+std::optional<Explanation> explain(Engine& engine,
+                                   std::span<const Token> prompt,
+                                   const ExplainOptions& options,
+                                   const ExplainObserver& observer) {
+    return Explainer(engine, prompt, options, observer).run();
+}
+
+}  // namespace knap

@@ -1,0 +1,32 @@
+// The tensors that a converter would write for a checkpoint of a given shape, each with the
+// distribution its random values follow, in the order in which they lie in the file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ggml.h"
+
+#include "tools/make_model/shapes.h"
+#include "tools/make_model/weight_recipe.h"
+
+namespace knap {
+
+struct RandomTensor {
+    std::string name = {};
+    ggml_type type = GGML_TYPE_F32;
+    std::int64_t n_in = 0;    // values of a row
+    std::int64_t n_rows = 1;  // 1: a vector
+    float mean = 0.0f;
+    float deviation = 0.0f;
+    std::vector<float> values = {};  // not empty: these n_in values instead of random ones
+
+    bool is_matrix() const { return n_rows > 1; }
+};
+
+// Throws knap::Error when a matrix has rows that its type cannot store in whole blocks.
+std::vector<RandomTensor> declare_random_tensors(const ModelShape& shape,
+                                                 const WeightRecipe& recipe);
+
+}  // namespace knap

@@ -1,0 +1,95 @@
+#include "tools/measure/bench_context.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "device/cpu_topology.h"
+#include "device/device_identity.h"
+#include "graph/plan_text.h"
+#include "kernels/matmul/matmul.h"
+#include "runtime/engine_impl.h"
+#include "runtime/known_costs.h"
+#include "runtime/machine_fingerprint.h"
+
+namespace knap {
+namespace {
+
+std::string system_name() {
+    utsname names{};
+    uname(&names);
+    return concat(names.sysname, " ", names.release);
+}
+
+BenchHost describe_host(const Engine::Impl& engine) {
+    return {.cpu = identify(engine.layers()).name,
+            .n_cores = default_thread_count(),
+            .isa = std::string(to_string(matmul_kernels().front().isa)),
+            .memory_bytes = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE),
+            .system = system_name()};
+}
+
+BenchModel describe_model(const Engine& engine) {
+    const ModelInfo info = engine.info();
+    std::string types;
+    for (const auto& [type, n_tensors] : info.types) {
+        types += concat(types.empty() ? "" : ",", type);
+    }
+    return {.file = engine.config().model_path.filename().string(),
+            .name = info.name,
+            .architecture = info.architecture,
+            .n_layers = info.n_layers,
+            .n_embd = info.n_embd,
+            .n_parameters = info.n_parameters,
+            .types = types,
+            .file_bytes = info.file_bytes,
+            .fingerprint = model_fingerprint(engine.impl())};
+}
+
+std::string field_of(const MachineFingerprint& fingerprint, const std::string& name) {
+    for (const auto& [field, value] : fingerprint.fields) {
+        if (field == name) {
+            return value;
+        }
+    }
+    return {};
+}
+
+BenchSettings known_settings(const Engine& engine) {
+    const RuntimeConfig& config = engine.config();
+    const MachineFingerprint fingerprint = machine_fingerprint(engine.impl());
+    BenchSettings settings{.threads = config.n_threads,
+                           .n_ctx = config.n_ctx,
+                           .cache_type_k = field_of(fingerprint, "cache_type_k"),
+                           .cache_type_v = field_of(fingerprint, "cache_type_v"),
+                           .kernels = field_of(fingerprint, "kernels")};
+    if (!config.adapter_path.empty()) {
+        settings.adapter = config.adapter_path.filename().string();
+    }
+    return settings;
+}
+
+std::vector<BenchCost> known_costs(const Engine::Impl& engine) {
+    std::vector<BenchCost> costs;
+    for (const CostSample& sample : known_profile(engine).samples) {
+        costs.push_back({.plan = to_string(sample.plan),
+                         .n_context = sample.n_context,
+                         .n_rows = sample.n_rows,
+                         .has_head = sample.has_head,
+                         .ms = sample.ms});
+    }
+    return costs;
+}
+
+}  // namespace
+
+BenchReport describe_bench(const Engine& engine) {
+    return {.version = std::string(version()),
+            .host = describe_host(engine.impl()),
+            .device = identify(engine.impl().layers()).name,
+            .model = describe_model(engine),
+            .settings = known_settings(engine),
+            .costs = known_costs(engine.impl())};
+}
+
+}  // namespace knap

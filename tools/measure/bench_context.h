@@ -1,0 +1,13 @@
+// What stands in every benchmark beside its rows: machine, model, and the costs of its profile.
+#pragma once
+
+#include "knap/knap.h"
+
+#include "tools/measure/report/bench_report.h"
+
+namespace knap {
+
+// Without rows; of the settings it fills in those that the engine knows.
+BenchReport describe_bench(const Engine& engine);
+
+}  // namespace knap

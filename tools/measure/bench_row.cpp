@@ -1,0 +1,134 @@
+#include "tools/measure/bench_row.h"
+
+#include <algorithm>
+#include <ranges>
+#include <utility>
+
+#include "base/quantile.h"
+#include "tools/measure/statistics.h"
+
+namespace knap {
+namespace {
+
+// Decisions that draft with a plan. Each holds until the next one, whatever that drafts with.
+std::vector<BenchLevel> levels_of(const Result& result, const std::string& given_plan) {
+    if (!given_plan.empty()) {
+        return {{.plan = given_plan, .n_context = result.n_prompt, .n_tokens = result.n_generated}};
+    }
+    std::vector<BenchLevel> levels;
+    int end = result.n_generated;
+    for (const Decision& decision : result.decisions | std::views::reverse) {
+        if (!decision.plan.empty() && end > decision.token) {
+            levels.push_back({.plan = decision.plan,
+                              .n_context = result.n_prompt + decision.token,
+                              .n_tokens = end - decision.token});
+        }
+        end = std::min(end, decision.token);
+    }
+    std::ranges::reverse(levels);
+    return levels;
+}
+
+// Of the last decision that predicts and came to something.
+void fill_prediction(BenchRow& row, const std::vector<Decision>& decisions) {
+    for (const Decision& decision : decisions | std::views::reverse) {
+        if (decision.predicted > 0 && decision.measured > 0) {
+            row.predicted = decision.predicted;
+            row.measured = decision.measured;
+            return;
+        }
+    }
+}
+
+double median_bandwidth(std::span<const Result> results) {
+    std::vector<double> speeds;
+    for (const Result& result : results) {
+        speeds.push_back(result.timings.bandwidth_gb_per_second);
+    }
+    return median(std::move(speeds));
+}
+
+void fill_drafts(BenchRow& row, const SpeculationStatistics& drafts) {
+    row.rounds = drafts.rounds;
+    row.n_drafted = drafts.n_drafted;
+    row.n_accepted = drafts.n_accepted;
+    if (drafts.n_drafted > 0) {
+        row.acceptance_rate = drafts.acceptance_rate;
+    }
+    row.mean_accepted_length = drafts.mean_accepted_length;
+    row.acceptance_by_position = drafts.acceptance_by_position;
+    row.near_ties = static_cast<int>(drafts.near_ties.size());
+    row.is_projection = drafts.is_projection;
+}
+
+}  // namespace
+
+int n_steps(int n_generated) {
+    return std::max(n_generated - 1, 0);
+}
+
+BenchTurn make_turn(const Result& result, double plain_ms, int n_plain) {
+    const Timings& timings = result.timings;
+    const double scale = static_cast<double>(n_steps(result.n_generated)) / n_steps(n_plain);
+    return {.decode_ms = timings.decode_ms,
+            .plain_ms = plain_ms * scale,
+            .n_generated = result.n_generated,
+            .draft_ms = timings.draft_ms,
+            .verify_ms = timings.verify_ms,
+            .search_ms = timings.search_ms,
+            .other_ms = timings.other_ms};
+}
+
+BenchSpeedup speedup_of(std::span<const BenchTurn> turns) {
+    std::vector<double> ratios;
+    for (const BenchTurn& turn : turns) {
+        ratios.push_back(turn.plain_ms / turn.decode_ms);
+    }
+    const Interval interval = geometric_mean(ratios);
+    if (ratios.size() == 1) {
+        return {.mean = interval.mean};
+    }
+    return {.mean = interval.mean, .low = interval.low, .high = interval.high};
+}
+
+double tokens_per_second_of(std::span<const BenchTurn> turns) {
+    double n_tokens = 0;
+    double ms = 0;
+    for (const BenchTurn& turn : turns) {
+        n_tokens += n_steps(turn.n_generated);
+        ms += turn.decode_ms;
+    }
+    return 1e3 * n_tokens / ms;
+}
+
+BenchRow blank_row(const BenchPrompt& prompt, const std::string& acceptance, double prefill_ms) {
+    return {.data = prompt.data,
+            .id = prompt.id,
+            .task = prompt.task,
+            .depth = prompt.depth,
+            .n_prompt = static_cast<int>(prompt.tokens.size()),
+            .n_document_tokens = prompt.n_document_tokens,
+            .is_cut = prompt.is_cut(),
+            .prefill_ms = prefill_ms,
+            .acceptance = acceptance};
+}
+
+void fill_row(BenchRow& row,
+              const Contender& contender,
+              std::span<const Result> results,
+              std::vector<BenchTurn> turns) {
+    const Result& last = results.back();
+    row.strategy = contender.name;
+    row.options = describe_options(contender.speculation);
+    row.speedup = speedup_of(turns);
+    row.tokens_per_second = tokens_per_second_of(turns);
+    row.turns = std::move(turns);
+    fill_drafts(row, last.speculation);
+    row.peak_memory_bytes = last.memory.peak_rss_bytes;
+    row.bandwidth_gb_per_second = median_bandwidth(results);
+    row.distinct_trigrams = distinct_trigrams(last.tokens);
+    row.levels = levels_of(last, contender.speculation.draft_plan);
+    fill_prediction(row, last.decisions);
+}
+
+}  // namespace knap

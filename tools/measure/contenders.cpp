@@ -1,0 +1,119 @@
+#include "tools/measure/contenders.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "knap/knap.h"
+
+#include "base/error.h"
+#include "base/quoted.h"
+
+namespace knap {
+namespace {
+
+[[noreturn]] void refuse_form(std::string_view whole) {
+    fail("--strategies: expected STRATEGY[(OPTIONS)][/DRAFT_MAX[/PLAN]] with a length of at most ",
+         kMaxDraft, ", found ", in_quotes(whole));
+}
+
+// Takes what `rest` has before the first of `ends`, without that character.
+std::string_view take_until(std::string_view& rest, std::string_view ends) {
+    const std::string_view part = rest.substr(0, rest.find_first_of(ends));
+    rest.remove_prefix(part.size());
+    return part;
+}
+
+// Takes the next part with the slash before it; empty where nothing is left.
+std::string_view take_part(std::string_view& rest, std::string_view whole) {
+    if (rest.empty()) {
+        return {};
+    }
+    if (!rest.starts_with('/')) {
+        refuse_form(whole);
+    }
+    rest.remove_prefix(1);
+    return take_until(rest, "/");
+}
+
+// Takes "(OPTIONS)" where `rest` begins with it; slashes inside are of no account.
+std::string_view take_options(std::string_view& rest, std::string_view whole) {
+    if (!rest.starts_with('(')) {
+        return {};
+    }
+    rest.remove_prefix(1);
+    const std::string_view options = take_until(rest, ")");
+    if (rest.empty()) {
+        refuse_form(whole);
+    }
+    rest.remove_prefix(1);
+    return options;
+}
+
+std::string with_commas(std::string_view items) {
+    std::string text(items);
+    std::ranges::replace(text, ';', ',');
+    return text;
+}
+
+// Of an empty text 0: the strategy's own.
+int parse_length(std::string_view length, std::string_view whole) {
+    int n = 0;
+    const char* end = length.data() + length.size();
+    const auto [rest, error] = std::from_chars(length.data(), end, n);
+    if (!length.empty() && (error != std::errc() || rest != end || n < 0 || n > kMaxDraft)) {
+        refuse_form(whole);
+    }
+    return n;
+}
+
+}  // namespace
+
+bool is_strategy(std::string_view name) {
+    return std::ranges::find(strategies(), name, &StrategyInfo::name) != strategies().end();
+}
+
+std::string strategy_names() {
+    std::string names;
+    for (const StrategyInfo& strategy : strategies()) {
+        names += concat(names.empty() ? "" : "|", strategy.name);
+    }
+    return names;
+}
+
+Contender parse_contender(std::string_view text) {
+    Contender contender{.name = std::string(text), .speculation = {}};
+    SpeculationOptions& options = contender.speculation;
+    options.strategy = take_until(text, "(/");
+    if (!is_strategy(options.strategy)) {
+        fail("--strategies: expected ", strategy_names(), ", found ", in_quotes(options.strategy));
+    }
+    options.strategy_options = with_commas(take_options(text, contender.name));
+    options.draft_max = parse_length(take_part(text, contender.name), contender.name);
+    options.draft_plan = with_commas(take_part(text, contender.name));
+    if (!text.empty()) {
+        refuse_form(contender.name);
+    }
+    return contender;
+}
+
+std::string describe_options(const SpeculationOptions& options) {
+    std::string text;
+    const auto add = [&text](const auto&... parts) {
+        text += concat(text.empty() ? "" : " ", parts...);
+    };
+    if (!options.strategy_options.empty()) {
+        add(options.strategy_options);
+    }
+    if (options.draft_max > 0) {
+        add("draft_max=", options.draft_max);
+    }
+    if (!options.draft_plan.empty()) {
+        add("plan=", options.draft_plan);
+    }
+    if (options.assume_acceptance >= 0) {
+        add("assume_acceptance=", options.assume_acceptance);
+    }
+    return text;
+}
+
+}  // namespace knap

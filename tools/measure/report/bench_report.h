@@ -1,0 +1,188 @@
+// What `knap bench` measures: strategies against plain decoding, prompt by prompt, with everything
+// that is needed to run it again. bench_file.h has its form on disk. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "knap/types.h"
+
+#include "tools/measure/prompt_data.h"
+
+namespace knap {
+
+// A prompt to measure with.
+struct BenchPrompt {
+    std::string data;  // the file's name, "built-in" or kSynthetic
+    std::string id;    // no other prompt of the data has it
+    std::string task;
+    std::optional<int> depth{};  // of a synthetic prompt
+    std::vector<Token> tokens;   // at least one
+    int n_document_tokens = 0;   // before it was cut
+    std::string where{};         // "FILE:3"; empty: from no file
+
+    bool is_cut() const { return static_cast<int>(tokens.size()) < n_document_tokens; }
+};
+
+// Names of rows that stand for no file and for no strategy of ours.
+inline constexpr const char* kSynthetic = "synthetic";
+inline constexpr const char* kPeerStrategy = "llama";
+inline constexpr const char* kGreedy = "greedy";
+
+// A strategy's answer beside plain decoding's, which was measured before and after it.
+struct BenchTurn {
+    double decode_ms = 0;
+    double plain_ms = 0;  // of plain decoding, for as many tokens
+    int n_generated = 0;
+    // Of decode_ms.
+    double draft_ms = 0;
+    double verify_ms = 0;
+    double search_ms = 0;
+    double other_ms = 0;
+
+    bool operator==(const BenchTurn&) const = default;
+};
+
+// Geometric mean over turns, with its 95 % interval where there are several.
+struct BenchSpeedup {
+    double mean = 0;
+    std::optional<double> low{};
+    std::optional<double> high{};
+
+    bool operator==(const BenchSpeedup&) const = default;
+};
+
+// A plan that drafted, from some length of context on.
+struct BenchLevel {
+    std::string plan;
+    int n_context = 0;
+    int n_tokens = 0;
+
+    bool operator==(const BenchLevel&) const = default;
+};
+
+// Where a text first differs from plain decoding's.
+struct BenchDifference {
+    int position = 0;             // from the start of the prompt
+    std::optional<double> gap{};  // of the near-tie, in logits; nullopt: at the edge of a cut
+
+    bool operator==(const BenchDifference&) const = default;
+};
+
+// A strategy with a rule of acceptance on a prompt. Counts are those of the last turn.
+struct BenchRow {
+    std::string data;
+    std::string id;
+    std::string task;
+    std::optional<int> depth{};
+    int n_prompt = 0;
+    int n_document_tokens = 0;
+    bool is_cut = false;
+    double prefill_ms = 0;
+    std::string strategy;
+    std::string options;
+    std::string acceptance;
+    std::vector<BenchTurn> turns;
+    BenchSpeedup speedup;
+    double tokens_per_second = 0;
+    int rounds = 0;
+    int n_drafted = 0;
+    int n_accepted = 0;
+    std::optional<double> acceptance_rate{};  // nullopt: nothing was drafted
+    double mean_accepted_length = 0;
+    std::vector<double> acceptance_by_position{};
+    std::int64_t peak_memory_bytes = 0;  // of the process so far
+    std::optional<double> bandwidth_gb_per_second{};
+    double distinct_trigrams = 0;
+    std::vector<BenchLevel> levels{};
+    std::optional<double> predicted{};
+    std::optional<double> measured{};
+    int near_ties = 0;
+    std::optional<BenchDifference> first_difference{};
+    bool is_projection = false;
+
+    bool is_synthetic() const { return depth.has_value(); }
+
+    bool operator==(const BenchRow&) const = default;
+};
+
+struct BenchHost {
+    std::string cpu;
+    int n_cores = 0;
+    std::string isa;
+    std::int64_t memory_bytes = 0;
+    std::string system;
+
+    bool operator==(const BenchHost&) const = default;
+};
+
+struct BenchModel {
+    std::string file;  // its name
+    std::string name;
+    std::string architecture;
+    int n_layers = 0;
+    int n_embd = 0;
+    std::int64_t n_parameters = 0;
+    std::string types;  // "Q4_1,Q8_0"
+    std::int64_t file_bytes = 0;
+    std::string fingerprint;
+
+    bool operator==(const BenchModel&) const = default;
+};
+
+struct BenchSettings {
+    int threads = 0;
+    int n_ctx = 0;
+    int n_predict = 0;
+    int limit = 0;              // prompts of each file; 0: all
+    int max_prompt_tokens = 0;  // 0: prompts are not cut
+    int repeat = 0;
+    std::vector<int> depths;
+    std::vector<std::string> strategies;  // plain decoding first
+    std::optional<std::string> adapter;   // the file's name
+    std::vector<std::string> acceptance;
+    SamplingOptions sampling;
+    std::optional<double> assume_acceptance;
+    bool has_peer = false;
+    std::string cache_type_k;
+    std::string cache_type_v;
+    std::string kernels;
+    std::vector<std::string> data;
+
+    // Of one prompt.
+    std::size_t n_rows() const {
+        return (strategies.size() + (has_peer ? 1 : 0)) * acceptance.size();
+    }
+
+    bool operator==(const BenchSettings&) const = default;
+};
+
+// A measured pass of the saved profile.
+struct BenchCost {
+    std::string plan;
+    int n_context = 0;
+    int n_rows = 0;
+    bool has_head = true;
+    double ms = 0;
+
+    bool operator==(const BenchCost&) const = default;
+};
+
+struct BenchReport {
+    std::string version;
+    BenchHost host;
+    std::string device;
+    BenchModel model;
+    BenchSettings settings;
+    std::optional<double> memory_gb_per_second{};
+    std::vector<BenchCost> costs{};
+    bool is_complete = false;
+    std::vector<SkippedPrompt> skipped{};
+    std::vector<BenchRow> rows{};
+
+    bool operator==(const BenchReport&) const = default;
+};
+
+}  // namespace knap

@@ -1,0 +1,30 @@
+// What strategies came to over the prompts of a benchmark.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/measure/report/bench_report.h"
+#include "tools/measure/statistics.h"
+
+namespace knap {
+
+// A strategy with a rule of acceptance, on the prompts of one task or on all.
+struct BenchSummary {
+    std::string strategy;
+    std::string acceptance;
+    std::string task;  // empty: all
+    int n_prompts = 0;
+    Interval speedup;  // geometric mean over prompts
+    double lowest_speedup = 0;
+    double tokens_per_second = 0;             // geometric mean
+    std::optional<double> acceptance_rate{};  // of all drafted tokens; nullopt: none were
+    double mean_accepted_length = 0;          // tokens of all answers by their rounds
+    bool is_projection = false;
+};
+
+// In the order of the rows: every strategy over all tasks and, where there are several, over each.
+std::vector<BenchSummary> summarise(const std::vector<BenchRow>& rows);
+
+}  // namespace knap

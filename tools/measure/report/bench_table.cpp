@@ -1,0 +1,98 @@
+#include "tools/measure/report/bench_table.h"
+
+#include <optional>
+
+#include "base/number_text.h"
+#include "base/text.h"
+
+namespace knap {
+namespace {
+
+std::string times(double speed, bool is_projection) {
+    return concat(format_fixed(speed, 2), is_projection ? "x projected" : "x");
+}
+
+std::string interval(const std::optional<double>& low, const std::optional<double>& high) {
+    return low && high ? concat(format_fixed(*low, 2), "-", format_fixed(*high, 2)) : "";
+}
+
+std::string percent(const std::optional<double>& share) {
+    return share ? concat(format_fixed(100 * *share, 0), " %") : "";
+}
+
+double total(const std::vector<BenchTurn>& turns, double BenchTurn::*member) {
+    double sum = 0;
+    for (const BenchTurn& turn : turns) {
+        sum += turn.*member;
+    }
+    return sum;
+}
+
+// "61/35/2/2 %" of the time: draft, verify, search, other.
+std::string time_split(const std::vector<BenchTurn>& turns) {
+    const double whole = total(turns, &BenchTurn::decode_ms);
+    std::string text;
+    for (const auto member : {&BenchTurn::draft_ms, &BenchTurn::verify_ms, &BenchTurn::search_ms,
+                              &BenchTurn::other_ms}) {
+        text +=
+            concat(text.empty() ? "" : "/", format_fixed(100 * total(turns, member) / whole, 0));
+    }
+    return text + " %";
+}
+
+std::vector<std::string> cells_of(const BenchRow& row) {
+    const std::string options = row.options.empty() ? "" : concat(" (", row.options, ")");
+    return {row.data,
+            row.depth ? concat("depth ", *row.depth) : row.id,
+            concat(row.n_prompt, row.is_cut ? " cut" : ""),
+            concat(row.strategy, row.strategy == kPeerStrategy ? options : ""),
+            row.acceptance,
+            times(row.speedup.mean, row.is_projection),
+            interval(row.speedup.low, row.speedup.high),
+            format_fixed(row.tokens_per_second, 1),
+            percent(row.acceptance_rate),
+            format_fixed(row.mean_accepted_length, 2),
+            time_split(row.turns),
+            format_fixed(row.prefill_ms, 0),
+            format_fixed(row.distinct_trigrams, 2)};
+}
+
+std::vector<std::string> cells_of(const BenchSummary& summary) {
+    const bool has_interval = summary.n_prompts > 1;
+    return {summary.strategy,
+            summary.acceptance,
+            summary.task.empty() ? "all" : summary.task,
+            concat(summary.n_prompts),
+            times(summary.speedup.mean, summary.is_projection),
+            has_interval ? interval(summary.speedup.low, summary.speedup.high) : "",
+            times(summary.lowest_speedup, summary.is_projection),
+            format_fixed(summary.tokens_per_second, 1),
+            percent(summary.acceptance_rate),
+            format_fixed(summary.mean_accepted_length, 2)};
+}
+
+template <typename Of>
+BenchTable table_of(std::vector<std::string> headings, std::span<const Of> all) {
+    BenchTable table{.headings = std::move(headings)};
+    for (const Of& one : all) {
+        table.lines.push_back(cells_of(one));
+    }
+    return table;
+}
+
+}  // namespace
+
+BenchTable row_table(std::span<const BenchRow> rows) {
+    return table_of(
+        {"data", "prompt", "tokens", "strategy", "rule", "speedup", "95 % interval", "tokens/s",
+         "accepted", "length", "draft/verify/search/other", "prefill ms", "trigrams"},
+        rows);
+}
+
+BenchTable summary_table(std::span<const BenchSummary> summaries) {
+    return table_of({"strategy", "rule", "task", "prompts", "speedup", "95 % interval", "lowest",
+                     "tokens/s", "accepted", "length"},
+                    summaries);
+}
+
+}  // namespace knap

@@ -1,0 +1,228 @@
+#include "tools/measure/strategy_race.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "tools/measure/bench_row.h"
+#include "tools/measure/text_comparison.h"
+
+namespace knap {
+namespace {
+
+// Enough to touch every weight and build the usual graphs.
+constexpr std::size_t kFirstTokens = 64;
+constexpr int kFewTokens = 2;
+
+double decode_ms(const Result& result) {
+    return result.timings.decode_ms;
+}
+
+// In words, where there is no time to measure: the first token comes from the prompt's own pass.
+std::string why_too_short(const Result& result) {
+    return n_steps(result.n_generated) > 0
+               ? ""
+               : concat("expected an answer of two tokens or more, found one of ",
+                        result.n_generated);
+}
+
+}  // namespace
+
+StrategyRace::StrategyRace(Engine& engine, RaceOptions options, RaceObserver observer)
+    : options_(std::move(options)), observer_(std::move(observer)), session_(engine.impl()) {
+    if (options_.has_peer) {
+        peer_.emplace(engine);
+    }
+}
+
+std::optional<PromptOutcome> StrategyRace::measure(const BenchPrompt& prompt) {
+    if (!begin(prompt)) {
+        return std::nullopt;
+    }
+    PromptOutcome outcome{.skipped_because = why_too_short(reference_)};
+    for (const RaceRule& rule : options_.rules) {
+        if (outcome.skipped_because.empty() && !race(prompt, rule, outcome)) {
+            return std::nullopt;
+        }
+    }
+    if (!outcome.skipped_because.empty()) {
+        outcome.rows.clear();
+    }
+    return outcome;
+}
+
+// Computes the prompt's rows, and the answer that others are held to.
+bool StrategyRace::begin(const BenchPrompt& prompt) {
+    n_answers_ = 0;
+    if (!is_warm_ && !touch_weights(prompt)) {
+        return false;
+    }
+    session_.reset();
+    const auto prefill = generate(prompt, plain_decoding(), /*n_predict=*/0);
+    auto plain = prefill ? generate(prompt, plain_decoding(), options_.n_predict) : std::nullopt;
+    if (!plain) {
+        return false;
+    }
+    prefill_ms_ = prefill->timings.prefill_ms;
+    reference_ = std::move(*plain);
+    if (peer_) {
+        peer_->read_prompt(prompt.tokens);
+    }
+    return true;
+}
+
+// A process's first passes read weights from the disk: that is no prompt's time.
+bool StrategyRace::touch_weights(const BenchPrompt& prompt) {
+    BenchPrompt beginning{.tokens = prompt.tokens};
+    beginning.tokens.resize(std::min(beginning.tokens.size(), kFirstTokens));
+    is_warm_ = generate(beginning, plain_decoding(), kFewTokens).has_value();
+    if (peer_) {
+        peer_->read_prompt(beginning.tokens);
+    }
+    return is_warm_;
+}
+
+bool StrategyRace::race(const BenchPrompt& prompt, const RaceRule& rule, PromptOutcome& outcome) {
+    std::vector<Side> sides = sides_of(rule);
+    if (!warm_up(prompt, std::span(sides).subspan(1))) {
+        return false;
+    }
+    for (int turn = 0; turn < options_.n_turns; ++turn) {
+        if (!take_turn(prompt, sides.front(), std::span(sides).subspan(1))) {
+            return false;
+        }
+    }
+    outcome.skipped_because = why_unmeasurable(rule, sides);
+    if (outcome.skipped_because.empty()) {
+        add_rows(prompt, rule, sides, outcome.rows);
+    }
+    return true;
+}
+
+// The rule `ratio` writes other texts than plain decoding's, and each turn may write another.
+std::string StrategyRace::why_unmeasurable(const RaceRule& rule, std::span<const Side> sides) {
+    for (const Side& side : sides) {
+        for (const Result& result : side.results) {
+            if (const std::string why = why_too_short(result); !why.empty()) {
+                return concat(side.contender.name, " with ", rule.name, ": ", why);
+            }
+        }
+    }
+    return {};
+}
+
+// Plain decoding first.
+std::vector<StrategyRace::Side> StrategyRace::sides_of(const RaceRule& rule) const {
+    std::vector<Side> sides{
+        {.contender = {.name = plain_decoding().strategy, .speculation = plain_decoding()}}};
+    for (const Contender& contender : options_.contenders) {
+        sides.push_back({.contender = contender});
+        sides.back().contender.speculation.acceptance = rule.rule;
+        sides.back().contender.speculation.assume_acceptance = options_.assume_acceptance;
+    }
+    return sides;
+}
+
+// A round of each, after which an adapter has its rows of the prompt: that is prefill, too.
+bool StrategyRace::warm_up(const BenchPrompt& prompt, std::span<const Side> sides) {
+    for (const Side& side : sides) {
+        if (!generate(prompt, side.contender.speculation, kFewTokens)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Every answer is a request of its own whose prompt is in the cache already: a strategy starts from
+// nothing but what is saved, and has no prefill to take a share of.
+bool StrategyRace::take_turn(const BenchPrompt& prompt, Side& plain, std::span<Side> sides) {
+    Side before{.contender = plain.contender};
+    if (!answer(prompt, before)) {
+        return false;
+    }
+    for (Side& side : sides) {
+        if (!answer(prompt, side)) {
+            return false;
+        }
+        compare(prompt, side);
+    }
+    if (peer_) {
+        peer_->take_turn(reference_.tokens);
+        count_answer();
+    }
+    if (!answer(prompt, plain)) {
+        return false;
+    }
+    const double before_ms = decode_ms(before.results.back());
+    const double mean_ms = (before_ms + decode_ms(plain.results.back())) / 2;
+    for (Side& side : sides) {
+        side.turns.push_back(make_turn(side.results.back(), mean_ms, reference_.n_generated));
+    }
+    if (peer_) {
+        peer_->end_turn(mean_ms);
+    }
+    plain.turns.push_back(make_turn(plain.results.back(), before_ms, reference_.n_generated));
+    return true;
+}
+
+bool StrategyRace::answer(const BenchPrompt& prompt, Side& side) {
+    auto result = generate(prompt, side.contender.speculation, options_.n_predict);
+    if (!result) {
+        return false;
+    }
+    side.results.push_back(std::move(*result));
+    count_answer();
+    return true;
+}
+
+std::optional<Result> StrategyRace::generate(const BenchPrompt& prompt,
+                                             const SpeculationOptions& how,
+                                             int n_predict) {
+    // A synthetic prompt is a place in a text, and a projection writes nothing that could end.
+    const bool never_ends = prompt.depth.has_value() || options_.assume_acceptance >= 0;
+    Result result = session_.generate(prompt.tokens,
+                                      {.n_predict = n_predict,
+                                       .sampling = options_.sampling,
+                                       .speculation = how,
+                                       .ignore_eos = never_ends},
+                                      {.is_cancelled = observer_.is_cancelled});
+    if (result.stop == StopReason::cancelled) {
+        return std::nullopt;
+    }
+    return result;
+}
+
+void StrategyRace::count_answer() {
+    const auto n_sides = static_cast<int>(options_.contenders.size()) + 2 + (peer_ ? 1 : 0);
+    const int n_all = n_sides * options_.n_turns * static_cast<int>(options_.rules.size());
+    ++n_answers_;
+    if (observer_.on_progress) {
+        observer_.on_progress(static_cast<double>(n_answers_) / n_all);
+    }
+}
+
+void StrategyRace::compare(const BenchPrompt& prompt, Side& side) const {
+    const auto difference = compare_texts(
+        reference_, side.results.back(), side.contender.speculation, options_.sampling,
+        concat(prompt.data, ": ", prompt.id, ": ", side.contender.name));
+    if (!side.first_difference) {
+        side.first_difference = difference;
+    }
+}
+
+void StrategyRace::add_rows(const BenchPrompt& prompt,
+                            const RaceRule& rule,
+                            std::span<Side> sides,
+                            std::vector<BenchRow>& rows) {
+    for (Side& side : sides) {
+        rows.push_back(blank_row(prompt, rule.name, prefill_ms_));
+        fill_row(rows.back(), side.contender, side.results, std::move(side.turns));
+        rows.back().first_difference = side.first_difference;
+    }
+    if (peer_) {
+        rows.push_back(blank_row(prompt, rule.name, peer_->prefill_ms()));
+        peer_->end_race(rows.back(), reference_);
+    }
+}
+
+}  // namespace knap

@@ -1,0 +1,159 @@
+#include "tools/profile/profiling.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <utility>
+
+#include "base/error.h"
+#include "decode/advance.h"
+#include "graph/forward.h"
+#include "kv/kv_cache.h"
+#include "runtime/cancel_scope.h"
+#include "runtime/engine_impl.h"
+#include "runtime/known_costs.h"
+#include "search/cost/profile.h"
+
+namespace knap {
+namespace {
+
+// Most rows of a verification that are measured.
+constexpr int kMeasuredRows = 16;
+// r: rows of the text that plans are held against.
+constexpr int kSearchRows = 64;
+// Branches of a search side by side: rows above the context for them.
+constexpr int kMaxCells = 32;
+
+constexpr std::array kContexts{512, 2048, 4096, 8192};
+constexpr int kSinks = 16;
+// The widest is last: a plan mixes the first kMaxWindows, and has the others for all attentions.
+constexpr std::array kRecent{64, 128, 256, 512, 1024};
+
+// A cache and a pass beside those of any session.
+struct Workbench {
+    Workbench(Engine::Impl& engine, int n_scratch)
+        : cache(engine.make_cache(engine.config.n_ctx + n_scratch)),
+          forward(engine.model, engine.weights->tensors(), cache, engine.config.n_ubatch) {}
+
+    KvCache cache;
+    Forward forward;
+};
+
+// With time to spend: more rows, bins, cells and replays than a request could pay for.
+PlanSearchOptions generous_options(std::vector<ModulePlan> known) {
+    PlanSearchOptions options{
+        .n_rows = kSearchRows,
+        .n_bins = 96,
+        .max_cells = kMaxCells,
+        .max_replays = 64,
+        .known = std::move(known),
+    };
+    for (const int recent : kRecent) {
+        options.windows.push_back({.sinks = kSinks, .recent = recent});
+    }
+    return options;
+}
+
+// Searches at one context after another, longer ones later.
+class PlanFinder {
+  public:
+    PlanFinder(Engine::Impl& engine, std::span<const Token> text, const CostModel& costs)
+        : text_(text), costs_(costs), bench_(engine, kMaxCells * kSearchRows) {}
+
+    // Nullopt: cancelled.
+    std::optional<PlansAtContext> find_at(int n_context) {
+        const auto context = text_.first(static_cast<std::size_t>(n_context));
+        if (!advance(bench_.forward, bench_.cache, context)) {
+            return std::nullopt;
+        }
+        auto found =
+            search_plans(bench_.forward, bench_.cache, context, costs_, generous_options(good_));
+        if (!found) {
+            return std::nullopt;
+        }
+        PlansAtContext best{.n_context = n_context,
+                            .plain_step_ms = costs_.plain_step_ms(n_context),
+                            .plans = frontier(std::move(*found))};
+        remember(best.plans);
+        return best;
+    }
+
+  private:
+    // What is good at one context is tried at the next.
+    void remember(const std::vector<FoundPlan>& plans) {
+        for (const FoundPlan& found : plans) {
+            if (std::ranges::find(good_, found.plan) == good_.end()) {
+                good_.push_back(found.plan);
+            }
+        }
+    }
+
+    std::span<const Token> text_;
+    const CostModel& costs_;
+    Workbench bench_;
+    std::vector<ModulePlan> good_;
+};
+
+}  // namespace
+
+std::optional<CostProfile> profile_engine(Engine& engine,
+                                          double seconds,
+                                          const ProfilingObserver& observer) {
+    Engine::Impl& impl = engine.impl();
+    const CancelScope cancel(impl.layers(), observer.is_cancelled);
+    const CostProfile blank = blank_profile(impl);
+    Workbench bench(impl, kMeasuredRows);
+    return measure_profile(bench.forward, bench.cache, blank.layer_classes,
+                           {.max_context = impl.config.n_ctx,
+                            .max_rows = kMeasuredRows,
+                            .seconds = seconds,
+                            .bytes = blank.bytes,
+                            .on_progress = observer.on_progress});
+}
+
+std::vector<int> plan_contexts(int n_tokens, int n_ctx) {
+    const int n_reached = std::min(n_tokens, n_ctx);
+    std::vector<int> contexts;
+    std::ranges::copy_if(kContexts, std::back_inserter(contexts),
+                         [n_reached](int n_context) { return n_context <= n_reached; });
+    if (contexts.empty()) {
+        // Windows need something to leave out.
+        constexpr int kLeast = 2 * kSearchRows;
+        if (n_reached < kLeast) {
+            fail("--plans: expected a text and a context (-c) of at least ", kLeast,
+                 " tokens, found ", n_tokens, " and ", n_ctx);
+        }
+        contexts.push_back(n_reached);
+    }
+    return contexts;
+}
+
+bool find_plans(Engine& engine,
+                std::span<const Token> text,
+                const CostModel& costs,
+                const std::function<void(const PlansAtContext&)>& on_found,
+                const ProfilingObserver& observer) {
+    Engine::Impl& impl = engine.impl();
+    const auto contexts = plan_contexts(static_cast<int>(text.size()), impl.config.n_ctx);
+    const CancelScope cancel(impl.layers(), observer.is_cancelled);
+    PlanFinder finder(impl, text, costs);
+    const auto report_progress = [&](int n_done) {
+        if (observer.on_progress) {
+            observer.on_progress(static_cast<double>(n_done) / contexts.back());
+        }
+    };
+    report_progress(0);
+    for (const int n_context : contexts) {
+        const auto found = finder.find_at(n_context);
+        if (!found) {
+            return false;
+        }
+        if (on_found) {
+            on_found(*found);
+        }
+        report_progress(n_context);
+    }
+    return true;
+}
+
+}  // namespace knap
