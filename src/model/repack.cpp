@@ -11,9 +11,11 @@
 namespace knap {
 namespace {
 
-bool is_invariant(ggml_backend_buffer_type_t buffer_type, ggml_type type) {
-    const std::string_view name = ggml_backend_buft_name(buffer_type);
-    return name == "CPU_REPACK" && row_invariant_rows(type, WeightLayout::repacked) == kAnyRows;
+// ggml's other layout, AMX, is left out: the result of a row depends on the size of the batch.
+constexpr std::string_view kRepacked = "CPU_REPACK";
+
+bool is_invariant(ggml_type type) {
+    return row_invariant_rows(type, WeightLayout::repacked) == kAnyRows;
 }
 
 // Room for the tensors of one question to the device; none of them has memory.
@@ -42,14 +44,16 @@ RepackChooser::RepackChooser(const Backend& backend, Repack mode) : backend_(bac
         return;
     }
     for (ggml_backend_buffer_type_t type : backend.extra_buffer_types()) {
-        layouts_.push_back(
-            {type, ggml_backend_buffer_ptr(ggml_backend_buft_alloc_buffer(type, 0))});
+        if (ggml_backend_buft_name(type) == kRepacked) {
+            layouts_.push_back(
+                {type, ggml_backend_buffer_ptr(ggml_backend_buft_alloc_buffer(type, 0))});
+        }
     }
 }
 
 ggml_backend_buffer_type_t RepackChooser::choose(const TensorInfo& matrix) const {
     for (const Layout& layout : layouts_) {
-        const bool is_wanted = mode_ == Repack::on || is_invariant(layout.type, matrix.type);
+        const bool is_wanted = mode_ == Repack::on || is_invariant(matrix.type);
         if (is_wanted && can_multiply_in(backend_, matrix, layout.empty.get())) {
             return layout.type;
         }
