@@ -124,7 +124,7 @@ void run(const std::string& model,
         if (texts.empty()) {
             texts = read_texts(engine, files, limit, n_tokens);
         }
-        Session::Impl session(engine.impl());
+        Session::Impl session(impl_of(engine));
         for (Text& text : texts) {
             text.loss[i] = score(session, text.tokens);
         }

@@ -90,7 +90,7 @@ class Prediction {
         : settings_(settings),
           engine_(
               {.model_path = settings.model, .n_ctx = kContext, .n_threads = settings.n_threads}),
-          impl_(engine_.impl()),
+          impl_(impl_of(engine_)),
           cache_(impl_.make_cache(kContext + kScratchRows)),
           forward_(impl_.model, impl_.weights->tensors(), cache_, impl_.config.n_ubatch),
           costs_(profile()) {}
@@ -177,9 +177,10 @@ class Prediction {
             // Beside every run, so that a slow moment of the machine is in both.
             const double plain_ms =
                 generate(session, text, plain_decoding(), settings_.n_tokens).timings.decode_ms;
-            const Result result = generate(
-                session, text, {.strategy = "static", .draft_max = length, .draft_plan = plan},
-                settings_.n_tokens);
+            const Result result =
+                generate(session, text,
+                         {.strategy = "static", .draft_max = length, .settings = {{"plan", plan}}},
+                         settings_.n_tokens);
             const auto predicted = [&](double acceptance) {
                 return costs_.plain_step_ms(n_context) *
                        tokens_per_ms({.rest = acceptance},

@@ -43,9 +43,9 @@ struct Contender {
 std::vector<Contender> contenders() {
     const SpeculationOptions plain = plain_decoding();
     const SpeculationOptions window{
-        .strategy = "static", .draft_max = kDraftLength, .draft_plan = "a=w16+256"};
+        .strategy = "static", .draft_max = kDraftLength, .settings = {{"plan", "a=w16+256"}}};
     SpeculationOptions exits = window;
-    exits.exit_confidence = 0.5f;
+    exits.settings["exit-confidence"] = "0.5";
     const SpeculationOptions lookup{.strategy = "lookup"};
     std::vector<Contender> list;
     const auto add = [&](const char* name, const SpeculationOptions& speculation,

@@ -62,7 +62,7 @@ struct Side {
 
 // Nullopt: no profile that fits is saved.
 std::optional<SpeedBound> known_bound(const Engine& engine) {
-    const CostProfile profile = known_profile(engine.impl());
+    const CostProfile profile = known_profile(impl_of(engine));
     return can_fit(profile) ? std::optional<SpeedBound>(CostModel(profile)) : std::nullopt;
 }
 

@@ -19,6 +19,7 @@
 #include "cli/flags/arguments.h"
 #include "cli/flags/flags.h"
 #include "cli/flags/help.h"
+#include "cli/flags/option_names.h"
 #include "cli/generate/chat_command.h"
 #include "cli/generate/run_command.h"
 #include "cli/info_command.h"
@@ -95,10 +96,10 @@ int dispatch(const CommandLine& line, const Environment& environment) {
         run_worker_command(line.worker_config);
     }
     if (line.settings.lists_devices) {
-        return run_list_devices();
+        return run_list_devices(line.settings.runtime.workers);
     }
     check_settings(line.settings);
-    set_log_level(line.settings.is_verbose ? LogLevel::info : LogLevel::warning);
+    set_log(line.settings.is_verbose ? LogLevel::info : LogLevel::warning);
     if (*line.chat) {
         return run_chat(line.settings, environment);
     }
@@ -140,7 +141,8 @@ int parse_and_dispatch(const std::vector<std::string>& words, const Environment&
 }
 
 // Names and texts from files may hold anything; an error is one line all the same.
-void print_error(std::string text, std::string_view hint = {}) {
+void print_error(std::string_view message, std::string_view hint = {}) {
+    std::string text = with_flag_names(message);
     std::ranges::replace_if(
         text, [](unsigned char letter) { return letter < ' ' || letter == 0x7f; }, ' ');
     std::cerr << concat("knap: error: ", text, hint, "\n");

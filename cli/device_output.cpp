@@ -10,8 +10,8 @@
 
 namespace knap {
 
-int run_list_devices() {
-    for (const DeviceInfo& device : devices()) {
+int run_list_devices(std::span<const std::string> workers) {
+    for (const DeviceInfo& device : devices(workers)) {
         std::cout << concat(device.name, "\t", device.description, "\t",
                             format_gib(device.memory_bytes, 1), ", ",
                             format_gib(device.free_bytes, 1), " free\n");

@@ -1,9 +1,12 @@
-// What can compute, for --list-devices.
+// `--list-devices`.
 #pragma once
+
+#include <span>
+#include <string>
 
 namespace knap {
 
-// Prints a line for each device; an exit code.
-int run_list_devices();
+// Prints one line per device, those of the workers last. Returns an exit code.
+int run_list_devices(std::span<const std::string> workers);
 
 }  // namespace knap

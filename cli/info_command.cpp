@@ -41,11 +41,8 @@ std::vector<LengthCost> length_costs(const ModelInfo& info, const std::vector<in
 }
 
 std::string list_types(const ModelInfo& info) {
-    std::string text;
-    for (const auto& [type, n_tensors] : info.types) {
-        text += concat(text.empty() ? "" : ", ", n_tensors, " ", type);
-    }
-    return text;
+    return join(info.types, ", ",
+                [](const auto& type) { return concat(type.second, " ", type.first); });
 }
 
 nlohmann::ordered_json to_json(const std::optional<AdapterInfo>& adapter) {

@@ -1,11 +1,27 @@
 #include "cli/load.h"
 
+#include <algorithm>
 #include <memory>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "cli/progress.h"
+#include "runtime/engine_impl.h"
+#include "runtime/known_costs.h"
+#include "tools/offline_search/offline_search_file.h"
 
 namespace knap {
+namespace {
+
+void check_takes_plan(std::string_view name) {
+    const auto strategy = std::ranges::find(strategies(), name, &StrategyInfo::name);
+    const auto takes_plan = [](const StrategyOptionInfo& option) { return option.key == "plan"; };
+    if (std::ranges::none_of(strategy->options, takes_plan)) {
+        fail("--plan-file: expected a strategy that drafts with a given plan, found ", name);
+    }
+}
+
+}  // namespace
 
 Engine load_engine(RuntimeConfig config, const Environment& environment) {
     if (config.model_path.empty()) {
@@ -24,6 +40,15 @@ Engine load_engine(RuntimeConfig config, const Environment& environment) {
         log_info("loaded ", adapter->path, ": adapter after layer ", adapter->exit_layer);
     }
     return engine;
+}
+
+GenerateOptions generate_options(const Engine& engine, const Settings& settings) {
+    GenerateOptions options = settings.generate;
+    if (!settings.plan_file.empty()) {
+        check_takes_plan(options.speculation.strategy);
+        take_plan_of_file(settings.plan_file, plans_model(impl_of(engine)), options.speculation);
+    }
+    return options;
 }
 
 }  // namespace knap

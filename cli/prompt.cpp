@@ -35,7 +35,11 @@ std::vector<Token> tokenize_prompt(const Engine& engine,
         if (!settings.system.empty()) {
             messages.insert(messages.begin(), {"system", settings.system});
         }
-        text = engine.apply_chat_template(messages, settings.chat_template);
+        try {
+            text = engine.apply_chat_template(messages, settings.chat_template);
+        } catch (const Error& error) {
+            fail(error.what(), "; or --raw, which takes the prompt as it is");
+        }
     } else if (!settings.system.empty()) {
         fail("--system: the model has no chat template, choose one with --chat-template NAME");
     }

@@ -47,7 +47,7 @@ CLI::App* add_worker(CLI::App& root, WorkerConfig& config) {
                  [&](const std::string& text) { config.host = text; });
     group.custom({"--device", "NAME,...", "what is lent: see knap run --list-devices",
                   "the first GPU, else the CPU"},
-                 [&](const std::string& text) { config.device = text; });
+                 [&](const std::string& text) { config.devices = parse_words("--device", text); });
     group.integer("-t,--threads", config.n_threads, {.min = 0, .max = kMaxThreads},
                   "threads; 0: the physical cores available");
     app->footer(

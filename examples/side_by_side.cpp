@@ -67,7 +67,7 @@ void print_decisions(const knap::Result& result) {
     std::printf("What the controller decided:\n");
     for (const knap::Decision& decision : result.decisions) {
         std::printf("  at token %3d: %s\n                because %s\n", decision.token,
-                    decision.way.c_str(), decision.reason.c_str());
+                    decision.source.c_str(), decision.reason.c_str());
     }
 }
 

@@ -66,7 +66,8 @@ std::optional<CheckReport> check(Engine& engine,
     if (!peer) {
         return std::nullopt;
     }
-    const LosslessOptions options{.ways = drafting_ways(engine), .n_predict = n_predict};
+    const LosslessOptions options{.contenders = lossless_contenders(engine),
+                                  .n_predict = n_predict};
     auto lossless = watched("strategies", scope, [&](const CheckObserver& observer) {
         return check_lossless(engine, prompts, options, observer);
     });

@@ -63,7 +63,7 @@ void write_distances(std::ostream& out, const PeerReport& peer) {
 }
 
 void write_lossless(std::ostream& out, const LosslessReport& report) {
-    out << "  " << std::left << std::setw(36) << report.way.name << std::setw(10)
+    out << "  " << std::left << std::setw(36) << report.contender.name << std::setw(10)
         << describe(report.sampling) << std::right << std::setw(4) << report.n_equal << " of "
         << std::left << std::setw(6) << report.n_prompts << std::right << std::setw(9)
         << report.near_ties.size() << std::setw(12) << report.mismatches.size() << "   "
@@ -72,8 +72,8 @@ void write_lossless(std::ostream& out, const LosslessReport& report) {
 
 void write_divergences(std::ostream& out, const LosslessReport& report) {
     const auto write = [&](const Divergence& found) {
-        out << "  " << (found.gap ? "near-tie" : "MISMATCH") << ": " << report.way.name << ", "
-            << describe(report.sampling) << ", prompt " << found.prompt << ", position "
+        out << "  " << (found.gap ? "near-tie" : "MISMATCH") << ": " << report.contender.name
+            << ", " << describe(report.sampling) << ", prompt " << found.prompt << ", position "
             << found.position << ": expected " << describe(found.expected) << ", found "
             << describe(found.found);
         if (found.gap) {
@@ -148,10 +148,9 @@ ordered_json to_json(const std::vector<Divergence>& divergences) {
 }
 
 ordered_json to_json(const LosslessReport& report) {
-    return {{"strategy", report.way.options.strategy},
-            {"draft_max", report.way.options.draft_max},
-            {"draft_plan", report.way.options.draft_plan},
-            {"exit_confidence", report.way.options.exit_confidence},
+    return {{"strategy", report.contender.speculation.strategy},
+            {"draft_max", report.contender.speculation.draft_max},
+            {"settings", report.contender.speculation.settings},
             {"temperature", report.sampling.temperature},
             {"seed", report.sampling.seed},
             {"n_prompts", report.n_prompts},

@@ -139,7 +139,7 @@ void write_decisions(std::ostream& out, const std::vector<Decision>& decisions) 
     for (const Decision& decision : decisions) {
         write_cells(out,
                     {concat(decision.token), speed(decision.predicted), speed(decision.measured)});
-        out << "  " << decision.way << ": " << decision.reason << '\n';
+        out << "  " << decision.source << ": " << decision.reason << '\n';
     }
 }
 

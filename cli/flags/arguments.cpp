@@ -38,11 +38,9 @@ const CLI::App& find_command(const CLI::App& root, const std::string& word) {
             return *command;
         }
     }
-    std::string known;
-    for (const CLI::App* command : root.get_subcommands({})) {
-        known += (known.empty() ? "" : ", ") + command->get_name();
-    }
-    fail_usage("unknown command '", word, "', expected one of: ", known);
+    fail_usage("unknown command '", word, "', expected one of: ",
+               join(root.get_subcommands({}), ", ",
+                    [](const CLI::App* command) { return command->get_name(); }));
 }
 
 }  // namespace

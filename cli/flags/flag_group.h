@@ -88,11 +88,7 @@ std::string display_name(const std::string& names);
 // "auto|on|off"
 template <typename T>
 std::string words_of(std::span<const std::pair<std::string_view, T>> choices) {
-    std::string words;
-    for (const auto& choice : choices) {
-        words += concat(words.empty() ? "" : "|", choice.first);
-    }
-    return words;
+    return join(choices, "|", [](const auto& choice) { return choice.first; });
 }
 
 template <typename T>

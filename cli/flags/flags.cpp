@@ -101,6 +101,12 @@ std::string parse_strategy(const std::string& text) {
     return text;
 }
 
+void set_once(StrategySettings& settings, const std::string& key, const std::string& value) {
+    if (!settings.emplace(key, value).second) {
+        fail_usage("--strategy-options: expected ", key, " once, found it twice");
+    }
+}
+
 // Empty where the strategy has none.
 std::string describe_options(const StrategyInfo& strategy) {
     std::size_t width = 0;
@@ -139,7 +145,7 @@ void add_model_flags(CLI::App& app, Settings& settings) {
                  [&](const std::string& text) { runtime.adapter_path = text; });
     group.custom({"--device", "NAME,...", "what computes; several share the layers",
                   "the first GPU, else the CPU"},
-                 [&](const std::string& text) { runtime.device = text; });
+                 [&](const std::string& text) { runtime.devices = parse_words("--device", text); });
     group.integer("--n-gpu-layers", runtime.n_gpu_layers, {.min = -1},
                   "layers on GPUs and workers, the last; -1: all");
     group.custom({"--rpc", "HOST:PORT,...", "workers (knap worker) that compute", "none"},
@@ -275,21 +281,32 @@ void add_speculation_flags(CLI::App& app, Settings& settings) {
     group.integer(
         "--draft-max", speculation.draft_max, {.min = 0, .max = kMaxDraft},
         concat("most tokens drafted in a row, up to ", kMaxDraft, "; 0: as the strategy likes"));
-    group.custom(
-        {"--draft-plan", "PLAN",
-         "modules to draft with where the strategy takes a plan: a=w16+256,m3-5=skip", "none"},
-        [&](const std::string& text) { speculation.draft_plan = text; });
+    StrategySettings& own = speculation.settings;
+    group.custom({"--draft-plan", "PLAN", "the plan to draft with: a=w16+256,m3-5=skip", "none"},
+                 [&](const std::string& text) { set_once(own, "plan", text); });
     group.custom(
         {"--plan-file", "FILE", "the same from a file of `knap search`, with its --draft-max",
          "none"},
-        [&](const std::string& text) { speculation.plan_file = parse_path("--plan-file", text); });
-    group.integer("--draft-width", speculation.draft_width, {.min = 1, .max = kMaxDraftWidth},
-                  "candidates drafted per position, with a plan that is given");
-    group.number("--exit-confidence", speculation.exit_confidence, {.min = 0, .max = 1},
-                 "stop drafting after a token less probable; 0: never");
+        [&](const std::string& text) { settings.plan_file = parse_path("--plan-file", text); });
+    group.custom({"--draft-width", "N", "candidates drafted per position, with --draft-plan", "1"},
+                 [&](const std::string& text) {
+                     parse_integer("--draft-width", text, {.min = 1, .max = kMaxDraftWidth});
+                     set_once(own, "width", text);
+                 });
+    group.custom(
+        {"--exit-confidence", "X", "stop drafting after a token less probable than this; 0: never",
+         "the strategy's own"},
+        [&](const std::string& text) {
+            parse_number("--exit-confidence", text, {.min = 0, .max = 1});
+            set_once(own, "exit-confidence", text);
+        });
     group.custom({"--strategy-options", "LIST",
                   "settings of the strategy, KEY=VALUE,KEY=VALUE: see the end", "none"},
-                 [&](const std::string& text) { speculation.strategy_options = text; });
+                 [&](const std::string& text) {
+                     for (const auto& [key, value] : parse_settings(text)) {
+                         set_once(own, key, value);
+                     }
+                 });
     group.choice("--acceptance", speculation.acceptance, as_choices(kAcceptanceRules),
                  "how a draft is judged when sampling");
     add_assumption_flag(app, settings);

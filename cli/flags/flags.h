@@ -21,6 +21,7 @@ inline constexpr int kMaxThreads = 512;  // of one ggml thread pool
 struct Settings {
     RuntimeConfig runtime;
     GenerateOptions generate;
+    std::filesystem::path plan_file;  // whose plan `generate` is to draft with; empty: none
 
     std::optional<std::string> prompt;
     std::optional<std::filesystem::path> prompt_file;  // "-": standard input

@@ -43,7 +43,8 @@ class Chat {
           shows_draft_(shows_draft),
           engine_(std::move(engine)),
           session_(engine_),
-          conversation_(engine_, settings.chat_template, settings.system) {}
+          conversation_(engine_, settings.chat_template, settings.system),
+          options_(generate_options(engine_, settings)) {}
 
     int run();
 
@@ -58,6 +59,7 @@ class Chat {
     Engine engine_;
     Session session_;
     Conversation conversation_;
+    GenerateOptions options_;
     TextOutput output_;
     LineReader reader_;
     std::optional<Result> last_result_;
@@ -132,7 +134,7 @@ void Chat::reply(const std::string& question) {
         return;
     }
     const InterruptScope scope;
-    last_result_ = generate(session_, {prompt, settings_.generate, &output_, shows_draft_}, scope);
+    last_result_ = generate(session_, {prompt, options_, &output_, shows_draft_}, scope);
     conversation_.answer(*last_result_);
     output_.end_line();
     if (last_result_->stop == StopReason::context) {

@@ -70,14 +70,14 @@ int run_prompt(const Settings& settings, const Environment& environment) {
     const std::string prompt = read_prompt(settings);
     const bool shows_draft = shows_draft_colors(settings, environment);
     Engine engine = load_engine(settings.runtime, environment);
+    const GenerateOptions options = generate_options(engine, settings);
     const std::vector<Token> tokens = tokenize_prompt(engine, settings, prompt);
     Session session(engine);
     load_prompt_cache(session, settings.prompt_cache);
 
     TextOutput output;
     const InterruptScope scope;
-    const Request request{tokens, settings.generate, settings.wants_json ? nullptr : &output,
-                          shows_draft};
+    const Request request{tokens, options, settings.wants_json ? nullptr : &output, shows_draft};
     const Result result = generate(session, request, scope);
     print_result(output, result, settings, engine);
     save_prompt_cache(session, settings.prompt_cache, result);

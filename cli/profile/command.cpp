@@ -17,6 +17,7 @@
 #include "cli/profile/plot.h"
 #include "cli/profile/report.h"
 #include "cli/progress.h"
+#include "runtime/engine_impl.h"
 #include "runtime/known_costs.h"
 #include "runtime/profile_file.h"
 #include "tools/profile/profiling.h"
@@ -118,10 +119,10 @@ std::optional<ProfileReport> measure(Engine& engine, double seconds, const Inter
     }
     ProfileReport report{
         .config = engine.config(),
-        .machine = machine_fingerprint(engine.impl()),
+        .machine = machine_fingerprint(impl_of(engine)),
         .profile = *profile,
         .costs = CostModel(*profile),
-        .kept = keep_profile(*profile, known_profile(engine.impl())),
+        .kept = keep_profile(*profile, known_profile(impl_of(engine))),
     };
     warn_of_profile(report);
     if (report.kept.is_new()) {
@@ -152,7 +153,7 @@ bool search(Engine& engine,
             ProfileReport& report,
             const InterruptScope& scope) {
     ProgressBar bar("plans");
-    const PlansModel model = plans_model(engine.impl());
+    const PlansModel model = plans_model(impl_of(engine));
     const auto keep = [&](const PlansAtContext& found) {
         report.plans.push_back(found);
         saved("list of plans", plans_path(model),

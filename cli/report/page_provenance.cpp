@@ -30,11 +30,7 @@ std::string badges(const ReportFile& file) {
 // A value of a list of settings, in words; empty: not worth a line.
 std::string setting_text(const json& value) {
     if (value.is_array()) {
-        std::string joined;
-        for (const json& element : value) {
-            joined += concat(joined.empty() ? "" : ", ", setting_text(element));
-        }
-        return joined;
+        return join(value, ", ", setting_text);
     }
     if (value.is_string()) {
         return value.get<std::string>();

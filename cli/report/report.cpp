@@ -40,7 +40,7 @@ nlohmann::ordered_json to_json(const std::vector<Decision>& decisions) {
     auto list = nlohmann::ordered_json::array();
     for (const Decision& decision : decisions) {
         list.push_back({{"token", decision.token},
-                        {"way", decision.way},
+                        {"source", decision.source},
                         {"plan", decision.plan.empty() ? nlohmann::ordered_json(nullptr)
                                                        : nlohmann::ordered_json(decision.plan)},
                         {"reason", decision.reason},

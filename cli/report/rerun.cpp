@@ -64,10 +64,7 @@ std::string flag_text(const json& value) {
     if (!value.is_array()) {
         return value == 0 ? "" : value_text(value);
     }
-    std::string joined;
-    for (const json& element : value) {
-        joined += concat(joined.empty() ? "" : ",", value_text(element));
-    }
+    const std::string joined = join(value, ",", value_text);
     return joined == kBuiltinData ? "" : joined;
 }
 

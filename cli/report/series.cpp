@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::string_view kPlainColor = "#8b929c";
 // Told apart on a light ground and on a dark one.
-constexpr std::array<std::string_view, 12> kColors{"#e4572e", "#2f7fd1", "#2a9d6f", "#a463c9",
-                                                   "#e0a02a", "#d6508f", "#15a3b5", "#8f7a3d",
-                                                   "#6f7bdc", "#7cb32f", "#c0564f", "#4f8f9e"};
+constexpr std::array<std::string_view, 12> kSeriesColors{
+    "#e4572e", "#2f7fd1", "#2a9d6f", "#a463c9", "#e0a02a", "#d6508f",
+    "#15a3b5", "#8f7a3d", "#6f7bdc", "#7cb32f", "#c0564f", "#4f8f9e"};
 
 // A file's shape, filled and hollow.
 struct Shape {
@@ -77,7 +77,7 @@ void set_colors(std::vector<Series>& all) {
             place = ways.insert(ways.end(), series.way);
         }
         const auto index = static_cast<std::size_t>(place - ways.begin());
-        series.color = kColors[index % kColors.size()];
+        series.color = kSeriesColors[index % kSeriesColors.size()];
     }
 }
 

@@ -15,11 +15,12 @@
 #include "cli/prompt.h"
 #include "cli/report/report.h"
 #include "cli/search/report.h"
+#include "runtime/engine_impl.h"
 #include "runtime/known_costs.h"
 #include "runtime/machine_fingerprint.h"
-#include "runtime/offline_search_file.h"
-#include "runtime/plan_timer.h"
-#include "runtime/search_trials.h"
+#include "tools/offline_search/offline_search_file.h"
+#include "tools/offline_search/plan_timer.h"
+#include "tools/offline_search/search_trials.h"
 
 namespace knap {
 namespace {
@@ -71,12 +72,12 @@ OfflineSearch planned_search(const Engine& engine,
                              const SearchArgs& args,
                              const std::vector<std::vector<Token>>& prompts) {
     OfflineSearch search{
-        .model = plans_model(engine.impl()),
+        .model = plans_model(impl_of(engine)),
         .settings = {.method = *args.method,
                      .n_predict = args.n_predict,
                      .n_prompts = static_cast<int>(prompts.size()),
                      .prompts_hash = hash_of(prompts),
-                     .machine_hash = machine_fingerprint(engine.impl()).hash(),
+                     .machine_hash = machine_fingerprint(impl_of(engine)).hash(),
                      .seed = args.seed.value_or(0)},
     };
     if (*args.method == SearchMethod::layerskip) {

@@ -9,7 +9,7 @@
 
 #include "cli/environment.h"
 #include "cli/flags/flags.h"
-#include "runtime/offline_search.h"
+#include "tools/offline_search/offline_search.h"
 
 namespace knap {
 

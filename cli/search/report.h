@@ -6,7 +6,7 @@
 
 #include "knap/types.h"
 
-#include "runtime/offline_search.h"
+#include "tools/offline_search/offline_search.h"
 
 namespace knap {
 

@@ -1,12 +1,17 @@
-// knap's public face. An Engine holds a model on a device; a Session holds one conversation's cache
-// and history.
+// knap's public interface. An Engine holds a model on its devices; a Session holds one
+// conversation: its KV cache and its history.
 //
 //     knap::Engine engine({.model_path = "model.gguf"});
 //     knap::Session session(engine);
 //     auto result = session.generate(engine.tokenize("Once upon a time"), {.n_predict = 64});
 //
-// Bad input throws knap::Error. An Engine may be shared by several Sessions, used one at a time:
-// they share its weights and its thread pool. Neither class may be used from two threads at once.
+// Errors. Bad input throws knap::Error. The message names the field at fault as it is initialised:
+// "`.draft_max`: expected 0..64, found 99", "`.settings[plan]`: ...".
+//
+// Threads. Calls into one Engine and its Sessions must not overlap: sessions share the engine's
+// weights and thread pool and run one at a time. Different engines may run on different threads.
+// Callbacks run on the thread that made the call, with one exception: Observer::is_cancelled is
+// also polled from compute threads.
 #pragma once
 
 #include <filesystem>
@@ -21,71 +26,78 @@
 namespace knap {
 
 std::string_view version();                  // "0.1.0"
-std::span<const StrategyInfo> strategies();  // every way of drafting, plain decoding first
-std::vector<DeviceInfo> devices();           // GPUs, then the CPU
+std::span<const StrategyInfo> strategies();  // plain decoding first
+
+// Devices that can compute: GPUs, then the CPU, then those of `workers` ("host:port"), which are
+// connected to for the answer. Throws when a worker cannot be reached.
+std::vector<DeviceInfo> devices(std::span<const std::string> workers = {});
+
+// Where messages about loading and decoding go, and which. Process-wide; may be called from any
+// thread, and so may `sink`. Without a sink they go to standard error as "knap: warning: ...".
+void set_log(LogLevel level, LogSink sink = {});
 
 class Engine {
   public:
-    // Maps the model and checks all of it; a session reserves the rest.
+    // Maps the model file and validates all of it. Sessions reserve the memory for their caches.
     explicit Engine(RuntimeConfig config);
     ~Engine();
     Engine(Engine&&) noexcept;
     Engine& operator=(Engine&&) noexcept;
 
-    // The effective configuration: n_ctx, n_threads and device are filled in.
+    // The configuration in use: n_ctx, n_threads and devices are filled in.
     const RuntimeConfig& config() const;
     ModelInfo info() const;
 
-    // Text to ids. `parse_special` turns "<|im_start|>" and the like into their ids; `add_bos`
-    // follows the model.
+    // `parse_special` turns "<|im_start|>" and the like into their ids. `add_bos` prepends the
+    // beginning-of-sequence token if the model asks for one.
     std::vector<Token> tokenize(std::string_view text,
                                 bool add_bos = true,
                                 bool parse_special = false) const;
-    std::string detokenize(
-        std::span<const Token> tokens) const;  // raw bytes, special tokens spelled out
+    // Raw bytes, which may end inside a UTF-8 character; special tokens are spelled out.
+    std::string detokenize(std::span<const Token> tokens) const;
 
-    // A conversation as the model's template writes it. `name` chooses another known template
-    // ("chatml", ...); empty: the model's own. Throws when neither is known. `open_answer` ends
-    // with the head of an assistant turn.
+    // Formats a conversation with the model's chat template, or with a built-in one of that name
+    // ("chatml", "llama3", ...). `open_answer` appends the header of an assistant turn. Throws when
+    // the template is unknown.
     std::string apply_chat_template(std::span<const ChatMessage> messages,
-                                    std::string_view name = {},
+                                    std::string_view chat_template = {},
                                     bool open_answer = true) const;
     bool has_chat_template() const;
 
     struct Impl;
-    Impl& impl() const { return *impl_; }
 
   private:
+    friend struct ImplAccess;
     std::unique_ptr<Impl> impl_;
 };
 
 class Session {
   public:
-    explicit Session(Engine& engine);  // reserves the cache; the engine must outlive the session
+    // Reserves the cache. The engine must outlive the session.
+    explicit Session(Engine& engine);
     ~Session();
     Session(Session&&) noexcept;
     Session& operator=(Session&&) noexcept;
 
-    // Continues `prompt`. Rows that the cache already holds for a common beginning of `prompt` and
-    // history() are kept; only the rest is computed. Throws when the prompt is empty or longer than
-    // the context.
+    // Continues `prompt`. Cache rows of the prefix that `prompt` shares with history() are reused;
+    // only the rest is computed. Throws when the prompt is empty or longer than the context.
     Result generate(std::span<const Token> prompt,
                     const GenerateOptions& options = {},
                     const Observer& observer = {});
 
     // Every token of the conversation so far, prompt and answer.
     std::span<const Token> history() const;
-    void reset();  // forgets everything; memory stays reserved
+    void reset();  // forgets the conversation; memory stays reserved
 
-    // Saves the computed rows of the latest request's prompt; restores such a file, checked against
-    // the model and the cache types, in place of the history. `load` leaves the session as it was
-    // when it throws.
+    // Saves the cache rows of the latest prompt. Loading replaces the history; it checks the file
+    // against the model and the cache types, and leaves the session unchanged when it throws.
     void save_prompt_cache(const std::filesystem::path& path) const;
     void load_prompt_cache(const std::filesystem::path& path);
 
     struct Impl;
 
   private:
+    friend struct ImplAccess;
     std::unique_ptr<Impl> impl_;
 };
 

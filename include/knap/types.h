@@ -1,9 +1,10 @@
-// The data that crosses knap's border: options in, results out. Plain values only; no ggml types.
+// The data that crosses knap's interface: options in, results out. Plain values, no ggml types.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -16,53 +17,58 @@ namespace knap {
 
 using Token = std::int32_t;
 
-// Bad input from outside (a file, a flag, a request). The text says what was expected, what was
-// found, and where.
+// Bad input: a file, an option, a request. The message says what was expected, what was found and
+// where.
 class Error : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
+enum class LogLevel { warning, info, debug };
+using LogSink = std::function<void(LogLevel level, std::string_view text)>;
+
 enum class CacheType { f32, f16, q8_0 };
 
-// Whether weights are copied at load into the layouts that faster kernels want, ours or ggml's.
-// `automatic` does so only for types that stay invariant to the number of rows in a batch.
+// Whether weights are copied at load time into the layouts of faster kernels, ours or ggml's.
+// `automatic` repacks only the types whose results stay batch-invariant.
 enum class Repack { automatic, on, off };
 
-// Which operators compute on the CPU: knap's own kernels where they exist and win, or ggml's alone.
+// CPU operators: knap's own kernels where they exist and are faster, or ggml's only.
 enum class Kernels { automatic, ggml };
 
-// Whether ggml's flash attention computes: `automatic` where it is the fastest there is, on GPUs
-// and workers. It sums in half precision, and in another order for other numbers of rows.
+// Whether ggml's flash attention is used. `automatic`: on GPUs and workers, where it is fastest. On
+// a CPU it sums in half precision and is not batch-invariant.
 enum class FlashAttention { automatic, on, off };
 
-// How an engine runs: fixed for its lifetime.
+// How an engine runs; fixed for its lifetime.
 struct RuntimeConfig {
     std::filesystem::path model_path{};
     std::filesystem::path adapter_path{};  // for the strategy kangaroo; empty: none
-    int n_ctx = 0;      // context in tokens; 0: the model's own, at most kDefaultMaxContext
-    int n_threads = 0;  // 0: the physical cores that this process may use
-    // What computes: names of devices(), separated by commas, that share the layers in this order;
-    // empty: the workers, or the first GPU, or the CPU where there is none.
-    std::string device{};
-    // Layers that other devices than the CPU compute: the last ones, with the head. -1: all.
+    int n_ctx = 0;      // context size in tokens; 0: the model's, at most kDefaultMaxContext
+    int n_threads = 0;  // 0: the physical cores available to this process
+    // Names of devices(), which share the layers in this order. Empty: the workers if there are
+    // any, else the first GPU, else the CPU.
+    std::vector<std::string> devices{};
+    // Layers to put on GPUs and workers: the last ones, with the head. The CPU computes the others.
+    // -1: all.
     int n_gpu_layers = -1;
-    // Programs on other machines (`knap worker`) that lend their devices: "host:port".
+    // Machines that lend their devices (`knap worker`), as "host:port".
     std::vector<std::string> workers{};
-    // A worker that leaves a call without an answer for so many seconds is lost, and the process
-    // ends; 0: it is waited for without end. One pass, or one tensor sent, may take that long.
+    // A worker that leaves a call unanswered for this long is considered lost, and the process
+    // ends. One pass, or the transfer of one tensor, must fit. 0: waits indefinitely.
     int worker_timeout_s = 300;
     int n_ubatch = 512;  // most rows of one forward pass, up to kMaxUbatch
     CacheType cache_type_k = CacheType::f16;
     CacheType cache_type_v = CacheType::f16;
     FlashAttention flash_attention = FlashAttention::automatic;
-    // Verifications keep to as many rows as have the bits of plain decoding, where more than one
-    // do. Without, they take as many as pay, and rounding may decide near-ties otherwise.
+    // Limits verification passes to the largest batch that is bit-identical to plain decoding,
+    // where that is more than one row. Without it they may be larger, and rounding may decide near
+    // ties differently.
     bool exact = true;
     Repack repack = Repack::automatic;
     Kernels kernels = Kernels::automatic;
-    // What is known of costs and good plans (`knap profile`): "auto", what was saved for this model
-    // and machine; "none"; or the path of a profile.
+    // Measured costs and plans (`knap profile`): "auto" uses what is saved for this model and
+    // machine, "none" nothing, anything else is the path of a profile.
     std::string profile = "auto";
     std::function<void(double fraction)> on_load_progress{};  // may be empty
 };
@@ -71,18 +77,18 @@ inline constexpr int kDefaultMaxContext = 8192;
 inline constexpr int kMaxUbatch = 2048;
 inline constexpr int kMaxWorkerTimeoutSeconds = 24 * 3600;
 
-// Something that can compute a model.
+// A device that can compute a model.
 struct DeviceInfo {
-    std::string name;         // "CUDA0", "CPU"
+    std::string name;         // "CUDA0", "CPU", "RPC0"
     std::string description;  // "NVIDIA H200"
     bool is_cpu = false;
     std::int64_t memory_bytes = 0;
     std::int64_t free_bytes = 0;
 };
 
-// How one token is chosen from logits. Applied in this order: logit bias, penalties (repetition,
-// frequency, presence), temperature, top-k, top-p, min-p; then a draw whose noise depends on seed,
-// position and token alone.
+// How a token is chosen from logits. Applied in this order: logit bias, penalties (repetition,
+// frequency, presence), temperature, top-k, top-p, min-p, then a draw. The noise of the draw
+// depends only on seed, position and token.
 struct SamplingOptions {
     float temperature = 0.0f;  // 0: greedy (the lowest id wins a tie)
     int top_k = 40;            // 0: off
@@ -91,7 +97,7 @@ struct SamplingOptions {
     float repeat_penalty = 1.0f;
     float presence_penalty = 0.0f;
     float frequency_penalty = 0.0f;
-    int repeat_last_n = 64;  // tokens under penalty; 0: none, -1: the whole context
+    int repeat_last_n = 64;  // recent tokens that are penalised; 0: none, -1: all
     std::uint64_t seed = 0;
     // Added to the logits; -infinity forbids a token.
     std::vector<std::pair<Token, float>> logit_bias{};
@@ -99,31 +105,30 @@ struct SamplingOptions {
     bool operator==(const SamplingOptions&) const = default;
 };
 
-// How a drafted token is held against the whole model when sampling; greedy decoding has one rule.
-// `shared_noise` and `equality` give the text of plain sampling with the same seed; `ratio` gives
-// another text of the same distribution, and accepts a little more.
+// When a drafted token is accepted while sampling; greedy decoding has one rule. `shared_noise` and
+// `equality` give the text of plain sampling with the same seed. `ratio` gives a different text
+// from the same distribution and accepts slightly more.
 enum class AcceptanceRule { shared_noise, ratio, equality };
+
+// Settings of a strategy by key, as StrategyInfo::options lists them: {{"plan", "a=w16+256"}}.
+using StrategySettings = std::map<std::string, std::string, std::less<>>;
+// Reads them written as "KEY=VALUE,KEY=VALUE".
+StrategySettings parse_settings(std::string_view text);
 
 // How to draft. Whatever is chosen, the text is that of plain decoding (see AcceptanceRule).
 struct SpeculationOptions {
-    std::string strategy = "knapspec";  // a name of strategies()
-    int draft_max = 0;  // most tokens drafted in a row, up to kMaxDraft; 0: the strategy's own
-    // `static` and others that draft with a given plan: its modules, as in "a=w16+256,m3-5=skip".
-    std::string draft_plan{};
-    // The same from a file of `knap search`, with its draft_max where none is given.
-    std::filesystem::path plan_file{};
-    int draft_width = 1;        // of such strategies: candidates per position, up to kMaxDraftWidth
-    float exit_confidence = 0;  // drafting stops after a token less probable than this; 0: never
-    std::string strategy_options{};  // the strategy's own settings: "KEY=VALUE,KEY=VALUE"
+    std::string strategy = "knapspec";  // a name from strategies()
+    int draft_max = 0;  // longest draft in tokens, up to kMaxDraft; 0: the strategy's default
+    StrategySettings settings{};
     AcceptanceRule acceptance = AcceptanceRule::shared_noise;
-    // Below 0: off. Otherwise a projection for measuring costs: drafts are kept by a seeded coin of
-    // this rate, and the text means nothing.
+    // A projection of speed: accepts each draft at random with this probability, from a seeded
+    // generator, so the text is meaningless. Below 0: off.
     double assume_acceptance = -1;
 
     bool operator==(const SpeculationOptions&) const = default;
 };
 
-// One pass of the whole model per token: what every other way of drafting is held against.
+// One pass of the whole model per token: the baseline of every strategy.
 inline SpeculationOptions plain_decoding() {
     return {.strategy = "autoregressive"};
 }
@@ -131,10 +136,10 @@ inline SpeculationOptions plain_decoding() {
 inline constexpr int kMaxDraft = 64;
 inline constexpr int kMaxDraftWidth = 16;
 
-// What is wanted of one request.
+// One request.
 struct GenerateOptions {
     int n_predict = -1;  // most tokens to generate; -1: until the text ends or the context is full
-    // Written out because GCC 12 warns of `{}`, falsely, wherever a request is filled in place.
+    // Spelled out because GCC 12 wrongly warns about `{}` when a request is filled in place.
     SamplingOptions sampling = SamplingOptions();
     SpeculationOptions speculation{};
     std::vector<std::string> stop{};  // generation ends before any of these strings appears
@@ -143,86 +148,94 @@ struct GenerateOptions {
 
 // Where a token came from.
 enum class TokenOrigin {
-    plain,      // a round that drafted nothing
-    accepted,   // drafted, and kept
-    corrected,  // the whole model's own, where a draft was wrong
-    bonus,      // the whole model's own, after a draft that was kept to its end
+    plain,      // a round without a draft
+    accepted,   // drafted and accepted
+    corrected,  // the whole model's choice in place of a rejected draft
+    bonus,      // the whole model's choice after a draft that was accepted to its end
 };
 
-// What a request reports while it runs. Every member may be empty. All are called on the caller's
-// thread.
+// Callbacks of a running request; each may be empty. knap.h says which thread calls them.
 struct Observer {
-    // Whole UTF-8 characters, stop strings withheld.
+    // Whole UTF-8 characters; text that may be the start of a stop string is withheld.
     std::function<void(std::string_view text)> on_text{};
-    // Called for each token before its text.
+    // Called for each token, before its text.
     std::function<void(TokenOrigin origin)> on_token{};
     std::function<void(int done, int total)> on_prefill{};
-    // Polled between tokens and inside long passes: true ends the request with
-    // StopReason::cancelled. It may be called from the compute thread, so it should only read a
-    // flag.
+    // Polled between tokens and during passes; true ends the request with StopReason::cancelled. It
+    // should do no more than read a flag.
     std::function<bool()> is_cancelled{};
 };
 
 enum class StopReason { eos, length, stop, context, cancelled };
 std::string_view to_string(StopReason reason);  // "eos", "length", "stop", "context", "cancelled"
 
+// Where the time of a request went.
 struct Timings {
     double load_ms = 0;
     double prefill_ms = 0;
     double decode_ms = 0;
-    double compute_ms = 0;                 // of decode_ms: inside the backend
-    double host_ms = 0;                    // of decode_ms: everything else
-    double draft_ms = 0;                   // of decode_ms: drafting
-    double verify_ms = 0;                  // of decode_ms: the whole model's passes
-    double search_ms = 0;                  // of decode_ms: the strategy's own thinking
-    double other_ms = 0;                   // of decode_ms: acceptance, text, bookkeeping
-    double tokens_per_second = 0;          // generated tokens per second of decode_ms
-    double prefill_tokens_per_second = 0;  // computed prompt tokens per second of prefill_ms
-    double bandwidth_gb_per_second = 0;    // weight and cache bytes read by decoding, per second
+    double compute_ms = 0;                 // part of decode_ms: inside the backend
+    double host_ms = 0;                    // part of decode_ms: everything else
+    double draft_ms = 0;                   // part of decode_ms: drafting
+    double verify_ms = 0;                  // part of decode_ms: passes of the whole model
+    double search_ms = 0;                  // part of decode_ms: the strategy's own work
+    double other_ms = 0;                   // part of decode_ms: acceptance, text, bookkeeping
+    double tokens_per_second = 0;          // generated tokens / decode_ms
+    double prefill_tokens_per_second = 0;  // computed prompt tokens / prefill_ms
+    double bandwidth_gb_per_second = 0;    // weight and cache bytes read while decoding / decode_ms
 };
 
-// A place where the whole model hardly preferred its choice to the second one.
+// A position at which the whole model hardly preferred its choice to the runner-up.
 struct NearTie {
-    int position = 0;  // of the token, counted from the start of the conversation
-    float gap = 0;     // in logits, below kNearTieGap
+    int position = 0;  // of the token, from the start of the conversation
+    float gap = 0;     // difference of the two logits, below kNearTieGap
 };
 
-// Passes of other shapes round differently: what that may move logits by, with room.
+// Passes of different shapes round differently; this is the most that it moves logits, with a
+// margin.
 inline constexpr float kNearTieGap = 0.5f;
 
+// What drafting achieved in a request.
 struct SpeculationStatistics {
-    int rounds = 0;        // passes of the whole model after the prompt's
-    int n_drafted = 0;     // tokens of the drafts' longest paths
+    int rounds = 0;        // passes of the whole model after the prompt
+    int n_drafted = 0;     // tokens along the longest path of each draft
     int n_tree_nodes = 0;  // tokens drafted, siblings included
     int n_accepted = 0;
     double acceptance_rate = 0;       // n_accepted / n_drafted
     double mean_accepted_length = 0;  // tokens emitted per round
-    // [i]: of the drafts that were i + 1 tokens long or longer, the share with that token kept.
+    // [i]: among drafts of at least i + 1 tokens, the share whose token i was accepted.
     std::vector<double> acceptance_by_position;
-    // Where rounding may have led to another token than plain decoding's: only when the passes
-    // are not row invariant. (Tokens at the edge of a cut by top-k, top-p or min-p may come and go
-    // by rounding as well; those are not listed.)
+    // Positions where rounding may have led to another token than plain decoding's; only filled
+    // when passes are not batch-invariant. Tokens at the edge of a top-k, top-p or min-p cut can
+    // also change by rounding; those are not listed.
     std::vector<NearTie> near_ties;
-    // Whether every pass of the whole model gave the bits that passes of one row give.
+    // Whether every pass of the whole model was bit-identical to single-row passes.
     bool row_invariant = true;
-    bool is_projection = false;  // agreement was assumed: see assume_acceptance
+    bool is_projection = false;  // acceptance was assumed: see assume_acceptance
 };
 
-// A choice that a strategy made while it ran, and what became of it.
+// A choice that a strategy made while it ran, and how it turned out.
 struct Decision {
-    int token = 0;         // tokens of the answer when it was made
-    std::string way{};     // how tokens are drafted from then on, in words
-    std::string plan{};    // the modules to draft with, as in "a=w16+256"; empty: with none
+    int token = 0;         // length of the answer when the choice was made
+    std::string source{};  // where drafts come from after it, in words
+    std::string plan{};    // the plan that drafts, as in "a=w16+256"; empty: none
     std::string reason{};  // in words
-    // Speed over plain decoding that was expected of it; 0: nothing was.
-    double predicted = 0;
-    double measured = 0;  // what it came to until the next decision; 0: not measured
+    double predicted = 0;  // expected speed over plain decoding; 0: no prediction
+    double measured = 0;   // the same, measured until the next decision; 0: not measured
 };
 
+// Compute graphs of a request.
 struct GraphStatistics {
     std::int64_t built = 0;
     std::int64_t reused = 0;
     std::int64_t evicted = 0;
+};
+
+// Graphs that CUDA devices launch as a unit, in this process so far: captured when a pass repeats
+// unchanged, reset when it changes. Zeros without CUDA.
+struct CudaGraphStatistics {
+    std::int64_t captured = 0;
+    std::int64_t reset = 0;
 };
 
 struct MemoryStatistics {
@@ -232,45 +245,38 @@ struct MemoryStatistics {
     std::int64_t peak_rss_bytes = 0;
 };
 
-// One request's outcome.
-// Graphs that CUDA devices launch as one, in this process so far: captured when a pass came again
-// as it was, given up when it changed. Zeros without CUDA.
-struct CudaGraphStatistics {
-    std::int64_t captured = 0;
-    std::int64_t reset = 0;
-};
-
+// The outcome of one request.
 struct Result {
     std::string text;
-    std::vector<Token> tokens;  // generated ids; an end-of-generation id is not among them
+    std::vector<Token> tokens;  // generated ids, without an end-of-generation id
     StopReason stop = StopReason::length;
     std::string strategy = "autoregressive";
     int n_prompt = 0;
-    int n_prompt_reused = 0;  // of n_prompt: rows that were in the cache already
+    int n_prompt_reused = 0;  // part of n_prompt: rows that were in the cache already
     int n_generated = 0;
     Timings timings;
     SpeculationStatistics speculation;
-    std::vector<Decision> decisions;  // of a strategy that makes any, in their order
+    std::vector<Decision> decisions;  // in order; empty for strategies that make none
     GraphStatistics graphs;
     CudaGraphStatistics cuda_graphs;
     std::int64_t allocations_after_warmup = 0;  // times that memory was reserved for passes
     MemoryStatistics memory;
-    std::string device;          // "CPU", "CUDA0"
+    std::string device;          // "CPU", "CUDA0"; several are joined by commas
     std::string attention_path;  // "kernel", "folded" or "flash"
-    std::string repack;          // "off", or which types ggml has repacked: "Q4_0"
-    std::string products;        // "ggml", or which types our kernels take: "avx512 Q4_1,Q8_0"
+    std::string repack;          // "off", or the types that ggml repacked: "Q4_0"
+    std::string products;        // "ggml", or the types that our kernels take: "avx512 Q4_1,Q8_0"
     std::uint64_t seed = 0;
 };
 
-// What an adapter is; RuntimeConfig::adapter_path.
+// A loaded adapter (RuntimeConfig::adapter_path).
 struct AdapterInfo {
     std::string path;
-    int exit_layer = 0;  // layers of the model that come before it
+    int exit_layer = 0;  // layers of the model that run before it
     int n_heads = 0;
     std::int64_t n_parameters = 0;
 };
 
-// What a model is, as `knap info` shows it.
+// A loaded model, as `knap info` shows it.
 struct ModelInfo {
     std::string path;
     std::string name;
@@ -286,28 +292,28 @@ struct ModelInfo {
     bool has_tied_head = false;
     std::int64_t n_parameters = 0;
     std::int64_t file_bytes = 0;
-    std::int64_t weight_bytes_per_token = 0;         // weight bytes that decoding one token reads
+    std::int64_t weight_bytes_per_token = 0;         // weight bytes read to decode one token
     std::int64_t cache_bytes_per_token = 0;          // with the configured cache types
-    std::vector<std::pair<std::string, int>> types;  // tensor type -> number of tensors, most first
-    std::string chat_template;                       // name that libllama gives it, or empty
+    std::vector<std::pair<std::string, int>> types;  // tensor type and count, most frequent first
+    std::string chat_template;                       // libllama's name for it, or empty
     std::string rope;                                // "norm" or "neox", with scaling
     std::optional<AdapterInfo> adapter{};
 };
 
-// A setting of a strategy (SpeculationOptions::strategy_options), as help texts list it.
+// A setting of a strategy (SpeculationOptions::settings).
 struct StrategyOptionInfo {
     std::string_view key;
-    std::string_view values;  // that it takes, the default first: "code|paper|7..1000"
+    std::string_view values;  // accepted values: "code|paper|7..1000"
     std::string_view help;
 };
 
-// A way of drafting, as help texts list it.
+// A drafting strategy.
 struct StrategyInfo {
     std::string_view name;
     std::string_view summary;
     std::span<const StrategyOptionInfo> options{};
     bool needs_adapter = false;  // RuntimeConfig::adapter_path
-    int min_layers = 1;          // of a model that it can draft with, its options as they are
+    int min_layers = 1;          // least number of layers it needs with default settings
 };
 
 struct ChatMessage {

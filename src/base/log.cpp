@@ -2,11 +2,16 @@
 
 #include <atomic>
 #include <cstdio>
+#include <memory>
+#include <mutex>
+#include <utility>
 
 namespace knap {
 namespace {
 
 std::atomic<LogLevel> current_level{LogLevel::warning};
+std::mutex sink_mutex;
+std::shared_ptr<const LogSink> current_sink;  // null: standard error
 
 const char* label(LogLevel level) {
     switch (level) {
@@ -22,19 +27,32 @@ const char* label(LogLevel level) {
 
 }  // namespace
 
-void set_log_level(LogLevel level) {
+void set_log(LogLevel level, LogSink sink) {
+    const std::lock_guard lock(sink_mutex);
     current_level = level;
+    current_sink = sink ? std::make_shared<const LogSink>(std::move(sink)) : nullptr;
 }
 
 bool logs(LogLevel level) {
     return level <= current_level;
 }
 
+// The sink is called without the lock, so that it may log or set another sink.
 void write_log(LogLevel level, std::string_view text) {
-    if (logs(level)) {
-        std::fprintf(stderr, "knap: %s%.*s\n", label(level), static_cast<int>(text.size()),
-                     text.data());
+    if (!logs(level)) {
+        return;
     }
+    std::shared_ptr<const LogSink> sink;
+    {
+        const std::lock_guard lock(sink_mutex);
+        sink = current_sink;
+    }
+    if (sink != nullptr) {
+        (*sink)(level, text);
+        return;
+    }
+    std::fprintf(stderr, "knap: %s%.*s\n", label(level), static_cast<int>(text.size()),
+                 text.data());
 }
 
 }  // namespace knap

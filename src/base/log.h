@@ -1,18 +1,17 @@
-// Messages for the person at the terminal. One process, one standard error: the level is
-// process-wide.
+// Messages about what the engine does. Level and sink are process-wide.
 #pragma once
 
 #include <string_view>
+
+#include "knap/types.h"
 
 #include "base/text.h"
 
 namespace knap {
 
-enum class LogLevel { warning, info, debug };
-
-void set_log_level(LogLevel level);  // default: warning
+void set_log(LogLevel level, LogSink sink);  // default: warnings, on standard error
 bool logs(LogLevel level);
-void write_log(LogLevel level, std::string_view text);  // "knap: warning: text" on standard error
+void write_log(LogLevel level, std::string_view text);
 
 template <typename... Parts>
 void log_warning(const Parts&... parts) {

@@ -2,6 +2,7 @@
 // we build with.)
 #pragma once
 
+#include <functional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -13,6 +14,19 @@ template <typename... Parts>
 std::string concat(const Parts&... parts) {
     std::ostringstream out;
     (out << ... << parts);
+    return out.str();
+}
+
+// The texts of `elements` with `separator` between them. `text_of` gives the text of an element: a
+// member, or a function.
+template <typename Elements, typename TextOf = std::identity>
+std::string join(const Elements& elements, std::string_view separator, TextOf text_of = {}) {
+    std::ostringstream out;
+    std::string_view before;
+    for (const auto& element : elements) {
+        out << before << std::invoke(text_of, element);
+        before = separator;
+    }
     return out.str();
 }
 

@@ -1,14 +1,14 @@
-// A strategy's own settings, written "KEY=VALUE,KEY=VALUE" (SpeculationOptions::strategy_options).
-// A strategy declares them in one table: the key, the values that it takes, what it means and how
-// it is set. What help texts and messages say follows from the table.
+// The settings of a strategy (SpeculationOptions::settings). A strategy declares them in one table:
+// the key, the values it takes, what it means and how it is set. Help texts and error messages
+// follow from the table.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
-#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
-#include <vector>
 
 #include "knap/types.h"
 
@@ -17,21 +17,14 @@ namespace knap {
 template <typename Options>
 struct StrategyOption {
     StrategyOptionInfo info;
-    // False: not one of the values.
+    // Returns false when `value` is not one of the accepted values.
     bool (*set)(Options& options, std::string_view value);
 };
 
-// The values that `text` gives the keys of `infos`, in the order of `infos`; none where it is
-// silent. Throws when it has another form, or names a key that is not listed or one twice.
-std::vector<std::optional<std::string_view>> read_settings(
-    std::string_view text, std::span<const StrategyOptionInfo> infos);
 [[noreturn]] void refuse_value(const StrategyOptionInfo& info, std::string_view value);
 
-// What --draft-max and --exit-confidence say, where they say anything, in place of the strategy's
-// own.
-void apply_draft_flags(const SpeculationOptions& options, int& draft_max, float& exit_confidence);
-
-// Values. False: the text is something else.
+// Read the whole of `text`. They return false, and leave `value` alone, when it is not a number
+// within the range.
 bool read_integer(std::string_view text, int min, int max, int& value);
 bool read_number(std::string_view text, float min, float max, float& value);
 
@@ -39,25 +32,43 @@ template <typename Options, std::size_t Size>
 std::array<StrategyOptionInfo, Size> infos_of(
     const std::array<StrategyOption<Options>, Size>& table) {
     std::array<StrategyOptionInfo, Size> infos;
-    for (std::size_t i = 0; i < Size; ++i) {
-        infos[i] = table[i].info;
-    }
+    std::ranges::transform(table, infos.begin(), &StrategyOption<Options>::info);
     return infos;
 }
 
-// Changes `options` as `text` says, in the order of the table: the order of the text means nothing.
-// Throws as read_settings() does, and when a value is not one of its key's.
+template <typename Options, std::size_t First, std::size_t Second>
+constexpr auto join_tables(const std::array<StrategyOption<Options>, First>& first,
+                           const std::array<StrategyOption<Options>, Second>& second) {
+    std::array<StrategyOption<Options>, First + Second> all{};
+    std::ranges::copy(second, std::ranges::copy(first, all.begin()).out);
+    return all;
+}
+
+// Changes `options` as `settings` says, in the order of the table. Keys that the table does not
+// have are make_strategy()'s to refuse. Throws when a value is not one of its key's.
 template <typename Options, std::size_t Size>
-void apply_settings(std::string_view text,
+void apply_settings(const StrategySettings& settings,
                     const std::array<StrategyOption<Options>, Size>& table,
                     Options& options) {
-    const auto infos = infos_of(table);
-    const auto values = read_settings(text, infos);
-    for (std::size_t i = 0; i < Size; ++i) {
-        if (values[i] && !table[i].set(options, *values[i])) {
-            refuse_value(infos[i], *values[i]);
+    for (const StrategyOption<Options>& option : table) {
+        const auto found = settings.find(option.info.key);
+        if (found != settings.end() && !option.set(options, found->second)) {
+            refuse_value(option.info, found->second);
         }
     }
+}
+
+// The longest draft that the request allows, or the strategy's own where it says nothing.
+inline int draft_max_or(const SpeculationOptions& options, int own) {
+    return options.draft_max > 0 ? options.draft_max : own;
+}
+
+// For options with a member `exit_confidence`.
+template <typename Options>
+constexpr StrategyOption<Options> exit_confidence_option(std::string_view help) {
+    return {{"exit-confidence", "0..1", help}, [](Options& options, std::string_view text) {
+                return read_number(text, 0, 1, options.exit_confidence);
+            }};
 }
 
 }  // namespace knap

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <vector>
 
 #include "base/error.h"
-#include "base/name_list.h"
 #include "base/quoted.h"
+#include "base/text.h"
 #include "decode/asd/asd.h"
 #include "decode/autoregressive/autoregressive.h"
 #include "decode/cascade/cascade.h"
@@ -26,74 +28,62 @@ namespace {
 
 struct StrategyEntry {
     StrategyInfo info;
-    bool drafts_with_model;  // options about drafting with the model have a meaning
     std::unique_ptr<Strategy> (*build)(const SpeculationOptions& options,
                                        const StrategyParts& parts);
-    bool finds_plan = false;  // so that naming one has no meaning, nor has a width
-    std::span<const StrategyOptionInfo> (*options)() = nullptr;  // its own, where it has any
+    std::span<const StrategyOptionInfo> (*options)() = nullptr;  // null: it has no settings
 };
 
 constexpr std::array kStrategies = {
     StrategyEntry{
         .info = {.name = "autoregressive", .summary = "plain decoding, nothing is drafted"},
-        .drafts_with_model = false,
         .build = build_autoregressive,
     },
     StrategyEntry{
-        .info = {.name = "static", .summary = "draft with the modules that --draft-plan names"},
-        .drafts_with_model = true,
+        .info = {.name = "static", .summary = "draft with the modules that the setting plan names"},
         .build = build_static_plan,
+        .options = static_plan_option_infos,
     },
     StrategyEntry{
         .info = {.name = "lookup",
                  .summary = "repeat what followed the last tokens earlier in the text"},
-        .drafts_with_model = false,
         .build = build_lookup,
     },
     StrategyEntry{
         .info = {.name = "cascade",
-                 .summary = "lookup guesses, and the modules of --draft-plan check and go on"},
-        .drafts_with_model = true,
+                 .summary = "lookup guesses, and the modules of the plan check and go on"},
         .build = build_cascade,
+        .options = static_plan_option_infos,
     },
     StrategyEntry{
         .info = {.name = "knapspec",
                  .summary = "measure, search, and draft whichever way pays, or not at all"},
-        .drafts_with_model = false,
         .build = build_knapspec,
         .options = knapspec_option_infos,
     },
     StrategyEntry{
         .info = {.name = "knapspec-paper",
                  .summary = "KnapSpec as published: search which modules to skip"},
-        .drafts_with_model = true,
         .build = build_knapspec_paper,
-        .finds_plan = true,
         .options = paper_option_infos,
     },
     StrategyEntry{
         .info = {.name = "clasp",
                  .summary = "CLaSp: search which layers to skip, on the last token",
                  .min_layers = 2},
-        .drafts_with_model = true,
         .build = build_clasp,
-        .finds_plan = true,
         .options = clasp_option_infos,
     },
     StrategyEntry{
         .info = {.name = "swift",
                  .summary = "SWIFT: try sets of modules to skip on the answer's first tokens",
                  .min_layers = 4},
-        .drafts_with_model = true,
         .build = build_swift,
-        .finds_plan = true,
         .options = swift_option_infos,
     },
     StrategyEntry{
         .info = {.name = "del",
                  .summary = "DEL: leave early, after the layer that has agreed best for its price",
                  .min_layers = 2},
-        .drafts_with_model = false,
         .build = build_del,
         .options = del_option_infos,
     },
@@ -101,32 +91,27 @@ constexpr std::array kStrategies = {
         .info = {.name = "draft-verify",
                  .summary =
                      "Draft&Verify: a plan that `knap search` found, and an exit that adapts"},
-        .drafts_with_model = true,
         .build = build_draft_verify,
         .options = draft_verify_option_infos,
     },
     StrategyEntry{
         .info = {.name = "asd",
                  .summary = "ASD: leave out the attentions that matter least on the prompt"},
-        .drafts_with_model = true,
         .build = build_asd,
-        .finds_plan = true,
         .options = asd_option_infos,
     },
     StrategyEntry{
         .info = {.name = "layerskip",
                  .summary = "LayerSkip: leave early, after the same layer in every round"},
-        .drafts_with_model = true,
         .build = build_layerskip,
         .options = layerskip_option_infos,
     },
     StrategyEntry{
         .info = {.name = "kangaroo",
-                 .summary = "Kangaroo: draft with the first layers and the adapter of --adapter",
+                 .summary = "Kangaroo: draft with the first layers and a trained adapter",
                  .needs_adapter = true},
-        .drafts_with_model = true,
         .build = build_kangaroo,
-        .finds_plan = true,
+        .options = kangaroo_option_infos,
     },
 };
 
@@ -142,46 +127,48 @@ const StrategyEntry& find_strategy(std::string_view name) {
     const auto found = std::ranges::find(
         kStrategies, name, [](const StrategyEntry& entry) { return entry.info.name; });
     if (found == kStrategies.end()) {
-        fail("--strategy: expected one of ", list_names(list_strategies()), "; found ",
-             in_quotes(name));
+        fail("`.strategy`: expected one of ", join(list_strategies(), ", ", &StrategyInfo::name),
+             "; found ", in_quotes(name));
     }
     return *found;
 }
 
 void check_ranges(const SpeculationOptions& options) {
     if (options.draft_max < 0 || options.draft_max > kMaxDraft) {
-        fail("--draft-max: expected 0..", kMaxDraft, ", found ", options.draft_max);
-    }
-    if (options.draft_width < 1 || options.draft_width > kMaxDraftWidth) {
-        fail("--draft-width: expected 1..", kMaxDraftWidth, ", found ", options.draft_width);
+        fail("`.draft_max`: expected 0..", kMaxDraft, ", found ", options.draft_max);
     }
     // Written so that NaN fails.
-    if (!(options.exit_confidence >= 0 && options.exit_confidence <= 1)) {
-        fail("--exit-confidence: expected a number of 0..1, found ", options.exit_confidence);
-    }
     if (!(options.assume_acceptance <= 1)) {
-        fail("--assume-acceptance: expected a number of 0..1, found ", options.assume_acceptance);
+        fail("`.assume_acceptance`: expected a number of 0..1, found ", options.assume_acceptance);
     }
 }
 
-// An option that would do nothing is a mistake that the user should hear of.
-void check_fit(const SpeculationOptions& options, const StrategyEntry& entry) {
-    const bool takes_plan = entry.drafts_with_model && !entry.finds_plan;
-    const auto refuse = [&](const char* flag, const char* whose) {
-        fail(flag, ": expected a strategy that ", whose, "; found ", entry.info.name);
-    };
-    if (!options.draft_plan.empty() && !takes_plan) {
-        refuse(options.plan_file.empty() ? "--draft-plan" : "--plan-file",
-               "drafts with a given plan, such as static");
+bool has_setting(const StrategyInfo& strategy, std::string_view key) {
+    return std::ranges::find(strategy.options, key, &StrategyOptionInfo::key) !=
+           strategy.options.end();
+}
+
+[[noreturn]] void refuse_setting(const StrategyInfo& strategy, std::string_view key) {
+    std::vector<StrategyInfo> owners;
+    std::ranges::copy_if(list_strategies(), std::back_inserter(owners),
+                         [&](const StrategyInfo& other) { return has_setting(other, key); });
+    if (!owners.empty()) {
+        fail("`.settings[", key, "]`: expected a strategy with this setting (",
+             join(owners, ", ", &StrategyInfo::name), "), found ", strategy.name);
     }
-    if (options.draft_width != 1 && !takes_plan) {
-        refuse("--draft-width", "drafts with a given plan, such as static");
-    }
-    if (options.exit_confidence != 0 && !entry.drafts_with_model) {
-        refuse("--exit-confidence", "ends drafts at a given confidence, such as static");
-    }
-    if (!options.strategy_options.empty() && entry.options == nullptr) {
-        refuse("--strategy-options", "has options of its own, such as knapspec-paper");
+    fail("`.settings`: expected ",
+         strategy.options.empty()
+             ? "none"
+             : concat("one of ", join(strategy.options, ", ", &StrategyOptionInfo::key)),
+         " for strategy ", strategy.name, ", found ", in_quotes(key));
+}
+
+// A setting that would do nothing is a mistake that the user should know about.
+void check_settings(const SpeculationOptions& options, const StrategyInfo& strategy) {
+    for (const auto& [key, value] : options.settings) {
+        if (!has_setting(strategy, key)) {
+            refuse_setting(strategy, key);
+        }
     }
 }
 
@@ -190,6 +177,24 @@ void check_fit(const SpeculationOptions& options, const StrategyEntry& entry) {
 void Strategy::begin(const RequestStart& /*request*/) {}
 
 void Strategy::observe(const RoundOutcome& /*outcome*/) {}
+
+StrategySettings parse_settings(std::string_view text) {
+    StrategySettings settings;
+    if (text.empty()) {
+        return settings;
+    }
+    for (const std::string_view item : split(text, ',')) {
+        const std::size_t equals = item.find('=');
+        if (equals == std::string_view::npos) {
+            fail("`.settings`: expected KEY=VALUE,KEY=VALUE, found ", in_quotes(item));
+        }
+        const std::string key(item.substr(0, equals));
+        if (!settings.emplace(key, item.substr(equals + 1)).second) {
+            fail("`.settings`: expected ", key, " once, found it twice");
+        }
+    }
+    return settings;
+}
 
 std::span<const StrategyInfo> list_strategies() {
     static const auto infos = [] {
@@ -204,11 +209,11 @@ std::unique_ptr<Strategy> make_strategy(const SpeculationOptions& options,
                                         const StrategyParts& parts) {
     const StrategyEntry& entry = find_strategy(options.strategy);
     if (parts.config.n_layers < entry.info.min_layers) {
-        fail("--strategy: expected a model of ", entry.info.min_layers, " layers or more for ",
+        fail("`.strategy`: expected a model of ", entry.info.min_layers, " layers or more for ",
              entry.info.name, ", found ", parts.config.n_layers);
     }
     check_ranges(options);
-    check_fit(options, entry);
+    check_settings(options, info_of(entry));
     return entry.build(options, parts);
 }
 

@@ -76,14 +76,13 @@ void say_no_gpu() {
 }
 
 DeviceEntry find_device(std::string_view name, std::span<const DeviceEntry> entries) {
-    std::string names;
     for (const DeviceEntry& entry : entries) {
         if (is_same_name(entry.name, name)) {
             return entry;
         }
-        names += concat(names.empty() ? "" : ", ", entry.name);
     }
-    fail("--device: expected one of ", names, "; found ", in_quotes(name));
+    fail("`.devices`: expected one of ", join(entries, ", ", &DeviceEntry::name), "; found ",
+         in_quotes(name));
 }
 
 }  // namespace knap

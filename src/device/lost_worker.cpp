@@ -58,11 +58,7 @@ Workers& workers() {
 }
 
 std::string addresses_of(const std::deque<WatchedWorker>& connected) {
-    std::string addresses;
-    for (const WatchedWorker& worker : connected) {
-        addresses += concat(addresses.empty() ? "" : ", ", worker.address);
-    }
-    return addresses;
+    return join(connected, ", ", &WatchedWorker::address);
 }
 
 // Called on the thread that found out; ggml aborts when this returns.

@@ -104,7 +104,7 @@ WorkerAddress parse_worker_address(const std::string& text) {
                   address.port <= kMaxPort && address.host.find(':') == std::string::npos;
     }
     if (!is_read) {
-        fail("--rpc: expected host:port, found ", in_quotes(text));
+        fail("`.workers`: expected host:port, found ", in_quotes(text));
     }
     return address;
 }
@@ -124,7 +124,7 @@ void check_can_listen(const WorkerAddress& address) {
     local.sin_family = AF_INET;
     local.sin_port = htons(static_cast<std::uint16_t>(address.port));
     if (inet_pton(AF_INET, address.host.c_str(), &local.sin_addr) != 1) {
-        fail("--host: expected an address of this machine in numbers, such as 127.0.0.1, found ",
+        fail("`.host`: expected an address of this machine in numbers, such as 127.0.0.1, found ",
              in_quotes(address.host));
     }
     const Socket socket(0);

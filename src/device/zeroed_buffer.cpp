@@ -11,7 +11,7 @@
 namespace knap {
 namespace {
 
-constexpr std::string_view kWhat = "the cache (a smaller -c needs less)";
+constexpr std::string_view kWhat = "the cache (a smaller `.n_ctx` needs less)";
 
 [[noreturn]] void fail_for_memory(std::size_t bytes) {
     fail("memory: expected ", bytes >> 20, " MiB for ", kWhat, ", found less");

@@ -12,7 +12,7 @@
 namespace knap {
 namespace {
 
-constexpr std::string_view kWhat = "the inputs of a pass (a smaller -ub needs less)";
+constexpr std::string_view kWhat = "the inputs of a pass (a smaller `.n_ubatch` needs less)";
 
 // The most mask entries of any pass of full attention: its rows shrink as the context grows.
 std::size_t max_mask_size(const BlockRules& rules, int capacity, int n_ubatch) {
@@ -69,7 +69,7 @@ bool ForwardInputs::reserve_masks(std::size_t n_entries) {
                                            static_cast<std::int64_t>(n_entries));
     mask_buffer_.emplace(cache_.backend(), mask_context_.get(),
                          concat("attention masks of ", n_entries * sizeof(std::uint16_t) >> 20,
-                                " MiB (a smaller -ub needs less)"));
+                                " MiB (a smaller `.n_ubatch` needs less)"));
     mask_ = ggml_set_name(mask, "in.mask");
     return true;
 }

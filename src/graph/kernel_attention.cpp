@@ -18,7 +18,7 @@ const ModelConfig& config_of(void* userdata) {
     return *static_cast<const ModelConfig*>(userdata);
 }
 
-const AttentionKernel& kernel() {
+const AttentionKernel& attention_kernel() {
     return attention_kernels().front();
 }
 
@@ -57,8 +57,8 @@ void merge_partials(ggml_tensor* node, int thread, int n_threads, void* userdata
         for (int chunk = 0; chunk < in.n_chunks(); ++chunk) {
             const std::ptrdiff_t at =
                 (std::ptrdiff_t{kv_head} * in.n_chunks() + chunk) * in.n_columns() + column;
-            kernel().merge(head_dim, state.data(),
-                           static_cast<const float*>(partials->data) + at * size);
+            attention_kernel().merge(head_dim, state.data(),
+                                     static_cast<const float*>(partials->data) + at * size);
         }
         finish_partial(head_dim, state.data(),
                        static_cast<float*>(node->data) + in.column_offset(kv_head, column));
@@ -93,7 +93,7 @@ void run_block(const AttentionNode& in, int kv_head, int first, int n_columns, f
         run_chunk(in, kv_head, first, chunk,
                   std::span(places).first(static_cast<std::size_t>(n_columns)));
         for (std::size_t c = 0; c < static_cast<std::size_t>(n_columns); ++c) {
-            kernel().merge(head_dim, states.data() + c * size, places[c]);
+            attention_kernel().merge(head_dim, states.data() + c * size, places[c]);
         }
     }
     for (int c = 0; c < n_columns; ++c) {

@@ -28,7 +28,7 @@ struct Source {
     };
 };
 
-const HeadsKernel& kernel() {
+const HeadsKernel& heads_kernel() {
     return heads_kernels().front();
 }
 
@@ -58,8 +58,8 @@ class Heads {
   private:
     void rotate(std::int64_t row, const float* x, float* out) const {
         const auto rotate_head = config_.rope.pairing == RopePairing::halves
-                                     ? kernel().rotate_halves
-                                     : kernel().rotate_neighbours;
+                                     ? heads_kernel().rotate_halves
+                                     : heads_kernel().rotate_neighbours;
         rotate_head(config_.head_dim, config_.rope.n_rot, row_of(Source::turns, row), x, out);
     }
 
@@ -69,25 +69,25 @@ class Heads {
         const int lane = slot(row) % kKeyTile;
         const int first = slot(row) - lane;
         if (!is_int8()) {
-            kernel().store_key(config_.head_dim, key.data(), lane,
-                               cached_row<std::uint16_t>(cached_.keys, head, first));
+            heads_kernel().store_key(config_.head_dim, key.data(), lane,
+                                     cached_row<std::uint16_t>(cached_.keys, head, first));
             return;
         }
         *cached_row<std::uint16_t>(cached_.key_scales, head, slot(row)) =
-            kernel().store_int8_key(config_.head_dim, key.data(), lane,
-                                    cached_row<std::uint8_t>(cached_.keys, head, first));
+            heads_kernel().store_int8_key(config_.head_dim, key.data(), lane,
+                                          cached_row<std::uint8_t>(cached_.keys, head, first));
     }
 
     void store_value(std::int64_t row, int head) const {
         const float* value = input(Source::values, row, head);
         if (!is_int8()) {
-            kernel().store_value(config_.head_dim, value,
-                                 cached_row<std::uint16_t>(cached_.values, head, slot(row)));
+            heads_kernel().store_value(config_.head_dim, value,
+                                       cached_row<std::uint16_t>(cached_.values, head, slot(row)));
             return;
         }
         const int lane = slot(row) % kValueTile;
         *cached_row<std::uint16_t>(cached_.value_scales, head, slot(row)) =
-            kernel().store_int8_value(
+            heads_kernel().store_int8_value(
                 config_.head_dim, value, lane,
                 cached_row<std::int8_t>(cached_.values, head, slot(row) - lane));
     }

@@ -103,7 +103,7 @@ void check_runnable(const ModulePlan& plan,
     if (plan.head() == HeadLevel::reduced && cheapest_head == HeadLevel::full) {
         fail(where,
              ": expected head=full, because this model's output matrix is repacked and not kept in "
-             "rows that a part could be taken of (--repack off keeps them); found head=reduced");
+             "rows that a part could be taken of (`.repack` off keeps them); found head=reduced");
     }
 }
 

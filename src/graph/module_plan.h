@@ -97,13 +97,16 @@ std::vector<Window> distinct_windows(const ModulePlan& plan);
 // The same plan after `n_context` committed rows: a window that covers them all is full attention.
 ModulePlan canonical(ModulePlan plan, int n_context);
 
+// How messages name the setting that holds a plan.
+inline constexpr std::string_view kPlanSetting = "`.settings[plan]`";
+
 // Throws when the plan has more than kMaxWindows windows. `where` begins the message.
 void check_windows(const ModulePlan& plan, std::string_view where);
 // Throws when the engine cannot run the plan on a model of `n_layers` layers whose head runs at
 // `cheapest_head` at least.
 void check_runnable(const ModulePlan& plan,
                     int n_layers,
-                    std::string_view where = "--draft-plan",
+                    std::string_view where = kPlanSetting,
                     HeadLevel cheapest_head = HeadLevel::full);
 
 }  // namespace knap

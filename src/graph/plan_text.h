@@ -16,8 +16,8 @@ namespace knap {
 // One text for one plan, the shortest of the ways that it knows; parse_plan() gives the plan back.
 std::string to_string(const ModulePlan& plan);
 
-// Throws knap::Error in one line that begins with `where`, the flag or file that the text is from.
-// What can be written is more than what can be run: see check_runnable().
-ModulePlan parse_plan(std::string_view text, int n_layers, std::string_view where = "--draft-plan");
+// Throws knap::Error in one line that begins with `where`, the setting or file that the text is
+// from. What can be written is more than what can be run: see check_runnable().
+ModulePlan parse_plan(std::string_view text, int n_layers, std::string_view where = kPlanSetting);
 
 }  // namespace knap

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMaxJoined = 3;
 
-const MatmulKernel& kernel() {
+const MatmulKernel& matmul_kernel() {
     return matmul_kernels().front();
 }
 
@@ -36,8 +36,8 @@ void for_each_piece(ggml_tensor* node, int thread, int n_threads, Visit visit) {
 void quantise(ggml_tensor* node, int thread, int n_threads, void* /*userdata*/) {
     for_each_piece(node, thread, n_threads,
                    [&](std::int64_t row, std::int64_t first, std::span<QuantisedBlock> blocks) {
-                       kernel().quantise(float_row(node->src[0], row) + first * kQuantBlock,
-                                         blocks);
+                       matmul_kernel().quantise(float_row(node->src[0], row) + first * kQuantBlock,
+                                                blocks);
                    });
 }
 
@@ -46,7 +46,7 @@ void norm_and_quantise(ggml_tensor* node, int thread, int n_threads, void* userd
     const auto* weight = static_cast<const float*>(node->src[1]->data);
     for_each_piece(node, thread, n_threads,
                    [&](std::int64_t row, std::int64_t first, std::span<QuantisedBlock> blocks) {
-                       kernel().norm_and_quantise(
+                       matmul_kernel().norm_and_quantise(
                            float_row(x, row), weight, static_cast<int>(x->ne[0]),
                            *static_cast<const float*>(userdata), static_cast<int>(first), blocks);
                    });
@@ -55,7 +55,7 @@ void norm_and_quantise(ggml_tensor* node, int thread, int n_threads, void* userd
 void gate_and_quantise(ggml_tensor* node, int thread, int n_threads, void* /*userdata*/) {
     for_each_piece(node, thread, n_threads,
                    [&](std::int64_t row, std::int64_t first, std::span<QuantisedBlock> blocks) {
-                       kernel().gate_and_quantise(
+                       matmul_kernel().gate_and_quantise(
                            float_row(node->src[0], row) + first * kQuantBlock,
                            float_row(node->src[1], row) + first * kQuantBlock, blocks);
                    });
@@ -80,7 +80,7 @@ void multiply(ggml_tensor* node,
         const std::int64_t begin = std::max(share.begin, first_group);
         const std::int64_t end = std::min(share.end, first_group + matrix.n_groups());
         if (begin < end) {
-            kernel().multiply({
+            matmul_kernel().multiply({
                 .matrix = &matrix,
                 .first_group = static_cast<int>(begin - first_group),
                 .n_groups = static_cast<int>(end - begin),

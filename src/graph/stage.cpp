@@ -43,7 +43,7 @@ int max_blocks(int capacity, const BlockRules& rules, int n_ubatch) {
 
 [[noreturn]] void fail_for_memory(int n_rows) {
     fail("memory: expected room to compute ", n_rows,
-         " rows, found less (a smaller -ub or -c needs less)");
+         " rows, found less (a smaller `.n_ubatch` or `.n_ctx` needs less)");
 }
 
 int count_captured_rows(const ForwardRequest& request, int n_rows) {

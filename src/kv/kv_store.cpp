@@ -93,15 +93,16 @@ void KvStore::check_types() const {
         return;
     }
     if (!backend().is_host() && (type_k != GGML_TYPE_F16 || type_v != GGML_TYPE_F16)) {
-        fail("-ctk ", ggml_type_name(type_k), " -ctv ", ggml_type_name(type_v),
-             ": expected f16 on the device ", ggml_backend_dev_name(backend().device()));
+        fail("`.cache_type_k` ", ggml_type_name(type_k), ", `.cache_type_v` ",
+             ggml_type_name(type_v), ": expected f16 on the device ",
+             ggml_backend_dev_name(backend().device()));
     }
-    check_type("-ctk", type_k, head_dim_);
-    check_type("-ctv", type_v, head_dim_);
+    check_type("`.cache_type_k`", type_k, head_dim_);
+    check_type("`.cache_type_v`", type_v, head_dim_);
     if (options_.layout == KvLayout::transposed_values && ggml_is_quantized(type_v)) {
-        fail("-ctv ", ggml_type_name(type_v),
-             ": expected flash attention (-fa on), or -ctk q8_0 as well where knap's own kernel "
-             "runs, found neither");
+        fail("`.cache_type_v` ", ggml_type_name(type_v),
+             ": expected `.flash_attention` on, or `.cache_type_k` q8_0 as well where knap's own "
+             "kernel runs, found neither");
     }
 }
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/name_list.h"
 #include "base/quoted.h"
+#include "base/text.h"
 #include "model/architectures/architecture.h"
 #include "model/config_reader.h"
 #include "model/gguf/gguf_file.h"
@@ -71,7 +71,8 @@ const Architecture& read_architecture(const GgufFile& file) {
     const Architecture* architecture = name ? find_architecture(*name) : nullptr;
     if (architecture == nullptr) {
         fail(file.path().string(), ": key general.architecture: expected one of ",
-             list_names(architectures()), ", found ", name ? in_quotes(*name) : "no such key");
+             join(architectures(), ", ", &Architecture::name), ", found ",
+             name ? in_quotes(*name) : "no such key");
     }
     return *architecture;
 }

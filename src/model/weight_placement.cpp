@@ -278,7 +278,7 @@ void PlacedTensors::place_packed(const Backend& backend,
     }
     const HostMemory& memory =
         packed_memory_.emplace_back(backend, n_bytes, HostMemory::Pages::huge,
-                                    "the weights (--repack off leaves them in the file)");
+                                    "the weights (`.repack` off leaves them in the file)");
     ggml_backend_buffer_set_usage(memory.buffer(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
     std::byte* data = memory.data();
     for (const Placement& placement : placements) {

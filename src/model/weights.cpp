@@ -52,11 +52,7 @@ std::string list_types(const std::vector<Placement>& placements, Placement::Kind
             types.insert(type_label(placement.info->type));
         }
     }
-    std::string list;
-    for (const std::string& type : types) {
-        list += (list.empty() ? "" : ",") + type;
-    }
-    return types.empty() ? "off" : list;
+    return types.empty() ? "off" : join(types, ",");
 }
 
 void count_layouts(const std::vector<Placement>& placements, WeightStatistics& statistics) {

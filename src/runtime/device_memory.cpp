@@ -41,10 +41,10 @@ int fitting_layers(const DeviceEntry& device, const DeviceNeed& need) {
 std::string advice_for(const DeviceEntry& device, const DeviceNeed& need) {
     const int n_ctx = fitting_context(device, need);
     const int n_layers = fitting_layers(device, need);
-    const std::string context = n_ctx > 0 ? concat("-c ", n_ctx) : "";
-    const std::string layers = n_layers > 0 ? concat("-ngl ", n_layers) : "";
+    const std::string context = n_ctx > 0 ? concat("`.n_ctx` ", n_ctx) : "";
+    const std::string layers = n_layers > 0 ? concat("`.n_gpu_layers` ", n_layers) : "";
     if (context.empty() && layers.empty()) {
-        return "not even its weights fit: --device CPU does without";
+        return "not even its weights fit: `.devices` CPU does without";
     }
     return concat(context, context.empty() || layers.empty() ? "" : " or ", layers, " would fit");
 }
@@ -109,7 +109,7 @@ void check_fits(const DeviceEntry& device, const DeviceNeed& need) {
         return;
     }
     fail("device ", device.name, ": expected room for ", gib(need.weight_bytes), " of weights, ",
-         gib(need.cache_row_bytes * static_cast<std::size_t>(need.n_ctx)), " of cache (-c ",
+         gib(need.cache_row_bytes * static_cast<std::size_t>(need.n_ctx)), " of cache (`.n_ctx` ",
          need.n_ctx, ") and ", gib(need.scratch_bytes), " of scratch, found ",
          gib(device.free_bytes), " free; ", advice_for(device, need));
 }

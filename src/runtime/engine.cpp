@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/clock.h"
@@ -22,24 +23,24 @@ namespace {
 
 RuntimeConfig checked(RuntimeConfig config) {
     if (config.n_ubatch < 1 || config.n_ubatch > kMaxUbatch) {
-        fail("-ub: expected 1 to ", kMaxUbatch, " rows, found ", config.n_ubatch);
+        fail("`.n_ubatch`: expected 1 to ", kMaxUbatch, " rows, found ", config.n_ubatch);
     }
     if (config.n_gpu_layers < -1) {
-        fail("-ngl: expected at least 0 layers (-1: all), found ", config.n_gpu_layers);
+        fail("`.n_gpu_layers`: expected at least 0 layers (-1: all), found ", config.n_gpu_layers);
     }
     if (config.worker_timeout_s < 0 || config.worker_timeout_s > kMaxWorkerTimeoutSeconds) {
-        fail("--rpc-timeout: expected 0 to ", kMaxWorkerTimeoutSeconds,
-             " seconds (0: without end), found ", config.worker_timeout_s);
+        fail("`.worker_timeout_s`: expected 0 to ", kMaxWorkerTimeoutSeconds,
+             " seconds (0: no limit), found ", config.worker_timeout_s);
     }
     if (config.n_threads < 0) {
-        fail("-t: expected at least 1 thread (0: all cores), found ", config.n_threads);
+        fail("`.n_threads`: expected at least 1 thread (0: all cores), found ", config.n_threads);
     }
     if (config.n_ctx < 0) {
-        fail("-c: expected a context of at least 1 token (0: the model's own), found ",
+        fail("`.n_ctx`: expected a context of at least 1 token (0: the model's own), found ",
              config.n_ctx);
     }
     if (config.profile.empty()) {
-        fail("--profile: expected auto, none or a file, found an empty text");
+        fail("`.profile`: expected auto, none or a file, found an empty text");
     }
     return config;
 }
@@ -50,10 +51,10 @@ GgufFile open_checked(const std::filesystem::path& path) {
     return file;
 }
 
-std::string device_names(const LayerMap& layers) {
-    std::string names;
+std::vector<std::string> device_names(const LayerMap& layers) {
+    std::vector<std::string> names;
     for (const LayerShare& share : layers.shares()) {
-        names += concat(names.empty() ? "" : ",", ggml_backend_dev_name(share.backend->device()));
+        names.emplace_back(ggml_backend_dev_name(share.backend->device()));
     }
     return names;
 }
@@ -64,8 +65,8 @@ WeightOptions weight_options(const RuntimeConfig& config) {
 
 int choose_context(const RuntimeConfig& config, const ModelConfig& model) {
     if (config.n_ctx > model.n_ctx_train) {
-        fail("-c: expected at most the model's context of ", model.n_ctx_train, " tokens, found ",
-             config.n_ctx);
+        fail("`.n_ctx`: expected at most the model's context of ", model.n_ctx_train,
+             " tokens, found ", config.n_ctx);
     }
     return config.n_ctx > 0 ? config.n_ctx : std::min(model.n_ctx_train, kDefaultMaxContext);
 }
@@ -136,9 +137,14 @@ std::span<const StrategyInfo> strategies() {
     return list_strategies();
 }
 
-std::vector<DeviceInfo> devices() {
+std::vector<DeviceInfo> devices(std::span<const std::string> workers) {
+    std::vector<DeviceEntry> entries = list_devices();
+    for (const std::string& worker : workers) {
+        const WorkerConnection connection(parse_worker_address(worker));
+        std::ranges::copy(connection.devices(), std::back_inserter(entries));
+    }
     std::vector<DeviceInfo> infos;
-    for (const DeviceEntry& entry : list_devices()) {
+    for (const DeviceEntry& entry : entries) {
         infos.push_back({.name = entry.name,
                          .description = entry.description,
                          .is_cpu = entry.is_cpu,
@@ -175,7 +181,7 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
       cost(model_cost(model, *weights, row_options(*this))),
       fingerprint(knap::fingerprint(file)) {
     config.n_ctx = choose_context(config, model);
-    config.device = device_names(layers());
+    config.devices = device_names(layers());
     config.n_threads = config.n_threads > 0 ? config.n_threads : default_thread_count();
     if (tokenizer->n_vocab() != model.n_vocab) {
         fail(config.model_path.string(), ": expected a vocabulary of ", model.n_vocab,
@@ -256,9 +262,9 @@ std::string Engine::detokenize(std::span<const Token> tokens) const {
 }
 
 std::string Engine::apply_chat_template(std::span<const ChatMessage> messages,
-                                        std::string_view name,
+                                        std::string_view chat_template,
                                         bool open_answer) const {
-    return ChatTemplate::choose(name, impl_->tokenizer->chat_template())
+    return ChatTemplate::choose(chat_template, impl_->tokenizer->chat_template())
         .render(messages, open_answer);
 }
 

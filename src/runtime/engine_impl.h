@@ -48,4 +48,12 @@ struct Engine::Impl {
     bool try_bits() const;
 };
 
+// The one way from the public classes to their parts.
+struct ImplAccess {
+    static Engine::Impl& of(const Engine& engine) { return *engine.impl_; }
+};
+inline Engine::Impl& impl_of(const Engine& engine) {
+    return ImplAccess::of(engine);
+}
+
 }  // namespace knap

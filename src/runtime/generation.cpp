@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "decode/advance.h"
 #include "device/ggml_log.h"
 #include "graph/attention.h"
@@ -283,7 +284,7 @@ void Generation::report_engine() {
         result_.memory.scratch_bytes +=
             static_cast<std::int64_t>(adapter.forward().statistics().scratch_bytes);
     }
-    result_.device = engine.config.device;
+    result_.device = join(engine.config.devices, ",");
     result_.attention_path = to_string(weakest_path(session_.cache));
     result_.repack = engine.weights->statistics().repacked_types;
     result_.products = describe_products(engine);

@@ -24,7 +24,7 @@ std::optional<std::filesystem::path> wanted_profile(const std::string& wish,
     }
     std::error_code ignored;
     if (!std::filesystem::exists(wish, ignored)) {
-        fail("--profile: expected auto, none or a file, found no file ", wish);
+        fail("`.profile`: expected auto, none or a file, found no file ", wish);
     }
     return wish;
 }

@@ -5,19 +5,18 @@
 #include <iterator>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "base/error.h"
-#include "base/text.h"
 
 namespace knap {
 namespace {
 
-std::vector<DeviceEntry> named_devices(const std::string& names, const KnownDevices& known) {
+std::vector<DeviceEntry> named_devices(std::span<const std::string> names,
+                                       const KnownDevices& known) {
     std::vector<DeviceEntry> all = known.local;
     all.insert(all.end(), known.remote.begin(), known.remote.end());
     std::vector<DeviceEntry> devices;
-    for (const std::string_view name : split(names, ',')) {
+    for (const std::string& name : names) {
         devices.push_back(find_device(name, all));
     }
     return devices;
@@ -87,8 +86,8 @@ KnownDevices known_devices(std::span<const WorkerConnection> workers) {
 }  // namespace
 
 std::vector<DeviceEntry> wanted_devices(const RuntimeConfig& config, const KnownDevices& known) {
-    if (!config.device.empty()) {
-        return named_devices(config.device, known);
+    if (!config.devices.empty()) {
+        return named_devices(config.devices, known);
     }
     return known.remote.empty() ? std::vector{known.local.front()} : known.remote;
 }
@@ -119,7 +118,7 @@ LayerDevices::LayerDevices(const RuntimeConfig& config, int n_layers)
       backends_(start(parts_, config.n_threads)),
       layers_(map_layers(parts_, backends_)) {
     const bool is_cpu_chosen =
-        !config.device.empty() || !workers_.empty() || config.n_gpu_layers == 0;
+        !config.devices.empty() || !workers_.empty() || config.n_gpu_layers == 0;
     if (parts_.back().device.is_cpu && !is_cpu_chosen) {
         say_no_gpu();
     }

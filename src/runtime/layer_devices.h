@@ -25,11 +25,11 @@ struct DevicePart {
     int n_layers = 0;
 };
 
-// The devices that RuntimeConfig::device names; else those of workers; else the first. Throws
+// The devices that RuntimeConfig::devices names; else those of workers; else the first. Throws
 // knap::Error for a name that there is not.
 std::vector<DeviceEntry> wanted_devices(const RuntimeConfig& config, const KnownDevices& known);
 
-// The devices that RuntimeConfig::device, n_gpu_layers and workers come to, in the order of the
+// The devices that RuntimeConfig::devices, n_gpu_layers and workers come to, in the order of the
 // layers. Several share them in proportion to the memory that they have free, or evenly where
 // workers are among them. Throws as wanted_devices() does.
 std::vector<DevicePart> choose_devices(const RuntimeConfig& config,

@@ -35,13 +35,12 @@ std::string name_of(CacheType type) {
 // The path of attention on each device, and which of our kernels takes it: "kernel avx512",
 // "folded", "flash".
 std::string describe_attention(const Engine::Impl& engine) {
-    std::string text;
-    for (const LayerShare& share : engine.layers().shares()) {
+    const std::string text = join(engine.layers().shares(), ", ", [&](const LayerShare& share) {
         const AttentionPath path = choose_attention(engine.model, engine.config, *share.backend);
         const bool is_ours = path == AttentionPath::kernel;
-        text += concat(text.empty() ? "" : ", ", to_string(path), is_ours ? " " : "",
-                       is_ours ? to_string(attention_kernels().front().isa) : "");
-    }
+        return concat(to_string(path), is_ours ? " " : "",
+                      is_ours ? to_string(attention_kernels().front().isa) : "");
+    });
     return engine.pads_for_bits() ? concat(text, ", exact") : text;
 }
 

@@ -14,9 +14,8 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr std::string_view kKind = "knap plans";
-constexpr int kFormat = 1;
-constexpr int kAnyInteger = std::numeric_limits<int>::max();
+constexpr std::string_view kPlansKind = "knap plans";
+constexpr int kPlansFormat = 1;
 
 ordered_json to_json(const SavedPlan& saved) {
     return {{"n_context", saved.n_context},
@@ -38,7 +37,7 @@ SavedPlan plan_from(const json& object, int n_layers) {
 }
 
 std::vector<SavedPlan> plans_from(const json& file, const PlansModel& model) {
-    check_file_header(file, kKind, kFormat);
+    check_file_header(file, kPlansKind, kPlansFormat);
     check_model(file, model);
     std::vector<SavedPlan> plans;
     for (const json& plan : array_in(file, "plans")) {
@@ -58,7 +57,7 @@ std::optional<std::filesystem::path> plans_path(const PlansModel& model) {
 void save_plans(const std::filesystem::path& path,
                 const PlansModel& model,
                 std::span<const SavedPlan> plans) {
-    ordered_json file = file_header(kKind, kFormat);
+    ordered_json file = file_header(kPlansKind, kPlansFormat);
     add_model(file, model);
     file["plans"] = ordered_json::array();
     for (const SavedPlan& saved : plans) {

@@ -15,10 +15,9 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr std::string_view kKind = "knap profile";
-constexpr int kFormat = 1;
+constexpr std::string_view kProfileKind = "knap profile";
+constexpr int kProfileFormat = 1;
 
-constexpr int kAnyInteger = std::numeric_limits<int>::max();
 constexpr double kAnyNumber = std::numeric_limits<double>::max();
 
 ordered_json to_json(const CostSample& sample) {
@@ -75,7 +74,7 @@ void check_layers(const json& file, const std::vector<int>& expected) {
 CostProfile profile_from(const json& file,
                          const MachineFingerprint& fingerprint,
                          const CostProfile& blank) {
-    check_file_header(file, kKind, kFormat);
+    check_file_header(file, kProfileKind, kProfileFormat);
     check_fields(file, fingerprint);
     check_layers(file, blank.layer_classes);
     CostProfile profile = blank;
@@ -97,7 +96,7 @@ std::optional<std::filesystem::path> profile_path(const MachineFingerprint& fing
 }
 
 ordered_json profile_to_json(const CostProfile& profile, const MachineFingerprint& fingerprint) {
-    ordered_json file = file_header(kKind, kFormat);
+    ordered_json file = file_header(kProfileKind, kProfileFormat);
     for (const auto& [name, value] : fingerprint.fields) {
         file["fields"][name] = value;
     }

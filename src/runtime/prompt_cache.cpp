@@ -100,12 +100,15 @@ void check_header(const std::filesystem::path& path,
         fail(path.string(), ": expected a prompt cache of this model, found one of another model");
     }
     if (found.types != expected.types || found.row_bytes != expected.row_bytes) {
-        fail(path.string(),
-             ": expected a prompt cache with these -ctk and -ctv (and for q8_0 with this -fa and "
-             "--kernels), found one with others");
+        fail(
+            path.string(),
+            ": expected a prompt cache with this `.cache_type_k` and `.cache_type_v` (and for q8_0 "
+            "with this "
+            "`.flash_attention` and `.kernels`), found one with others");
     }
     if (found.n_tokens > static_cast<std::uint64_t>(n_ctx)) {
-        fail(path.string(), ": expected at most ", n_ctx, " tokens (-c), found ", found.n_tokens);
+        fail(path.string(), ": expected at most ", n_ctx, " tokens (`.n_ctx`), found ",
+             found.n_tokens);
     }
     if (found.file_bytes() != n_bytes) {
         fail(path.string(), ": expected ", found.file_bytes(), " bytes, found ", n_bytes);

@@ -4,7 +4,6 @@
 #include "graph/attention.h"
 #include "runtime/generation.h"
 #include "runtime/known_costs.h"
-#include "runtime/offline_search_file.h"
 #include "runtime/prompt_cache.h"
 #include "runtime/session_impl.h"
 
@@ -51,14 +50,13 @@ int Session::Impl::max_verify_rows() const {
 
 Strategy& Session::Impl::strategy_for(const SpeculationOptions& options) {
     if (strategy == nullptr || strategy_options != options) {
-        strategy = make_strategy(with_plan_of_file(options, plans_model(engine)),
-                                 {.config = engine.model,
-                                  .forward = forward,
-                                  .cache = cache,
-                                  .profile = profile,
-                                  .plans = plans,
-                                  .max_rows = max_verify_rows(),
-                                  .adapter = adapter ? &*adapter : nullptr});
+        strategy = make_strategy(options, {.config = engine.model,
+                                           .forward = forward,
+                                           .cache = cache,
+                                           .profile = profile,
+                                           .plans = plans,
+                                           .max_rows = max_verify_rows(),
+                                           .adapter = adapter ? &*adapter : nullptr});
         strategy_options = options;
     }
     return *strategy;
@@ -69,8 +67,8 @@ void Session::Impl::check_prompt(std::span<const Token> prompt) const {
         fail("prompt: expected at least one token, found none");
     }
     if (prompt.size() > static_cast<std::size_t>(engine.config.n_ctx)) {
-        fail("prompt: expected at most ", engine.config.n_ctx, " tokens (the context, -c), found ",
-             prompt.size());
+        fail("prompt: expected at most ", engine.config.n_ctx,
+             " tokens (the context, `.n_ctx`), found ", prompt.size());
     }
     const auto bad = std::find_if(prompt.begin(), prompt.end(), [&](Token token) {
         return token < 0 || token >= engine.model.n_vocab;
@@ -105,7 +103,7 @@ Result Session::Impl::generate(std::span<const Token> prompt,
     return generation.run(keep_common_beginning(prompt));
 }
 
-Session::Session(Engine& engine) : impl_(std::make_unique<Impl>(engine.impl())) {}
+Session::Session(Engine& engine) : impl_(std::make_unique<Impl>(impl_of(engine))) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;

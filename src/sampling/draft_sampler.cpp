@@ -67,19 +67,19 @@ PositionNoise DraftSampler::noise(std::int64_t position) {
 
 namespace {
 
-constexpr std::size_t kLanes = 32;
-constexpr std::size_t kBlock = 32 * kLanes;
+constexpr std::size_t kSumLanes = 32;
+constexpr std::size_t kSumBlock = 32 * kSumLanes;
 
 // Lanes as in row_maximum.cpp. Limiting x in a loop of its own keeps branches out of the other.
 double sum_exp(std::span<const float> block, float maximum) {
-    std::array<float, kLanes> sums{};
-    const std::size_t n_whole = block.size() / kLanes * kLanes;
-    for (std::size_t i = 0; i < n_whole; i += kLanes) {
-        std::array<float, kLanes> x;
-        for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    std::array<float, kSumLanes> sums{};
+    const std::size_t n_whole = block.size() / kSumLanes * kSumLanes;
+    for (std::size_t i = 0; i < n_whole; i += kSumLanes) {
+        std::array<float, kSumLanes> x;
+        for (std::size_t lane = 0; lane < kSumLanes; ++lane) {
             x[lane] = std::max(block[i + lane] - maximum, kExpLowest);
         }
-        for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        for (std::size_t lane = 0; lane < kSumLanes; ++lane) {
             sums[lane] += approximate_exp(x[lane]);
         }
     }
@@ -99,8 +99,8 @@ float confidence(std::span<const float> logits, Token token) {
     const float maximum = find_maximum(logits).logit;
     // Short blocks, so that floats add up few numbers each.
     double total = 0.0;
-    for (std::size_t begin = 0; begin < logits.size(); begin += kBlock) {
-        const auto block = logits.subspan(begin, std::min(kBlock, logits.size() - begin));
+    for (std::size_t begin = 0; begin < logits.size(); begin += kSumBlock) {
+        const auto block = logits.subspan(begin, std::min(kSumBlock, logits.size() - begin));
         total += sum_exp(block, maximum);
     }
     // The same exponential as in the sum, so that no quotient is above 1.

@@ -14,11 +14,11 @@ constexpr float kLowest = std::numeric_limits<float>::lowest();  // only -infini
 constexpr std::uint32_t kSignBit = 0x80000000u;
 
 // A fixed count, so that the compiler turns it into vector comparisons.
-constexpr std::size_t kBlock = 64;
+constexpr std::size_t kRankingBlock = 64;
 
 bool has_any_from(const float* block, float threshold) {
     int n_found = 0;
-    for (std::size_t i = 0; i < kBlock; ++i) {
+    for (std::size_t i = 0; i < kRankingBlock; ++i) {
         n_found += block[i] >= threshold ? 1 : 0;
     }
     return n_found > 0;
@@ -84,10 +84,10 @@ void Ranking::take_largest(std::span<const float> logits, std::size_t n) {
     is_in_token_order_ = false;
     keys_.clear();
     float threshold = kLowest;
-    std::size_t n_tolerated = 2 * n + kBlock;
-    for (std::size_t begin = 0; begin < logits.size(); begin += kBlock) {
-        const std::size_t end = std::min(begin + kBlock, logits.size());
-        if (end - begin == kBlock && !has_any_from(&logits[begin], threshold)) {
+    std::size_t n_tolerated = 2 * n + kRankingBlock;
+    for (std::size_t begin = 0; begin < logits.size(); begin += kRankingBlock) {
+        const std::size_t end = std::min(begin + kRankingBlock, logits.size());
+        if (end - begin == kRankingBlock && !has_any_from(&logits[begin], threshold)) {
             continue;
         }
         for (std::size_t i = begin; i < end; ++i) {

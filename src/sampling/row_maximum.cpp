@@ -13,8 +13,8 @@ namespace knap {
 
 namespace {
 
-constexpr std::size_t kLanes = 32;
-constexpr std::size_t kBlock = 32 * kLanes;
+constexpr std::size_t kMaximumLanes = 32;
+constexpr std::size_t kMaximumBlock = 32 * kMaximumLanes;
 constexpr float kLargest = std::numeric_limits<float>::max();
 
 struct BlockSummary {
@@ -25,11 +25,11 @@ struct BlockSummary {
 // Independent lanes, because a compiler must not reorder one running maximum of floats into
 // vectors; and more of them than it would unroll, which leaves it with single numbers.
 BlockSummary summarize_lanes(const float* values, std::size_t n_values) {
-    std::array<float, kLanes> maximum;
-    std::array<std::uint32_t, kLanes> n_unsound{};
+    std::array<float, kMaximumLanes> maximum;
+    std::array<std::uint32_t, kMaximumLanes> n_unsound{};
     maximum.fill(-std::numeric_limits<float>::infinity());
-    for (std::size_t i = 0; i < n_values; i += kLanes) {
-        for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    for (std::size_t i = 0; i < n_values; i += kMaximumLanes) {
+        for (std::size_t lane = 0; lane < kMaximumLanes; ++lane) {
             const float value = values[i + lane];
             maximum[lane] = value > maximum[lane] ? value : maximum[lane];
             n_unsound[lane] += value <= kLargest ? 0 : 1;
@@ -41,7 +41,7 @@ BlockSummary summarize_lanes(const float* values, std::size_t n_values) {
 }
 
 BlockSummary summarize(std::span<const float> block) {
-    const std::size_t n_whole = block.size() / kLanes * kLanes;
+    const std::size_t n_whole = block.size() / kMaximumLanes * kMaximumLanes;
     BlockSummary summary = summarize_lanes(block.data(), n_whole);
     for (float value : block.subspan(n_whole)) {
         summary.maximum = std::max(summary.maximum, value);
@@ -54,7 +54,7 @@ BlockSummary summarize(std::span<const float> block) {
     const auto at =
         std::find_if(logits.begin(), logits.end(), [](float x) { return !(x <= kLargest); });
     fail("the model computed ", std::isnan(*at) ? "NaN" : "+infinity", " as the logit of token ",
-         at - logits.begin(), ": its weights may be damaged, or a --logit-bias too large");
+         at - logits.begin(), ": its weights may be damaged, or a `.logit_bias` too large");
 }
 
 }  // namespace
@@ -62,9 +62,9 @@ BlockSummary summarize(std::span<const float> block) {
 RowMaximum find_maximum(std::span<const float> logits) {
     float maximum = -std::numeric_limits<float>::infinity();
     std::size_t best_block = 0;
-    for (std::size_t begin = 0; begin < logits.size(); begin += kBlock) {
+    for (std::size_t begin = 0; begin < logits.size(); begin += kMaximumBlock) {
         const BlockSummary block =
-            summarize(logits.subspan(begin, std::min(kBlock, logits.size() - begin)));
+            summarize(logits.subspan(begin, std::min(kMaximumBlock, logits.size() - begin)));
         if (!block.is_sound) {
             fail_unsound(logits);
         }
@@ -74,7 +74,7 @@ RowMaximum find_maximum(std::span<const float> logits) {
         }
     }
     if (!std::isfinite(maximum)) {
-        fail("no token can be chosen: all are forbidden (check --logit-bias)");
+        fail("no token can be chosen: all are forbidden (check `.logit_bias`)");
     }
     const auto candidates = logits.subspan(best_block);
     const auto at = std::find(candidates.begin(), candidates.end(), maximum) - candidates.begin();

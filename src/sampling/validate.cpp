@@ -20,9 +20,9 @@ void require(bool holds, const char* flag, const char* expected, Value found) {
 void validate_bias(const std::pair<Token, float>& entry, int n_vocab) {
     const auto& [token, bias] = entry;
     if (token < 0 || token >= n_vocab) {
-        fail("--logit-bias: expected a token of 0..", n_vocab - 1, ", found ", token);
+        fail("`.logit_bias`: expected a token of 0..", n_vocab - 1, ", found ", token);
     }
-    require(std::isfinite(bias) || bias == -std::numeric_limits<float>::infinity(), "--logit-bias",
+    require(std::isfinite(bias) || bias == -std::numeric_limits<float>::infinity(), "`.logit_bias`",
             "a finite number or -inf", bias);
 }
 
@@ -31,20 +31,20 @@ void validate_bias(const std::pair<Token, float>& entry, int n_vocab) {
 void validate(const SamplingOptions& options, int n_vocab) {
     // Comparisons are written so that NaN fails them.
     const auto is_finite = [](float value) { return std::isfinite(value); };
-    require(options.temperature >= 0.0f && is_finite(options.temperature), "--temp",
+    require(options.temperature >= 0.0f && is_finite(options.temperature), "`.temperature`",
             "a finite number of at least 0", options.temperature);
-    require(options.top_k >= 0, "--top-k", "at least 0", options.top_k);
-    require(options.top_p > 0.0f && options.top_p <= 1.0f, "--top-p",
+    require(options.top_k >= 0, "`.top_k`", "at least 0", options.top_k);
+    require(options.top_p > 0.0f && options.top_p <= 1.0f, "`.top_p`",
             "a number above 0 and up to 1", options.top_p);
-    require(options.min_p >= 0.0f && options.min_p <= 1.0f, "--min-p", "a number of 0..1",
+    require(options.min_p >= 0.0f && options.min_p <= 1.0f, "`.min_p`", "a number of 0..1",
             options.min_p);
-    require(options.repeat_penalty > 0.0f && is_finite(options.repeat_penalty), "--repeat-penalty",
+    require(options.repeat_penalty > 0.0f && is_finite(options.repeat_penalty), "`.repeat_penalty`",
             "a finite number above 0", options.repeat_penalty);
-    require(is_finite(options.presence_penalty), "--presence-penalty", "a finite number",
+    require(is_finite(options.presence_penalty), "`.presence_penalty`", "a finite number",
             options.presence_penalty);
-    require(is_finite(options.frequency_penalty), "--frequency-penalty", "a finite number",
+    require(is_finite(options.frequency_penalty), "`.frequency_penalty`", "a finite number",
             options.frequency_penalty);
-    require(options.repeat_last_n >= -1, "--repeat-last-n", "at least -1", options.repeat_last_n);
+    require(options.repeat_last_n >= -1, "`.repeat_last_n`", "at least -1", options.repeat_last_n);
     for (const auto& entry : options.logit_bias) {
         validate_bias(entry, n_vocab);
     }

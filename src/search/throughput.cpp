@@ -11,7 +11,7 @@ namespace knap {
 namespace {
 
 // Below every number. A speed that is not a number is never the best.
-constexpr double kNoSpeed = -std::numeric_limits<double>::infinity();
+constexpr double kNoRate = -std::numeric_limits<double>::infinity();
 
 double executed_ms(const ModulePlan& plan, double attention_ms, double mlp_ms) {
     double ms = 0;
@@ -71,7 +71,7 @@ std::optional<BestLength> best_length(const AcceptanceByDepth& acceptance,
     const int last = std::min(lengths.last, cost.max_length());
     for (int length = lengths.first; length <= last; ++length) {
         const double speed = tokens_per_ms(acceptance, cost, length);
-        if (speed > (best ? best->tokens_per_ms : kNoSpeed)) {
+        if (speed > (best ? best->tokens_per_ms : kNoRate)) {
             best = {.draft_length = length, .tokens_per_ms = speed};
         }
     }
@@ -85,7 +85,7 @@ std::optional<PlanChoice> choose_plan(std::span<const RatedPlan> candidates,
     for (std::size_t i = passes_over_first ? 1 : 0; i < candidates.size(); ++i) {
         const RatedPlan& plan = candidates[i];
         const auto best = best_length(plan.acceptance, plan.cost, rule.lengths);
-        if (best && best->tokens_per_ms > (choice ? choice->best.tokens_per_ms : kNoSpeed)) {
+        if (best && best->tokens_per_ms > (choice ? choice->best.tokens_per_ms : kNoRate)) {
             choice = {.candidate = static_cast<int>(i), .best = *best};
         }
     }

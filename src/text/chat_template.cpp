@@ -72,18 +72,18 @@ ChatTemplate ChatTemplate::choose(std::string_view name, std::string_view model_
     const std::vector<std::string> names = known_names();
     if (!name.empty()) {
         if (std::find(names.begin(), names.end(), name) == names.end()) {
-            fail("--chat-template: ", in_quotes(name),
+            fail("`.chat_template`: ", in_quotes(name),
                  " is not one that libllama knows: ", join(names));
         }
         return ChatTemplate(std::string(name), std::string(name));
     }
     if (model_text.empty()) {
-        fail("the model has no chat template: use --raw or --chat-template NAME");
+        fail("the model has no chat template: expected the name of one in `.chat_template`");
     }
     if (!recognises(model_text)) {
         fail(
-            "the model's chat template is not one that libllama knows: use --raw or "
-            "--chat-template NAME, with one of ",
+            "the model's chat template is not one that libllama knows: expected in "
+            "`.chat_template` one of ",
             join(names));
     }
     const std::string source(model_text);

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap::bench {
+namespace knap::bench::copy_bound_test {
 namespace {
 
 constexpr std::size_t kPrompt = 10;
@@ -54,4 +54,4 @@ TEST(CopyBound, IsTheBestRuleOrNone) {
 }
 
 }  // namespace
-}  // namespace knap::bench
+}  // namespace knap::bench::copy_bound_test

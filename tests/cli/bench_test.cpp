@@ -74,7 +74,7 @@ TEST(BenchCommand, MeasuresEveryStrategyOnEveryPrompt) {
         EXPECT_GT(row["tokens_per_second"], 0);
         EXPECT_GT(row["prefill_ms"], 0);
     }
-    EXPECT_EQ(report["rows"][2]["options"], "draft_max=3 plan=a=w16+64");
+    EXPECT_EQ(report["rows"][2]["options"], "plan=a=w16+64 draft_max=3");
     EXPECT_GT(report["rows"][2]["n_drafted"], 0);
     EXPECT_THAT(read_text(table), HasSubstr("| static/3/a=w16+64 |"));
     EXPECT_THAT(read_text(values), HasSubstr("bench.jsonl,a,qa,"));

@@ -111,10 +111,10 @@ TEST(ExplainCommand, JsonHasEveryPromisedField) {
     EXPECT_GT(object["knapspec"]["speed"], 0);
     ASSERT_FALSE(object["knapspec"]["result"]["decisions"].empty());
     const json& decision = object["knapspec"]["result"]["decisions"][0];
-    for (const char* field : {"token", "way", "plan", "reason", "predicted", "measured"}) {
+    for (const char* field : {"token", "source", "plan", "reason", "predicted", "measured"}) {
         EXPECT_TRUE(decision.contains(field)) << field;
     }
-    const bool is_plain = decision["way"].get<std::string>().starts_with("plain");
+    const bool is_plain = decision["source"].get<std::string>().starts_with("plain");
     EXPECT_EQ(decision["plan"].is_null(), is_plain) << decision;
     EXPECT_EQ(object["knapspec"]["result"]["tokens"], object["plain"]["tokens"]);
 }

@@ -144,7 +144,8 @@ TEST(Run, UnknownTemplateNameIsAnError) {
 TEST(Run, ModelWithAnUnknownTemplateAsksForOne) {
     const auto model =
         patched_model("unknown_template.gguf", "'<|im_start|>", "'<|xx_start|>").string();
-    expect_error(run_knap({"run", "-m", model, "-p", "a"}), 1, "use --raw or --chat-template NAME");
+    expect_error(run_knap({"run", "-m", model, "-p", "a"}), 1,
+                 "or --raw, which takes the prompt as it is");
     EXPECT_EQ(run_knap({"run", "-m", model, "-t", "1", "-p", "a", "-n", "1", "--raw"}).exit_code,
               0);
 }

@@ -142,7 +142,7 @@ TEST_F(PlanFile, IsRefusedWhereItHasNoMeaning) {
     expect_error(run_tiny(drafting("static") + Words{"--draft-plan", "exit=2"}), 1,
                  "--plan-file: expected either this or --draft-plan, found both");
     expect_error(run_tiny({"-p", "flint", "--strategy", "draft-verify"}), 1,
-                 "--plan-file: strategy draft-verify needs");
+                 "--draft-plan: strategy draft-verify needs");
     expect_error(run_tiny({"-p", "flint", "--strategy", "static", "--plan-file", "/no/such"}), 1,
                  "--plan-file: expected a file that `knap search` wrote for this model");
     expect_error(run_tiny({"-p", "flint", "--plan-file", ""}), 2, "--plan-file: expected a file");

@@ -119,10 +119,12 @@ TEST(SpeculationFlags, OptionsOfAStrategyAreReadByIt) {
     const Words paper{"-p", "a", "-n", "1", "--strategy", "knapspec-paper", "--strategy-options"};
     EXPECT_EQ(run_tiny(paper + Words{"interval=7,variant=paper"}).exit_code, 0);
     expect_error(run_tiny(paper + Words{"interval=6"}), 1,
-                 "--strategy-options: expected interval=code|paper|7..1000000; found '6'");
+                 "--strategy-options: expected interval=code|paper|7..1000000, found '6'");
     expect_error(run_tiny({"-p", "a", "-n", "1", "--strategy", "lookup", "--strategy-options",
                            "interval=7"}),
-                 1, "--strategy-options: expected a strategy that has options of its own");
+                 1,
+                 "--strategy-options interval: expected a strategy with this setting "
+                 "(knapspec-paper, clasp), found lookup");
 }
 
 TEST(ShowDraft, IsPlainTextWithAWarningWhereNoTerminalIs) {

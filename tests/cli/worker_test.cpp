@@ -78,6 +78,18 @@ std::string text_of(const Words& flags) {
     return result.output;
 }
 
+TEST(Workers, AreListedWithTheDevicesOfThisMachine) {
+    const LocalWorker first;
+    const LocalWorker second;
+    const auto result =
+        run_knap({"run", "--list-devices", "--rpc", first.address() + "," + second.address()});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_THAT(result.output, HasSubstr("CPU\t"));
+    EXPECT_THAT(result.output, HasSubstr("RPC0\t"));
+    EXPECT_THAT(result.output, HasSubstr("RPC1\t"));
+    expect_error(run_knap({"run", "--list-devices", "--rpc", "127.0.0.1:1"}), 1, "127.0.0.1:1");
+}
+
 TEST(Workers, TwoOfThemWriteTheTextOfPlainDecodingWhateverDrafts) {
     const LocalWorker first;
     const LocalWorker second;

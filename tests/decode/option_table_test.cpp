@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "knap/knap.h"
+
 #include "base/error.h"
 
 namespace knap {
@@ -37,7 +39,7 @@ constexpr std::array kTable = {
 
 Bag parse(std::string_view text) {
     Bag bag;
-    apply_settings(text, kTable, bag);
+    apply_settings(parse_settings(text), kTable, bag);
     return bag;
 }
 
@@ -50,7 +52,7 @@ std::string complaint(std::string_view text) {
     return "";
 }
 
-TEST(StrategyOptions, WhatIsNotNamedStaysAsItIs) {
+TEST(OptionTable, WhatIsNotNamedStaysAsItIs) {
     EXPECT_EQ(parse("").order, "");
     const Bag bag = parse("weight=-0.25");
     EXPECT_EQ(bag.apples, 1);
@@ -58,7 +60,7 @@ TEST(StrategyOptions, WhatIsNotNamedStaysAsItIs) {
     EXPECT_EQ(bag.order, "weight ");
 }
 
-TEST(StrategyOptions, AreSetInTheOrderOfTheTable) {
+TEST(OptionTable, AreSetInTheOrderOfTheTable) {
     for (const char* text : {"all=many,weight=1,apples=3", "apples=3,weight=1,all=many"}) {
         const Bag bag = parse(text);
         EXPECT_EQ(bag.order, "all apples weight ") << text;
@@ -68,41 +70,29 @@ TEST(StrategyOptions, AreSetInTheOrderOfTheTable) {
     EXPECT_EQ(parse("all=many").apples, 9);
 }
 
-TEST(StrategyOptions, MistakesAreAnsweredWithWhatIsExpected) {
-    EXPECT_EQ(complaint("pears=2"),
-              "--strategy-options: expected a key of all, apples, weight; found 'pears'");
-    EXPECT_EQ(complaint("Apples=2"),
-              "--strategy-options: expected a key of all, apples, weight; found 'Apples'");
-    EXPECT_EQ(complaint("=2"),
-              "--strategy-options: expected a key of all, apples, weight; found ''");
-    EXPECT_EQ(complaint("weight=0,apples"),
-              "--strategy-options: expected KEY=VALUE,KEY=VALUE with keys of all, apples, weight; "
-              "found 'apples'");
-    EXPECT_EQ(complaint("apples=12"), "--strategy-options: expected apples=0..9; found '12'");
-    EXPECT_EQ(complaint("all=some"), "--strategy-options: expected all=few|many; found 'some'");
-    EXPECT_EQ(complaint("apples=1,weight=0,apples=1"),
-              "--strategy-options: expected apples once, found it twice");
-}
-
-TEST(StrategyOptions, EmptyItemsAndStrangeBytesAreMistakes) {
-    for (const char* text : {",", "apples=1,", ",apples=1", "apples=1,,weight=0", " "}) {
-        EXPECT_THAT(complaint(text), ::testing::StartsWith("--strategy-options: expected KEY="))
-            << text;
-    }
-    EXPECT_THAT(complaint("a\n\x1b=1"), ::testing::EndsWith("found 'a?"
-                                                            "?'"));
+TEST(OptionTable, MistakesAreAnsweredWithWhatIsExpected) {
+    EXPECT_EQ(complaint("apples=12"), "`.settings`: expected apples=0..9, found '12'");
+    EXPECT_EQ(complaint("all=some"), "`.settings`: expected all=few|many, found 'some'");
     EXPECT_THAT(complaint("apples=\n"), ::testing::EndsWith("found '?'"));
 }
 
-TEST(StrategyOptions, NumbersAreReadToTheirEndAndKeptInTheirRange) {
+TEST(OptionTable, TablesAreJoinedInTheirOrder) {
+    constexpr auto kJoined = join_tables(kTable, std::array{kTable[1]});
+    const auto infos = infos_of(kJoined);
+    ASSERT_EQ(infos.size(), 4u);
+    EXPECT_EQ(infos[0].key, "all");
+    EXPECT_EQ(infos[3].key, "apples");
+}
+
+TEST(OptionTable, NumbersAreReadToTheirEndAndKeptInTheirRange) {
     for (const char* text : {"apples=", "apples= 1", "apples=1 ", "apples=+1", "apples=1.5",
                              "apples=-1", "apples=10", "apples=99999999999", "apples=0x1"}) {
-        EXPECT_THAT(complaint(text), ::testing::StartsWith("--strategy-options: expected apples="))
+        EXPECT_THAT(complaint(text), ::testing::StartsWith("`.settings`: expected apples="))
             << text;
     }
     for (const char* text : {"weight=nan", "weight=inf", "weight=1.01", "weight=-1.01",
                              "weight=", "weight=0.5x", "weight=1e99", "weight=0=1"}) {
-        EXPECT_THAT(complaint(text), ::testing::StartsWith("--strategy-options: expected weight="))
+        EXPECT_THAT(complaint(text), ::testing::StartsWith("`.settings`: expected weight="))
             << text;
     }
     EXPECT_EQ(parse("apples=0").apples, 0);
@@ -111,7 +101,7 @@ TEST(StrategyOptions, NumbersAreReadToTheirEndAndKeptInTheirRange) {
     EXPECT_EQ(parse("weight=-1").weight, -1.0f);
 }
 
-TEST(StrategyOptions, ANumberThatIsRefusedChangesNothing) {
+TEST(OptionTable, ANumberThatIsRefusedChangesNothing) {
     int value = 4;
     EXPECT_FALSE(read_integer("12", 0, 9, value));
     EXPECT_EQ(value, 4);

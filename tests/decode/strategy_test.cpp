@@ -1,11 +1,12 @@
 #include "decode/strategy.h"
 
-#include <limits>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "knap/knap.h"
 
 #include "base/error.h"
 #include "support/strategy_rig.h"
@@ -36,7 +37,11 @@ std::string complaint(const SpeculationOptions& options) {
 
 SpeculationOptions options_for(std::string_view name) {
     const bool needs_plan = name == "static" || name == "cascade" || name == "draft-verify";
-    return {.strategy = std::string(name), .draft_plan = needs_plan ? "exit=2" : ""};
+    SpeculationOptions options{.strategy = std::string(name)};
+    if (needs_plan) {
+        options.settings["plan"] = "exit=2";
+    }
+    return options;
 }
 
 TEST(StrategyList, StartsWithPlainDecodingAndNamesEachOnce) {
@@ -60,10 +65,10 @@ TEST(StrategyList, EveryOneCanBeMade) {
 
 TEST(StrategyList, AnUnknownNameIsAnsweredWithTheKnownOnes) {
     EXPECT_EQ(complaint({.strategy = "magic\n"}),
-              "--strategy: expected one of autoregressive, static, lookup, cascade, knapspec, "
+              "`.strategy`: expected one of autoregressive, static, lookup, cascade, knapspec, "
               "knapspec-paper, clasp, swift, del, draft-verify, asd, layerskip, kangaroo; "
               "found 'magic?'");
-    EXPECT_THAT(complaint({.strategy = ""}), StartsWith("--strategy: "));
+    EXPECT_THAT(complaint({.strategy = ""}), StartsWith("`.strategy`: "));
 }
 
 TEST(StrategyList, AutoregressiveNeverDrafts) {
@@ -75,79 +80,110 @@ TEST(StrategyList, AutoregressiveNeverDrafts) {
     EXPECT_TRUE(proposal.captures.empty());
 }
 
-struct Bounds {
-    const char* flag;
-    std::vector<float> inside;
-    std::vector<float> outside;
-    void (*set)(SpeculationOptions& options, float value);
-};
-
-TEST(StrategyList, ValuesOutOfRangeNameTheirFlag) {
-    const Bounds all[] = {
-        {.flag = "--draft-max",
-         .inside = {0, 1, kMaxDraft},
-         .outside = {-1, kMaxDraft + 1},
-         .set = [](auto& options, float value) { options.draft_max = static_cast<int>(value); }},
-        {.flag = "--draft-width",
-         .inside = {1, kMaxDraftWidth},
-         .outside = {-1, 0, kMaxDraftWidth + 1},
-         .set = [](auto& options, float value) { options.draft_width = static_cast<int>(value); }},
-        {.flag = "--exit-confidence",
-         .inside = {0, 0.5f, 1},
-         .outside = {-0.01f, 1.01f, std::numeric_limits<float>::quiet_NaN()},
-         .set = [](auto& options, float value) { options.exit_confidence = value; }},
-    };
-    for (const Bounds& bounds : all) {
-        SpeculationOptions options = options_for("static");
-        for (const float value : bounds.inside) {
-            bounds.set(options, value);
-            EXPECT_EQ(complaint(options), "") << bounds.flag << value;
-        }
-        for (const float value : bounds.outside) {
-            bounds.set(options, value);
-            EXPECT_THAT(
-                complaint(options),
-                AllOf(StartsWith(std::string(bounds.flag) + ": expected "), Not(HasSubstr("\n"))));
-        }
+TEST(StrategyList, ValuesOutOfRangeNameTheirField) {
+    SpeculationOptions options = options_for("static");
+    for (const int value : {0, 1, kMaxDraft}) {
+        options.draft_max = value;
+        EXPECT_EQ(complaint(options), "") << value;
+    }
+    for (const int value : {-1, kMaxDraft + 1}) {
+        options.draft_max = value;
+        EXPECT_THAT(complaint(options),
+                    AllOf(StartsWith("`.draft_max`: expected "), Not(HasSubstr("\n"))));
+    }
+    options.draft_max = 0;
+    for (const char* value : {"0", "0.5", "1"}) {
+        options.settings["exit-confidence"] = value;
+        EXPECT_EQ(complaint(options), "") << value;
+    }
+    for (const char* value : {"-0.01", "1.01", "nan", ""}) {
+        options.settings["exit-confidence"] = value;
+        EXPECT_THAT(complaint(options),
+                    StartsWith("`.settings`: expected exit-confidence=0..1, found "));
+    }
+    options.settings.erase("exit-confidence");
+    for (const char* value : {"1", "16"}) {
+        options.settings["width"] = value;
+        EXPECT_EQ(complaint(options), "") << value;
+    }
+    for (const char* value : {"-1", "0", "17", "2.5"}) {
+        options.settings["width"] = value;
+        EXPECT_THAT(complaint(options), StartsWith("`.settings`: expected width=1..16, found "));
     }
 }
 
-TEST(StrategyList, OptionsThatAStrategyHasNoUseForAreRefused) {
+TEST(StrategyList, SettingsOfOtherStrategiesAreRefused) {
     for (const char* name : {"autoregressive", "lookup"}) {
-        const auto refuses = [&](const char* flag) {
-            return AllOf(StartsWith(std::string(flag) + ": "), HasSubstr(name));
-        };
-        EXPECT_THAT(complaint({.strategy = name, .draft_plan = "full"}), refuses("--draft-plan"));
-        EXPECT_THAT(complaint({.strategy = name, .draft_width = 2}), refuses("--draft-width"));
-        EXPECT_THAT(complaint({.strategy = name, .exit_confidence = 0.5f}),
-                    refuses("--exit-confidence"));
+        for (const char* key : {"plan", "width", "exit-confidence"}) {
+            EXPECT_THAT(complaint({.strategy = name, .settings = {{key, "1"}}}),
+                        AllOf(StartsWith(std::string("`.settings[") + key +
+                                         "]`: expected a strategy with this setting (static, "),
+                              HasSubstr(std::string("found ") + name)));
+        }
         EXPECT_EQ(complaint({.strategy = name, .draft_max = 4}), "");
     }
-}
-
-TEST(StrategyList, AStrategyThatFindsItsPlanTakesNone) {
     for (const char* name : {"knapspec-paper", "clasp", "swift", "asd", "kangaroo"}) {
-        EXPECT_THAT(complaint({.strategy = name, .draft_plan = "full"}),
-                    StartsWith("--draft-plan: "));
-        EXPECT_THAT(complaint({.strategy = name, .draft_width = 2}), StartsWith("--draft-width: "));
-        EXPECT_EQ(complaint({.strategy = name, .draft_max = 4, .exit_confidence = 0.5f}), "");
+        EXPECT_THAT(complaint({.strategy = name, .settings = {{"plan", "full"}}}),
+                    StartsWith("`.settings[plan]`: "));
+        EXPECT_THAT(complaint({.strategy = name, .settings = {{"width", "2"}}}),
+                    StartsWith("`.settings[width]`: "));
+        EXPECT_EQ(
+            complaint({.strategy = name, .draft_max = 4, .settings = {{"exit-confidence", "0.5"}}}),
+            "");
     }
 }
 
-TEST(StrategyList, StrategiesWithoutOptionsOfTheirOwnRefuseAny) {
+TEST(StrategyList, UnknownSettingsAreAnsweredWithTheKnownOnes) {
+    EXPECT_EQ(complaint({.strategy = "lookup", .settings = {{"pears", "1"}}}),
+              "`.settings`: expected none for strategy lookup, found 'pears'");
+    EXPECT_EQ(complaint({.strategy = "clasp", .settings = {{"a\n", "1"}}}),
+              "`.settings`: expected one of layers, interval, exit-confidence for strategy clasp, "
+              "found 'a?'");
     for (const StrategyInfo& info : list_strategies()) {
         SpeculationOptions options = options_for(info.name);
-        options.strategy_options = "nonsense=1";
+        options.settings["nonsense"] = "1";
         EXPECT_THAT(complaint(options),
-                    AllOf(StartsWith("--strategy-options: expected "), Not(HasSubstr("\n"))))
+                    AllOf(StartsWith("`.settings`: expected "), Not(HasSubstr("\n"))))
             << info.name;
-        if (!info.options.empty()) {
-            const StrategyOptionInfo& first = info.options.front();
-            const std::size_t end = first.values.find_first_of("|.");
-            options.strategy_options =
-                std::string(first.key) + "=" + std::string(first.values.substr(0, end));
-            EXPECT_EQ(complaint(options), "") << info.name;
+    }
+}
+
+TEST(StrategyList, EverySettingTakesTheFirstValueThatItLists) {
+    for (const StrategyInfo& info : list_strategies()) {
+        for (const StrategyOptionInfo& option : info.options) {
+            if (option.key == "plan" || option.key == "ratio") {  // 0 would skip nothing
+                continue;
+            }
+            SpeculationOptions options = options_for(info.name);
+            const std::string_view value =
+                option.values.substr(0, option.values.find_first_of("|."));
+            options.settings[std::string(option.key)] = value == "N/N/" ? "64/256" : value;
+            EXPECT_EQ(complaint(options), "") << info.name << ' ' << option.key;
         }
+    }
+}
+
+TEST(ParseSettings, ReadsKeysAndValues) {
+    EXPECT_TRUE(parse_settings("").empty());
+    EXPECT_EQ(parse_settings("tau=-0.5,plan=a=w16+64"),
+              (StrategySettings{{"plan", "a=w16+64"}, {"tau", "-0.5"}}));
+}
+
+TEST(ParseSettings, MistakesSayWhatIsExpected) {
+    const auto error_of = [](std::string_view text) -> std::string {
+        try {
+            parse_settings(text);
+        } catch (const Error& error) {
+            return error.what();
+        }
+        return "";
+    };
+    EXPECT_EQ(error_of("weight=0,apples"),
+              "`.settings`: expected KEY=VALUE,KEY=VALUE, found 'apples'");
+    EXPECT_EQ(error_of("apples=1,weight=0,apples=1"),
+              "`.settings`: expected apples once, found it twice");
+    for (const char* text : {",", "apples=1,", ",apples=1", "apples=1,,weight=0", " "}) {
+        EXPECT_THAT(error_of(text), StartsWith("`.settings`: expected KEY=VALUE")) << text;
     }
 }
 

@@ -29,7 +29,7 @@ TEST(DeviceList, IsSearchedByNameInAnyCase) {
 
 TEST(DeviceList, NamesWhatThereIsWhereAnotherIsWanted) {
     EXPECT_THAT([] { find_device("CUDA7", list_devices()); },
-                ThrowsMessage<Error>(AllOf(HasSubstr("--device: expected one of "),
+                ThrowsMessage<Error>(AllOf(HasSubstr("`.devices`: expected one of "),
                                            HasSubstr("CPU"), HasSubstr("found 'CUDA7'"))));
 }
 

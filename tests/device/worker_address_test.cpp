@@ -62,7 +62,7 @@ TEST(WorkerAddress, IsAHostAndAPort) {
     for (const char* text : {"", ":", "host", "host:", ":1", "host:0", "host:65536", "host:-1",
                              "host:1 ", "host:x", "::1:50052"}) {
         EXPECT_THAT([&] { parse_worker_address(text); },
-                    ThrowsMessage<Error>(HasSubstr("--rpc: expected host:port")))
+                    ThrowsMessage<Error>(HasSubstr("`.workers`: expected host:port")))
             << text;
     }
 }

@@ -154,13 +154,13 @@ TEST(ModulePlan, CanonicalFormLooksAtEachModuleByItself) {
 TEST(RunnablePlan, HasTheLayersOfTheModel) {
     EXPECT_EQ(refusal_of(ModulePlan(4), 4), "accepted");
     EXPECT_EQ(refusal_of(ModulePlan(4), 5),
-              "--draft-plan: expected a plan of the model's 5 layers, found one of 4");
+              "`.settings[plan]`: expected a plan of the model's 5 layers, found one of 4");
 }
 
 TEST(RunnablePlan, HasAtMostFourWindows) {
     EXPECT_EQ(refusal_of(with_windows(4), 8), "accepted");
     EXPECT_EQ(refusal_of(with_windows(5), 8),
-              "--draft-plan: expected at most 4 different windows, found 5");
+              "`.settings[plan]`: expected at most 4 different windows, found 5");
 }
 
 TEST(RunnablePlan, HasAHeadThatThereIs) {
@@ -169,8 +169,9 @@ TEST(RunnablePlan, HasAHeadThatThereIs) {
     EXPECT_NO_THROW(check_runnable(plan, 4, "here", HeadLevel::reduced));
     plan.set_head(HeadLevel::reduced);
     EXPECT_NO_THROW(check_runnable(plan, 4, "here", HeadLevel::reduced));
-    EXPECT_THAT(refusal_of(plan, 4),
-                ::testing::MatchesRegex("--draft-plan: expected head=full.*found head=reduced"));
+    EXPECT_THAT(
+        refusal_of(plan, 4),
+        ::testing::MatchesRegex("`.settings\\[plan\\]`: expected head=full.*found head=reduced"));
 }
 
 }  // namespace

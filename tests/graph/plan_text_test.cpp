@@ -121,33 +121,38 @@ TEST(PlanText, LaterItemsWin) {
 TEST(PlanText, WindowsBeyondTheLimitMayBeOverwritten) {
     EXPECT_EQ(refusal_of("a0=w1+1,a1=w1+2,a2=w1+3,a3=w1+4"), "accepted");
     EXPECT_EQ(refusal_of("a0=w1+1,a1=w1+2,a2=w1+3,a3=w1+4,a4=w1+5"),
-              "--draft-plan: expected at most 4 different windows, found 5");
+              "`.settings[plan]`: expected at most 4 different windows, found 5");
     EXPECT_EQ(refusal_of("a0=w1+1,a1=w1+2,a2=w1+3,a3=w1+4,a4=w1+5,a0=full"), "accepted");
 }
 
 TEST(PlanText, RefusalSaysWhatWasExpectedAndWhere) {
     EXPECT_EQ(refusal_of("a31=skip"),
-              "--draft-plan: expected a layer below 30, found 31 in 'a31=skip'");
+              "`.settings[plan]`: expected a layer below 30, found 31 in 'a31=skip'");
     EXPECT_EQ(refusal_of("a3=skip,m2-30=skip"),
-              "--draft-plan: expected a layer below 30, found 30 in 'm2-30=skip'");
-    EXPECT_EQ(refusal_of("a7-3=skip"),
-              "--draft-plan: expected a range from the lower layer to the higher, found 7-3 in "
-              "'a7-3=skip'");
-    EXPECT_EQ(refusal_of("m=w16+256"),
-              "--draft-plan: expected full or skip, windows being for attention (a) alone, found "
-              "w16+256 in 'm=w16+256'");
-    EXPECT_EQ(refusal_of("x3=skip"),
-              "--draft-plan: expected a, m, l, exit or head before '=', found x3 in 'x3=skip'");
+              "`.settings[plan]`: expected a layer below 30, found 30 in 'm2-30=skip'");
+    EXPECT_EQ(
+        refusal_of("a7-3=skip"),
+        "`.settings[plan]`: expected a range from the lower layer to the higher, found 7-3 in "
+        "'a7-3=skip'");
+    EXPECT_EQ(
+        refusal_of("m=w16+256"),
+        "`.settings[plan]`: expected full or skip, windows being for attention (a) alone, found "
+        "w16+256 in 'm=w16+256'");
+    EXPECT_EQ(
+        refusal_of("x3=skip"),
+        "`.settings[plan]`: expected a, m, l, exit or head before '=', found x3 in 'x3=skip'");
     EXPECT_EQ(refusal_of("a3=w0+0"),
-              "--draft-plan: expected a window of 1 to 1048576 rows, found w0+0 in 'a3=w0+0'");
-    EXPECT_EQ(refusal_of("a3="),
-              "--draft-plan: expected full, skip or a window as wSINKS+RECENT, found nothing in "
-              "'a3='");
+              "`.settings[plan]`: expected a window of 1 to 1048576 rows, found w0+0 in 'a3=w0+0'");
+    EXPECT_EQ(
+        refusal_of("a3="),
+        "`.settings[plan]`: expected full, skip or a window as wSINKS+RECENT, found nothing in "
+        "'a3='");
     EXPECT_EQ(refusal_of("exit=31"),
-              "--draft-plan: expected a number of layers up to 30, found 31 in 'exit=31'");
-    EXPECT_EQ(refusal_of(""),
-              "--draft-plan: expected \"full\" or items such as a3-7=skip joined by commas, found "
-              "''");
+              "`.settings[plan]`: expected a number of layers up to 30, found 31 in 'exit=31'");
+    EXPECT_EQ(
+        refusal_of(""),
+        "`.settings[plan]`: expected \"full\" or items such as a3-7=skip joined by commas, found "
+        "''");
     EXPECT_THAT(refusal_of("a-3=skip"), HasSubstr("expected a layer below 30, found -3 in"));
 }
 
@@ -164,7 +169,7 @@ class MalformedPlan : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(MalformedPlan, IsRefusedInOneLine) {
     const std::string refusal = refusal_of(GetParam());
-    EXPECT_THAT(refusal, ::testing::StartsWith("--draft-plan: expected "));
+    EXPECT_THAT(refusal, ::testing::StartsWith("`.settings[plan]`: expected "));
     EXPECT_THAT(refusal, Not(HasSubstr("\n")));
 }
 

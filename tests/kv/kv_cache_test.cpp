@@ -44,8 +44,8 @@ TEST(KvCacheDeathTest, MovingTheLineTheWrongWayIsABug) {
 TEST(KvCache, QuantisedValuesNeedFlashAttention) {
     const std::string message =
         error_of({.capacity = 64, .type_v = CacheType::q8_0}, "small-llama");
-    EXPECT_THAT(message, HasSubstr("-ctv q8_0"));
-    EXPECT_THAT(message, HasSubstr("-fa on"));
+    EXPECT_THAT(message, HasSubstr("`.cache_type_v` q8_0"));
+    EXPECT_THAT(message, HasSubstr("`.flash_attention` on"));
     EXPECT_EQ(error_of({.capacity = 64, .type_v = CacheType::q8_0, .layout = KvLayout::rows},
                        "small-llama"),
               "");

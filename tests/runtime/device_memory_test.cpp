@@ -42,14 +42,14 @@ TEST(DeviceMemory, SaysWhichContextWouldFit) {
     EXPECT_THAT([] { check_fits(device_with(kNeed.total() - 1), kNeed); },
                 ThrowsMessage<Error>(AllOf(
                     HasSubstr("device CUDA0: expected room for 1.00 GiB of weights, 2.00 GiB of "
-                              "cache (-c 2048) and 0.50 GiB of scratch, found 3.50 GiB free"),
-                    HasSubstr("-c 1792 would fit"))));
+                              "cache (`.n_ctx` 2048) and 0.50 GiB of scratch, found 3.50 GiB free"),
+                    HasSubstr("`.n_ctx` 1792 would fit"))));
 }
 
 TEST(DeviceMemory, SaysWhenNoContextFits) {
     for (const std::size_t free_bytes : {std::size_t{0}, 1536 * kMib, 1600 * kMib}) {
         EXPECT_THAT([&] { check_fits(device_with(free_bytes), kNeed); },
-                    ThrowsMessage<Error>(HasSubstr("--device CPU")))
+                    ThrowsMessage<Error>(HasSubstr("`.devices` CPU")))
             << free_bytes;
     }
 }
@@ -60,11 +60,12 @@ TEST(DeviceMemory, SaysHowManyLayersWouldFit) {
     need.fixed_weight_bytes = 24 * kMib;
     // A layer takes 100 MiB of weights and 204.8 MiB of cache.
     EXPECT_THAT([&] { check_fits(device_with((24 + 512 + 1000) * kMib), need); },
-                ThrowsMessage<Error>(HasSubstr("free; -ngl 3 would fit")));
-    EXPECT_THAT([&] { check_fits(device_with((24 + 512 + 2000) * kMib), need); },
-                ThrowsMessage<Error>(HasSubstr("free; -c 768 or -ngl 6 would fit")));
+                ThrowsMessage<Error>(HasSubstr("free; `.n_gpu_layers` 3 would fit")));
+    EXPECT_THAT(
+        [&] { check_fits(device_with((24 + 512 + 2000) * kMib), need); },
+        ThrowsMessage<Error>(HasSubstr("free; `.n_ctx` 768 or `.n_gpu_layers` 6 would fit")));
     EXPECT_THAT([&] { check_fits(device_with((24 + 512 + 300) * kMib), need); },
-                ThrowsMessage<Error>(HasSubstr("--device CPU")));
+                ThrowsMessage<Error>(HasSubstr("`.devices` CPU")));
 }
 
 TEST(DeviceMemory, WeightsAreThoseOfTheDevicesLayers) {

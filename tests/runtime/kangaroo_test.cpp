@@ -19,7 +19,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // An exit that random weights never take, so that drafts are long.
-const SpeculationOptions kLong{.strategy = "kangaroo", .exit_confidence = 1e-6f};
+const SpeculationOptions kLong{.strategy = "kangaroo", .settings = {{"exit-confidence", "1e-6"}}};
 const SpeculationOptions kUsual{.strategy = "kangaroo"};
 
 class KangarooSession : public ::testing::Test {
@@ -197,7 +197,7 @@ TEST(KangarooEngine, WithoutAnAdapterRefusesTheStrategyAlone) {
         session.generate(prompt, {.n_predict = 2, .speculation = kUsual});
         FAIL() << "ran";
     } catch (const Error& error) {
-        EXPECT_THAT(error.what(), HasSubstr("--adapter"));
+        EXPECT_THAT(error.what(), HasSubstr("`.adapter_path`"));
     }
     EXPECT_EQ(session.generate(prompt, {.n_predict = 2, .ignore_eos = true}).n_generated, 2);
 }

@@ -39,7 +39,7 @@ class PaperSession : public ::testing::Test {
     }
 
     static SpeculationOptions paper(const std::string& options = kOften) {
-        return {.strategy = "knapspec-paper", .strategy_options = options};
+        return {.strategy = "knapspec-paper", .settings = parse_settings(options)};
     }
 
     Engine engine_;
@@ -48,7 +48,8 @@ class PaperSession : public ::testing::Test {
 
 TEST_F(PaperSession, WritesWhatPlainDecodingWrites) {
     const Result plain = generate(plain_decoding());
-    for (const char* more : {"", ",variant=paper", ",start=prompt", ",exit=0,gamma=paper"}) {
+    for (const char* more :
+         {"", ",variant=paper", ",start=prompt", ",exit-confidence=0,gamma=paper"}) {
         const Result result = generate(paper(kOften + more));
         EXPECT_EQ(result.tokens, plain.tokens) << more;
         EXPECT_TRUE(result.speculation.row_invariant);
@@ -82,8 +83,9 @@ TEST_F(PaperSession, DraftsInEveryRoundAndDecidesAtEverySearch) {
         const Decision& decision = result.decisions[i];
         EXPECT_GT(decision.token, result.decisions[i - 1].token);
         EXPECT_THAT(decision.reason, StartsWith("best of ")) << decision.reason;
-        EXPECT_THAT(decision.way, HasSubstr("skip")) << "the plan that skips nothing is left out";
-        EXPECT_THAT(decision.way, ::testing::Not(HasSubstr("0="))) << "the first layer runs";
+        EXPECT_THAT(decision.source, HasSubstr("skip"))
+            << "the plan that skips nothing is left out";
+        EXPECT_THAT(decision.source, ::testing::Not(HasSubstr("0="))) << "the first layer runs";
         EXPECT_GT(decision.predicted, 0);
         EXPECT_GT(decision.measured, 0);
     }
@@ -115,7 +117,7 @@ TEST_F(PaperSession, APromptOfOneTokenCanBeSearchedOn) {
 }
 
 TEST_F(PaperSession, RowsOfLongDraftsFitTheSearch) {
-    SpeculationOptions options = paper(kOften + ",exit=0");
+    SpeculationOptions options = paper(kOften + ",exit-confidence=0");
     options.draft_max = kMaxDraft;
     const Result result = generate(options, {}, /*n_predict=*/470);
     EXPECT_THAT(result.tokens, SizeIs(470));
@@ -131,7 +133,7 @@ class PaperSessionOfKQuants : public PaperSession {
 TEST_F(PaperSessionOfKQuants, WritesWhatPlainDecodingWrites) {
     const Result plain = generate(plain_decoding());
     session_.reset();  // rows of a prompt depend on how many are computed at once
-    const Result result = generate(paper(kOften + ",exit=0"));
+    const Result result = generate(paper(kOften + ",exit-confidence=0"));
     EXPECT_EQ(result.tokens, plain.tokens);
     EXPECT_TRUE(result.speculation.row_invariant);
     EXPECT_GE(result.decisions.size(), 2u);

@@ -20,7 +20,8 @@ namespace {
 // Plenty of budget and no margin: everything is measured, searched for and tried.
 SpeculationOptions eager(std::string more = "") {
     return {.strategy = "knapspec",
-            .strategy_options = "budget=1,margin=0,windows=8/32,knapsack=always" + std::move(more)};
+            .settings =
+                parse_settings("budget=1,margin=0,windows=8/32,knapsack=always" + std::move(more))};
 }
 const SpeculationOptions kPlain{.strategy = "autoregressive"};
 
@@ -79,7 +80,7 @@ TEST(KnapspecSearch, HappensAndIsReported) {
     EXPECT_GT(result.timings.search_ms, 0);
     ASSERT_FALSE(result.decisions.empty());
     for (const Decision& decision : result.decisions) {
-        EXPECT_FALSE(decision.way.empty());
+        EXPECT_FALSE(decision.source.empty());
         EXPECT_FALSE(decision.reason.empty());
         EXPECT_GE(decision.token, 0);
         EXPECT_LE(decision.token, result.n_generated);
@@ -108,7 +109,7 @@ TEST(KnapspecSearch, SmallBudgetIsKept) {
     Engine engine(config_for(model_of_layers(4)));
     Session session(engine);
     SpeculationOptions none = eager();
-    none.strategy_options = "budget=0";
+    none.settings = {{"budget", "0"}};
     const Result result = generate(session, random_tokens(300, 256, 1), none, 100);
     EXPECT_EQ(result.speculation.n_drafted, 0) << "without a budget and a profile nothing is known";
 }

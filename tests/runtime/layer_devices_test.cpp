@@ -38,22 +38,22 @@ std::vector<std::pair<std::string, int>> chosen(const RuntimeConfig& config,
 TEST(LayerDevices, AreTheFirstGpuOrTheCpu) {
     EXPECT_THAT(chosen({}, kCpu), ElementsAre(Pair("CPU", 20)));
     EXPECT_THAT(chosen({}, kGpus), ElementsAre(Pair("CUDA0", 20)));
-    EXPECT_THAT(chosen({.device = "cpu"}, kGpus), ElementsAre(Pair("CPU", 20)));
+    EXPECT_THAT(chosen({.devices = {"cpu"}}, kGpus), ElementsAre(Pair("CPU", 20)));
 }
 
 TEST(LayerDevices, SeveralShareLayersByTheirFreeMemory) {
-    EXPECT_THAT(chosen({.device = "CUDA0,CUDA1"}, kGpus),
+    EXPECT_THAT(chosen({.devices = {"CUDA0", "CUDA1"}}, kGpus),
                 ElementsAre(Pair("CUDA0", 15), Pair("CUDA1", 5)));
-    EXPECT_THAT(chosen({.device = "CUDA1,CUDA0"}, kGpus),
+    EXPECT_THAT(chosen({.devices = {"CUDA1", "CUDA0"}}, kGpus),
                 ElementsAre(Pair("CUDA1", 5), Pair("CUDA0", 15)));
-    EXPECT_THAT(chosen({.device = "CPU,CPU"}, kCpu, 3),
+    EXPECT_THAT(chosen({.devices = {"CPU", "CPU"}}, kCpu, 3),
                 ElementsAre(Pair("CPU", 2), Pair("CPU", 1)));
-    EXPECT_THAT(chosen({.device = "CUDA1,CUDA0"}, kGpus, 1), ElementsAre(Pair("CUDA0", 1)));
+    EXPECT_THAT(chosen({.devices = {"CUDA1", "CUDA0"}}, kGpus, 1), ElementsAre(Pair("CUDA0", 1)));
 }
 
 TEST(LayerDevices, FewerLayersElsewhereLeaveTheFirstToTheCpu) {
     EXPECT_THAT(chosen({.n_gpu_layers = 8}, kGpus), ElementsAre(Pair("CPU", 12), Pair("CUDA0", 8)));
-    EXPECT_THAT(chosen({.device = "CUDA0,CUDA1", .n_gpu_layers = 8}, kGpus),
+    EXPECT_THAT(chosen({.devices = {"CUDA0", "CUDA1"}, .n_gpu_layers = 8}, kGpus),
                 ElementsAre(Pair("CPU", 12), Pair("CUDA0", 6), Pair("CUDA1", 2)));
     EXPECT_THAT(chosen({.n_gpu_layers = 0}, kGpus), ElementsAre(Pair("CPU", 20)));
     EXPECT_THAT(chosen({.n_gpu_layers = 99}, kGpus), ElementsAre(Pair("CUDA0", 20)));
@@ -64,16 +64,17 @@ TEST(LayerDevices, WorkersShareLayersEvenly) {
     EXPECT_THAT(chosen({}, kWorkers), ElementsAre(Pair("RPC0", 10), Pair("RPC1", 10)));
     EXPECT_THAT(chosen({.n_gpu_layers = 4}, kWorkers),
                 ElementsAre(Pair("CPU", 16), Pair("RPC0", 2), Pair("RPC1", 2)));
-    EXPECT_THAT(chosen({.device = "RPC1"}, kWorkers), ElementsAre(Pair("RPC1", 20)));
-    EXPECT_THAT(chosen({.device = "CPU,RPC1"}, kWorkers),
+    EXPECT_THAT(chosen({.devices = {"RPC1"}}, kWorkers), ElementsAre(Pair("RPC1", 20)));
+    EXPECT_THAT(chosen({.devices = {"CPU", "RPC1"}}, kWorkers),
                 ElementsAre(Pair("CPU", 10), Pair("RPC1", 10)));
 }
 
 TEST(LayerDevices, UnknownNamesAreErrorsWithTheKnownOnes) {
-    for (const char* names : {"CUDA7", "CUDA0,", ",", "CUDA0;CUDA1"}) {
-        EXPECT_THAT([&] { chosen({.device = names}, kGpus); },
-                    ThrowsMessage<Error>(HasSubstr("--device: expected one of CUDA0, CUDA1, CPU")))
-            << names;
+    for (const char* name : {"CUDA7", "", "CUDA0,CUDA1"}) {
+        EXPECT_THAT(
+            [&] { chosen({.devices = {name}}, kGpus); },
+            ThrowsMessage<Error>(HasSubstr("`.devices`: expected one of CUDA0, CUDA1, CPU")))
+            << name;
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include "knap/knap.h"
 
+#include "runtime/engine_impl.h"
 #include "runtime/known_costs.h"
 #include "support/damaged_file.h"
 #include "support/environment_variable.h"
@@ -231,7 +232,7 @@ RuntimeConfig tiny_config() {
 
 std::string hash_of(const RuntimeConfig& config) {
     const Engine engine(config);
-    return machine_fingerprint(engine.impl()).hash();
+    return machine_fingerprint(impl_of(engine)).hash();
 }
 
 TEST(MachineFingerprint, ChangesWithWhateverChangesTimes) {
@@ -256,7 +257,7 @@ TEST(MachineFingerprint, ChangesWithWhateverChangesTimes) {
 TEST(MachineFingerprint, NamesWhatItDependsOn) {
     const Engine engine(tiny_config());
     std::string names;
-    for (const auto& [name, value] : machine_fingerprint(engine.impl()).fields) {
+    for (const auto& [name, value] : machine_fingerprint(impl_of(engine)).fields) {
         names += name + " ";
         EXPECT_FALSE(value.empty()) << name;
     }
@@ -270,11 +271,11 @@ class KnownCosts : public ::testing::Test {
   protected:
     KnownCosts() {
         const Engine engine(tiny_config());
-        CostProfile profile = blank_profile(engine.impl());
+        CostProfile profile = blank_profile(impl_of(engine));
         profile.samples.push_back({.plan = ModulePlan(profile.n_layers()), .ms = 1.5});
-        const auto machine = machine_fingerprint(engine.impl());
+        const auto machine = machine_fingerprint(impl_of(engine));
         save_profile(*profile_path(machine), profile, machine);
-        const PlansModel model = plans_model(engine.impl());
+        const PlansModel model = plans_model(impl_of(engine));
         const SavedPlan plan{
             .n_context = 100, .plan = early_exit_plan(model.n_layers, 1), .agreed = 3, .n_rows = 4};
         save_plans(*plans_path(model), model, std::span(&plan, 1));
@@ -284,13 +285,13 @@ class KnownCosts : public ::testing::Test {
         RuntimeConfig config = tiny_config();
         config.profile = wish;
         const Engine engine(config);
-        return known_profile(engine.impl()).samples.size();
+        return known_profile(impl_of(engine)).samples.size();
     }
     static std::size_t n_plans(const std::string& wish) {
         RuntimeConfig config = tiny_config();
         config.profile = wish;
         const Engine engine(config);
-        return known_plans(engine.impl()).size();
+        return known_plans(impl_of(engine)).size();
     }
 
     fs::path folder_ = temporary_folder() / "known";
@@ -310,7 +311,7 @@ TEST_F(KnownCosts, AreThoseOfTheCacheFolderUnlessUnwanted) {
 TEST_F(KnownCosts, AreThoseOfAFileThatIsNamed) {
     const Engine engine(tiny_config());
     const fs::path named = temporary_folder() / "named.json";
-    fs::rename(*profile_path(machine_fingerprint(engine.impl())), named);
+    fs::rename(*profile_path(machine_fingerprint(impl_of(engine))), named);
     EXPECT_EQ(n_samples("auto"), 0u);
     EXPECT_EQ(n_samples(named.string()), 1u);
 }
@@ -324,7 +325,7 @@ TEST_F(KnownCosts, NamedFileMustBeThere) {
         FAIL() << "expected an error";
     } catch (const Error& error) {
         EXPECT_STREQ(error.what(),
-                     "--profile: expected auto, none or a file, found no file "
+                     "`.profile`: expected auto, none or a file, found no file "
                      "/no/such/profile.json");
     }
     config.profile = "";

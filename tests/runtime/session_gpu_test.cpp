@@ -21,15 +21,15 @@ RuntimeConfig on_gpu() {
     return {.model_path = tiny_model("small-llama", "Q8_0"),
             .n_ctx = 256,
             .n_threads = 1,
-            .device = ggml_backend_dev_name(gpu())};
+            .devices = {ggml_backend_dev_name(gpu())}};
 }
 
 TEST(SessionOnGpu, IsWhereASessionRunsUnlessToldOtherwise) {
     KNAP_SKIP_WITHOUT_GPU();
     RuntimeConfig config = on_gpu();
-    config.device.clear();
+    config.devices.clear();
     Engine engine(config);
-    EXPECT_EQ(engine.config().device, ggml_backend_dev_name(gpu()));
+    EXPECT_EQ(engine.config().devices, (std::vector<std::string>{ggml_backend_dev_name(gpu())}));
 }
 
 TEST(SessionOnGpu, TakesNoMemoryThatItDoesNotGiveBack) {

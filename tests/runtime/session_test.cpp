@@ -91,7 +91,8 @@ TEST_F(Sessions, PassSizesDoNotChangeTheText) {
         config.n_ubatch = n_ubatch;
         Engine engine(config);
         Session session(engine);
-        EXPECT_EQ(session.generate(prompt(100), greedy(40)).tokens, expected) << "-ub " << n_ubatch;
+        EXPECT_EQ(session.generate(prompt(100), greedy(40)).tokens, expected)
+            << "`.n_ubatch` " << n_ubatch;
     }
 }
 
@@ -141,7 +142,7 @@ TEST_F(Sessions, BadPromptsAreRefusedAndTheSessionLives) {
     EXPECT_THAT(error_of([&] { session_.generate({}, greedy(1)); }),
                 HasSubstr("at least one token"));
     EXPECT_THAT(error_of([&] { session_.generate(prompt(257), greedy(1)); }),
-                HasSubstr("at most 256 tokens (the context, -c), found 257"));
+                HasSubstr("at most 256 tokens (the context, `.n_ctx`), found 257"));
     const std::vector<Token> unknown{1, 2, 1000000};
     EXPECT_THAT(error_of([&] { session_.generate(unknown, greedy(1)); }),
                 HasSubstr("found 1000000 at position 2"));
@@ -155,7 +156,7 @@ TEST_F(Sessions, BadOptionsAreRefusedBeforeTheHistoryChanges) {
     const std::size_t before = session_.history().size();
     GenerateOptions options = greedy(5);
     options.sampling.top_p = 2.0f;
-    EXPECT_THAT(error_of([&] { session_.generate(prompt(20), options); }), HasSubstr("--top-p"));
+    EXPECT_THAT(error_of([&] { session_.generate(prompt(20), options); }), HasSubstr("`.top_p`"));
     options = greedy(5);
     options.stop = {""};
     EXPECT_NE(error_of([&] { session_.generate(prompt(20), options); }), "no error");
@@ -301,7 +302,7 @@ TEST_F(PromptCaches, OtherCacheTypesAreRefused) {
     RuntimeConfig config = config_of(tiny_model("tiny-llama", "Q8_0"));
     config.cache_type_k = CacheType::f32;
     Engine f32(config);
-    EXPECT_THAT(load_error(f32), HasSubstr("-ctk"));
+    EXPECT_THAT(load_error(f32), HasSubstr("`.cache_type_k`"));
 }
 
 // Our kernel and ggml's flash attention round rows to other numbers.
@@ -317,7 +318,7 @@ TEST_F(PromptCaches, Int8RowsOfAnotherPathAreRefused) {
     EXPECT_EQ(restored.history().size(), 20u);
     config.flash_attention = FlashAttention::on;
     Engine flash(config);
-    EXPECT_THAT(load_error(flash), HasSubstr("-fa"));
+    EXPECT_THAT(load_error(flash), HasSubstr("`.flash_attention`"));
 }
 
 TEST_F(PromptCaches, EveryAttentionPathReadsThem) {
@@ -336,7 +337,7 @@ TEST_F(PromptCaches, EveryAttentionPathReadsThem) {
 TEST_F(PromptCaches, LongerThanTheContextIsRefused) {
     save(200);
     Engine small(config_of(tiny_model("tiny-llama", "Q8_0"), 64));
-    EXPECT_THAT(load_error(small), HasSubstr("at most 64 tokens (-c), found 200"));
+    EXPECT_THAT(load_error(small), HasSubstr("at most 64 tokens (`.n_ctx`), found 200"));
 }
 
 TEST_F(PromptCaches, EveryDamageIsNoticed) {
@@ -379,11 +380,12 @@ TEST(Engines, BadConfigurationsAreRefused) {
         change(config);
         EXPECT_THAT(error_of([&] { Engine engine(config); }), HasSubstr(expected));
     };
-    refuse([](RuntimeConfig& c) { c.n_ctx = -1; }, "-c: expected");
-    refuse([](RuntimeConfig& c) { c.n_ctx = 1 << 20; }, "-c: expected at most the model's context");
-    refuse([](RuntimeConfig& c) { c.n_ubatch = 0; }, "-ub: expected");
-    refuse([](RuntimeConfig& c) { c.n_ubatch = 5000; }, "-ub: expected");
-    refuse([](RuntimeConfig& c) { c.n_threads = -1; }, "-t: expected");
+    refuse([](RuntimeConfig& c) { c.n_ctx = -1; }, "`.n_ctx`: expected");
+    refuse([](RuntimeConfig& c) { c.n_ctx = 1 << 20; },
+           "`.n_ctx`: expected at most the model's context");
+    refuse([](RuntimeConfig& c) { c.n_ubatch = 0; }, "`.n_ubatch`: expected");
+    refuse([](RuntimeConfig& c) { c.n_ubatch = 5000; }, "`.n_ubatch`: expected");
+    refuse([](RuntimeConfig& c) { c.n_threads = -1; }, "`.n_threads`: expected");
     refuse([](RuntimeConfig& c) { c.n_threads = 100000; }, "threads");
     refuse([](RuntimeConfig& c) { c.model_path = "/nonexistent.gguf"; }, "/nonexistent.gguf");
 }

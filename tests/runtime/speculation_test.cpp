@@ -14,20 +14,25 @@
 #include "kernels/attention/attention.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
+#include "tools/measure/contenders.h"
 
 namespace knap::test {
 namespace {
 
 using ::testing::HasSubstr;
 
-const SpeculationOptions kWindow{.strategy = "static", .draft_plan = "a=w4+20"};
-const SpeculationOptions kSkip{.strategy = "static", .draft_max = 12, .draft_plan = "m1=skip"};
-const SpeculationOptions kWhole{.strategy = "static", .draft_max = 5, .draft_plan = "full"};
-const SpeculationOptions kTree{.strategy = "static", .draft_plan = "m1=skip", .draft_width = 4};
-const SpeculationOptions kReduced{.strategy = "static", .draft_plan = "m1=skip,head=reduced"};
+const SpeculationOptions kWindow{.strategy = "static", .settings = {{"plan", "a=w4+20"}}};
+const SpeculationOptions kSkip{
+    .strategy = "static", .draft_max = 12, .settings = {{"plan", "m1=skip"}}};
+const SpeculationOptions kWhole{
+    .strategy = "static", .draft_max = 5, .settings = {{"plan", "full"}}};
+const SpeculationOptions kTree{.strategy = "static",
+                               .settings = {{"plan", "m1=skip"}, {"width", "4"}}};
+const SpeculationOptions kReduced{.strategy = "static",
+                                  .settings = {{"plan", "m1=skip,head=reduced"}}};
 const SpeculationOptions kLookup{.strategy = "lookup"};
 const SpeculationOptions kCascade{
-    .strategy = "cascade", .draft_max = 9, .draft_plan = "a2=w4+20,m3=skip"};
+    .strategy = "cascade", .draft_max = 9, .settings = {{"plan", "a2=w4+20,m3=skip"}}};
 
 class SpeculativeSession : public ::testing::Test {
   protected:
@@ -56,7 +61,7 @@ class SpeculativeSession : public ::testing::Test {
         const Result plain = generate(tokens, options, plain_decoding());
         for (const SpeculationOptions& way :
              {kWindow, kSkip, kWhole, kReduced, kLookup, kCascade}) {
-            SCOPED_TRACE(way.strategy + " " + way.draft_plan);
+            SCOPED_TRACE(describe_options(way));
             const Result result = generate(tokens, options, way);
             EXPECT_EQ(result.tokens, plain.tokens);
             EXPECT_EQ(result.text, plain.text);
@@ -139,7 +144,7 @@ TEST_F(SpeculativeSession, SessionGoesOnAfterADraftThatWasCutShort) {
 
         Session fresh(engine_);
         GenerateOptions plain{.n_predict = 15, .ignore_eos = true};
-        EXPECT_EQ(second.tokens, fresh.generate(longer, plain).tokens) << way.draft_plan;
+        EXPECT_EQ(second.tokens, fresh.generate(longer, plain).tokens) << describe_options(way);
     }
 }
 
@@ -201,7 +206,8 @@ TEST(ExactVerification, KeepsToTheRowsThatHaveTheBitsOfOneUnlessToldOtherwise) {
                        .exact = exact,
                        .kernels = Kernels::ggml});
         GenerateOptions options{.n_predict = 40, .ignore_eos = true};
-        options.speculation = {.strategy = "static", .draft_max = 12, .draft_plan = "full"};
+        options.speculation = {
+            .strategy = "static", .draft_max = 12, .settings = {{"plan", "full"}}};
         const Result result = Session(engine).generate(random_tokens(20, 256, 1), options);
         EXPECT_EQ(result.speculation.row_invariant, exact);
         EXPECT_EQ(result.speculation.n_drafted <= 6 * result.speculation.rounds, exact);
@@ -222,13 +228,14 @@ TEST_F(SpeculativeSession, OriginsFollowTheRounds) {
     EXPECT_EQ(origins, expected);
 
     origins.clear();
-    const SpeculationOptions bad{.strategy = "static", .draft_plan = "l=skip"};
+    const SpeculationOptions bad{.strategy = "static", .settings = {{"plan", "l=skip"}}};
     generate(prompt(40), {.n_predict = 13, .ignore_eos = true}, bad, observer);
     EXPECT_THAT(origins, ::testing::Contains(TokenOrigin::corrected));
 }
 
 TEST_F(SpeculativeSession, AssumedAcceptanceIsAProjection) {
-    SpeculationOptions assumed{.strategy = "static", .draft_max = 4, .draft_plan = "l=skip"};
+    SpeculationOptions assumed{
+        .strategy = "static", .draft_max = 4, .settings = {{"plan", "l=skip"}}};
     assumed.assume_acceptance = 1.0;
     const Result all = generate(prompt(40), {.n_predict = 51, .ignore_eos = true}, assumed);
     EXPECT_TRUE(all.speculation.is_projection);
@@ -299,7 +306,7 @@ TEST(RepackedHeads, AreNotReduced) {
         session.generate(prompt, options);
         FAIL() << "ran";
     } catch (const Error& error) {
-        EXPECT_THAT(error.what(), ::testing::StartsWith("--draft-plan: expected head=full"));
+        EXPECT_THAT(error.what(), ::testing::StartsWith("`.settings[plan]`: expected head=full"));
     }
 }
 
@@ -315,11 +322,12 @@ TEST_F(SpeculativeSession, BadOptionsAreRefusedBeforeAnythingChanges) {
         return std::string("no error");
     };
     EXPECT_THAT(error_of({.strategy = "magic"}), HasSubstr("magic"));
-    EXPECT_THAT(error_of({.strategy = "static", .draft_plan = "a99=skip"}), HasSubstr("99"));
-    EXPECT_THAT(error_of({.strategy = "static"}), HasSubstr("--draft-plan"));
-    EXPECT_THAT(error_of({.strategy = "lookup", .draft_max = 1000}), HasSubstr("--draft-max"));
+    EXPECT_THAT(error_of({.strategy = "static", .settings = {{"plan", "a99=skip"}}}),
+                HasSubstr("99"));
+    EXPECT_THAT(error_of({.strategy = "static"}), HasSubstr("`.settings[plan]`"));
+    EXPECT_THAT(error_of({.strategy = "lookup", .draft_max = 1000}), HasSubstr("`.draft_max`"));
     EXPECT_THAT(error_of({.strategy = "lookup", .assume_acceptance = 2}),
-                HasSubstr("--assume-acceptance"));
+                HasSubstr("`.assume_acceptance`"));
     EXPECT_TRUE(std::equal(history.begin(), history.end(), session_.history().begin(),
                            session_.history().end()));
 }

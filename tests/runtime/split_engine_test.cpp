@@ -17,12 +17,12 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-RuntimeConfig config_of(const std::string& device) {
+RuntimeConfig config_of(const std::vector<std::string>& devices) {
     return {.model_path = tiny_model("tiny-llama", "Q8_0"),
             .adapter_path = write_tiny(tiny_adapter(), "split-adapter.gguf"),
             .n_ctx = 256,
             .n_threads = 1,
-            .device = device,
+            .devices = devices,
             .profile = "none"};
 }
 
@@ -36,24 +36,24 @@ std::vector<Token> answer(Engine& engine, const SpeculationOptions& speculation)
 }
 
 TEST(SplitEngines, SayWhatOneDeviceSays) {
-    Engine whole(config_of("CPU"));
-    Engine split(config_of("CPU,CPU"));
-    ASSERT_EQ(split.impl().layers().shares().size(), 2u);
-    EXPECT_EQ(split.config().device, "CPU,CPU");
-    EXPECT_EQ(whole.config().device, "CPU");
+    Engine whole(config_of({"CPU"}));
+    Engine split(config_of({"CPU", "CPU"}));
+    ASSERT_EQ(impl_of(split).layers().shares().size(), 2u);
+    EXPECT_EQ(split.config().devices, (std::vector<std::string>{"CPU", "CPU"}));
+    EXPECT_EQ(whole.config().devices, (std::vector<std::string>{"CPU"}));
     for (const char* strategy : {"autoregressive", "lookup", "knapspec", "clasp", "layerskip",
                                  "kangaroo", "del", "swift"}) {
         const SpeculationOptions options{.strategy = strategy};
         EXPECT_EQ(answer(split, options), answer(whole, plain_decoding())) << strategy;
     }
     const SpeculationOptions plan{.strategy = "static",
-                                  .draft_plan = "a=w4+16,m1=skip,head=reduced"};
+                                  .settings = {{"plan", "a=w4+16,m1=skip,head=reduced"}}};
     EXPECT_EQ(answer(split, plan), answer(whole, plain_decoding()));
 }
 
 TEST(SplitEngines, TakeUpThePromptsOfOneDevice) {
-    Engine whole(config_of("CPU"));
-    Engine split(config_of("CPU,CPU,CPU"));
+    Engine whole(config_of({"CPU"}));
+    Engine split(config_of({"CPU", "CPU", "CPU"}));
     const auto file = temporary_folder() / "split-prompt.bin";
     const auto prompt = random_tokens(60, 256, 1);
     const GenerateOptions options{
@@ -69,7 +69,7 @@ TEST(SplitEngines, TakeUpThePromptsOfOneDevice) {
 }
 
 TEST(SplitEngines, CanBeCancelled) {
-    Engine split(config_of("CPU,CPU"));
+    Engine split(config_of({"CPU", "CPU"}));
     Session session(split);
     const Result result = session.generate(random_tokens(60, 256, 1), {.n_predict = 40},
                                            {.is_cancelled = [] { return true; }});
@@ -77,26 +77,31 @@ TEST(SplitEngines, CanBeCancelled) {
 }
 
 TEST(SplitEngines, AreOtherMachinesToAProfile) {
-    const Engine whole(config_of("CPU"));
-    const Engine split(config_of("CPU,CPU"));
-    EXPECT_NE(machine_fingerprint(split.impl()).hash(), machine_fingerprint(whole.impl()).hash());
+    const Engine whole(config_of({"CPU"}));
+    const Engine split(config_of({"CPU", "CPU"}));
+    EXPECT_NE(machine_fingerprint(impl_of(split)).hash(),
+              machine_fingerprint(impl_of(whole)).hash());
 }
 
 TEST(SplitEngines, NeedDevicesAndLayersThatThereAre) {
-    EXPECT_THAT([] { Engine engine(config_of("CPU,GPU9")); },
-                ThrowsMessage<Error>(HasSubstr("--device: expected one of")));
-    RuntimeConfig negative = config_of("CPU");
+    EXPECT_THAT(
+        [] {
+            Engine engine(config_of({"CPU", "GPU9"}));
+        },
+        ThrowsMessage<Error>(HasSubstr("`.devices`: expected one of")));
+    RuntimeConfig negative = config_of({"CPU"});
     negative.n_gpu_layers = -2;
     EXPECT_THAT([&] { Engine engine(negative); },
-                ThrowsMessage<Error>(HasSubstr("-ngl: expected at least 0 layers")));
+                ThrowsMessage<Error>(HasSubstr("`.n_gpu_layers`: expected at least 0 layers")));
 }
 
 TEST(SplitEngines, WaitForWorkersForADayAtMost) {
     for (const int seconds : {-1, kMaxWorkerTimeoutSeconds + 1}) {
-        RuntimeConfig config = config_of("CPU");
+        RuntimeConfig config = config_of({"CPU"});
         config.worker_timeout_s = seconds;
-        EXPECT_THAT([&] { Engine engine(config); },
-                    ThrowsMessage<Error>(HasSubstr("--rpc-timeout: expected 0 to 86400 seconds")));
+        EXPECT_THAT(
+            [&] { Engine engine(config); },
+            ThrowsMessage<Error>(HasSubstr("`.worker_timeout_s`: expected 0 to 86400 seconds")));
     }
 }
 

@@ -19,11 +19,15 @@ using ::testing::StartsWith;
 
 // Candidates from the first rounds on, every second one the optimiser's; exits at low confidences,
 // which are all that random weights have.
-SpeculationOptions swift(const std::string& more = "") {
-    return {.strategy = "swift",
-            .draft_max = 9,
-            .exit_confidence = 0.05f,
-            .strategy_options = "window=4,bayes-interval=2,ratio=0.3" + more};
+SpeculationOptions swift(const StrategySettings& more = {}) {
+    SpeculationOptions options{.strategy = "swift",
+                               .draft_max = 9,
+                               .settings = {{"window", "4"},
+                                            {"bayes-interval", "2"},
+                                            {"ratio", "0.3"},
+                                            {"exit-confidence", "0.05"}}};
+    options.settings.insert(more.begin(), more.end());
+    return options;
 }
 
 class SwiftSession : public ::testing::Test {
@@ -46,13 +50,13 @@ class SwiftSession : public ::testing::Test {
 
 TEST_F(SwiftSession, WritesWhatPlainDecodingWrites) {
     const Result plain = generate(plain_decoding());
-    for (const char* more : {"", ",tree=paper", ",tree=off", ",opt-interval=3"}) {
-        const Result result = generate(swift(more));
+    for (const char* more : {"", "tree=paper", "tree=off", "opt-interval=3"}) {
+        const Result result = generate(swift(parse_settings(more)));
         EXPECT_EQ(result.tokens, plain.tokens) << more;
         EXPECT_TRUE(result.speculation.row_invariant);
         EXPECT_GE(result.decisions.size(), 2u) << more;
         const bool is_chain = result.speculation.n_tree_nodes == result.speculation.n_drafted;
-        EXPECT_EQ(is_chain, std::string(more) == ",tree=off") << more;
+        EXPECT_EQ(is_chain, std::string(more) == "tree=off") << more;
     }
 }
 
@@ -67,8 +71,8 @@ TEST_F(SwiftSession, GoesOnWithItsPlanInTheNextRequest) {
 }
 
 TEST_F(SwiftSession, ThePlanIsFrozenAfterTheSearch) {
-    generate(swift(",iterations=3"));
-    const Result later = generate(swift(",iterations=3"));
+    generate(swift({{"iterations", "3"}}));
+    const Result later = generate(swift({{"iterations", "3"}}));
     EXPECT_THAT(later.decisions, SizeIs(1));
     EXPECT_THAT(later.decisions.front().reason, StartsWith("the best of 4 plans so far"));
 }

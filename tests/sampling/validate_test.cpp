@@ -38,35 +38,35 @@ std::vector<Case> cases() {
     std::vector<Case> all = {
         {nullptr, [](Options&) {}},
         set(nullptr, &Options::temperature, 0.0f),
-        set("--temp", &Options::temperature, -0.1f),
+        set("`.temperature`", &Options::temperature, -0.1f),
         set(nullptr, &Options::top_k, 0),
-        set("--top-k", &Options::top_k, -1),
+        set("`.top_k`", &Options::top_k, -1),
         set(nullptr, &Options::top_p, 1.0f),
-        set("--top-p", &Options::top_p, 0.0f),
-        set("--top-p", &Options::top_p, 1.01f),
+        set("`.top_p`", &Options::top_p, 0.0f),
+        set("`.top_p`", &Options::top_p, 1.01f),
         set(nullptr, &Options::min_p, 0.0f),
         set(nullptr, &Options::min_p, 1.0f),
-        set("--min-p", &Options::min_p, -0.01f),
-        set("--min-p", &Options::min_p, 1.01f),
-        set("--repeat-penalty", &Options::repeat_penalty, 0.0f),
-        set("--repeat-penalty", &Options::repeat_penalty, -1.0f),
+        set("`.min_p`", &Options::min_p, -0.01f),
+        set("`.min_p`", &Options::min_p, 1.01f),
+        set("`.repeat_penalty`", &Options::repeat_penalty, 0.0f),
+        set("`.repeat_penalty`", &Options::repeat_penalty, -1.0f),
         set(nullptr, &Options::presence_penalty, -2.0f),
         set(nullptr, &Options::frequency_penalty, -2.0f),
         set(nullptr, &Options::repeat_last_n, -1),
-        set("--repeat-last-n", &Options::repeat_last_n, -2),
+        set("`.repeat_last_n`", &Options::repeat_last_n, -2),
         bias(nullptr, 99, -kInfinity),
-        bias("--logit-bias", 100, 1.0f),
-        bias("--logit-bias", -1, 1.0f),
-        bias("--logit-bias", 5, kInfinity),
-        bias("--logit-bias", 5, kNaN),
+        bias("`.logit_bias`", 100, 1.0f),
+        bias("`.logit_bias`", -1, 1.0f),
+        bias("`.logit_bias`", 5, kInfinity),
+        bias("`.logit_bias`", 5, kNaN),
     };
     for (float bad : {kNaN, kInfinity}) {
-        all.push_back(set("--temp", &Options::temperature, bad));
-        all.push_back(set("--top-p", &Options::top_p, bad));
-        all.push_back(set("--min-p", &Options::min_p, bad));
-        all.push_back(set("--repeat-penalty", &Options::repeat_penalty, bad));
-        all.push_back(set("--presence-penalty", &Options::presence_penalty, bad));
-        all.push_back(set("--frequency-penalty", &Options::frequency_penalty, bad));
+        all.push_back(set("`.temperature`", &Options::temperature, bad));
+        all.push_back(set("`.top_p`", &Options::top_p, bad));
+        all.push_back(set("`.min_p`", &Options::min_p, bad));
+        all.push_back(set("`.repeat_penalty`", &Options::repeat_penalty, bad));
+        all.push_back(set("`.presence_penalty`", &Options::presence_penalty, bad));
+        all.push_back(set("`.frequency_penalty`", &Options::frequency_penalty, bad));
     }
     return all;
 }

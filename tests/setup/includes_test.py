@@ -22,6 +22,7 @@ BELOW = {
     "tools/profile": ["runtime"],
     "tools/worker": ["runtime"],
     "tools/explain": ["tools/profile"],
+    "tools/offline_search": ["runtime"],
     "tools/check": ["runtime", "tools/peer"],
     "tools/measure": ["tools/check"],
 }

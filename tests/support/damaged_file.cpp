@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kCuts = 200;
 constexpr int kFlips = 400;
 
-std::string read_bytes(const std::filesystem::path& path) {
+std::string read_text(const std::filesystem::path& path) {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -23,7 +23,7 @@ void write_bytes(const std::filesystem::path& path, const std::string& bytes) {
 }  // namespace
 
 void for_each_damage(const std::filesystem::path& path, const std::function<void()>& read) {
-    const std::string whole = read_bytes(path);
+    const std::string whole = read_text(path);
     for (std::size_t i = 0; i < kCuts; ++i) {
         write_bytes(path, whole.substr(0, whole.size() * i / kCuts));
         read();

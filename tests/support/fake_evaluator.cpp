@@ -38,14 +38,14 @@ double cosine(std::span<const double> a, std::span<const double> b) {
     return ab / std::sqrt(aa * bb);
 }
 
-std::span<const double> row_of(const FakeState& state, std::size_t row) {
+std::span<const double> state_row(const FakeState& state, std::size_t row) {
     return std::span(state).subspan(row * kWidth, kWidth);
 }
 
 double sum_of_cosines(const FakeState& a, const FakeState& b) {
     double sum = 0;
     for (std::size_t row = 0; row < a.size() / kWidth; ++row) {
-        sum += cosine(row_of(a, row), row_of(b, row));
+        sum += cosine(state_row(a, row), state_row(b, row));
     }
     return sum;
 }

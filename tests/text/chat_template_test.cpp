@@ -55,7 +55,7 @@ TEST(ChatTemplate, AGivenNameOverridesTheModels) {
 TEST(ChatTemplate, AModelWithoutTemplateIsAClearError) {
     EXPECT_FALSE(ChatTemplate::recognises(""));
     EXPECT_EQ(error_of([] { ChatTemplate::choose("", ""); }),
-              "the model has no chat template: use --raw or --chat-template NAME");
+              "the model has no chat template: expected the name of one in `.chat_template`");
 }
 
 TEST(ChatTemplate, AnUnknownTextIsAClearError) {
@@ -68,7 +68,7 @@ TEST(ChatTemplate, AnUnknownTextIsAClearError) {
 TEST(ChatTemplate, AnUnknownNameListsTheKnownOnes) {
     EXPECT_THAT(
         error_of([] { ChatTemplate::choose("chatmail", ""); }),
-        testing::AllOf(testing::HasSubstr("--chat-template"), testing::HasSubstr("chatmail"),
+        testing::AllOf(testing::HasSubstr("`.chat_template`"), testing::HasSubstr("chatmail"),
                        testing::HasSubstr("chatml"), testing::HasSubstr("llama3")));
     // A name must be exact, although libllama would recognise pieces of templates in it.
     EXPECT_THROW(ChatTemplate::choose("my <|im_start|>", ""), Error);

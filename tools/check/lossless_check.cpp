@@ -21,28 +21,30 @@ std::string every_second_middle_layer(int n_layers) {
 
 // Each cheaper in another way: less context, fewer layers, only the first ones. Where half of the
 // layers are left out most drafts are wrong, so these are kept short, each by another rule.
-std::vector<DraftingWay> ways_of_static_plans(int n_layers, bool has_reduced_head) {
-    std::vector<DraftingWay> ways{
-        {"static, windows of 16+64", {.strategy = "static", .draft_plan = "a=w16+64"}},
+std::vector<Contender> static_plan_contenders(int n_layers, bool has_reduced_head) {
+    std::vector<Contender> contenders{
+        {"static, windows of 16+64", {.strategy = "static", .settings = {{"plan", "a=w16+64"}}}},
         {"static, windows of 16+64, trees",
-         {.strategy = "static", .draft_plan = "a=w16+64", .draft_width = 3}}};
+         {.strategy = "static", .settings = {{"plan", "a=w16+64"}, {"width", "3"}}}}};
     if (n_layers >= 3) {
-        ways.push_back({"static, every second layer skipped",
-                        {.strategy = "static",
-                         .draft_plan = every_second_middle_layer(n_layers),
-                         .exit_confidence = 0.5f}});
+        contenders.push_back({"static, every second layer skipped",
+                              {.strategy = "static",
+                               .settings = {{"plan", every_second_middle_layer(n_layers)},
+                                            {"exit-confidence", "0.5"}}}});
     }
     if (n_layers >= 2) {
         const int n_kept = n_layers / 2;
-        ways.push_back(
-            {concat("static, exit after layer ", n_kept),
-             {.strategy = "static", .draft_max = 3, .draft_plan = concat("exit=", n_kept)}});
+        contenders.push_back({concat("static, exit after layer ", n_kept),
+                              {.strategy = "static",
+                               .draft_max = 3,
+                               .settings = {{"plan", concat("exit=", n_kept)}}}});
     }
     if (has_reduced_head) {
-        ways.push_back({"static, windows of 16+64, reduced head",
-                        {.strategy = "static", .draft_plan = "a=w16+64,head=reduced"}});
+        contenders.push_back(
+            {"static, windows of 16+64, reduced head",
+             {.strategy = "static", .settings = {{"plan", "a=w16+64,head=reduced"}}}});
     }
-    return ways;
+    return contenders;
 }
 
 std::optional<Token> token_at(const Result& result, std::size_t index) {
@@ -93,15 +95,15 @@ class Answering {
 std::vector<LosslessReport> empty_reports(const LosslessOptions& options) {
     std::vector<LosslessReport> reports;
     for (const SamplingOptions& sampling : options.samplings) {
-        for (const DraftingWay& way : options.ways) {
-            reports.push_back({.way = way, .sampling = sampling});
+        for (const Contender& contender : options.contenders) {
+            reports.push_back({.contender = contender, .sampling = sampling});
         }
     }
     return reports;
 }
 
 double count_answers(std::span<const CheckPrompt> prompts, const LosslessOptions& options) {
-    const std::size_t n_per_prompt = 1 + options.samplings.size() * (options.ways.size() + 1);
+    const std::size_t n_per_prompt = 1 + options.samplings.size() * (options.contenders.size() + 1);
     return static_cast<double>(prompts.size() * n_per_prompt);
 }
 
@@ -119,43 +121,44 @@ bool check_prompt(Answering& answering,
         GenerateOptions request{
             .n_predict = options.n_predict, .sampling = sampling, .speculation = plain_decoding()};
         const auto plain = answering.answer(prompt.tokens, request);
-        for (LosslessReport& report : reports.first(options.ways.size())) {
-            request.speculation = report.way.options;
+        for (LosslessReport& report : reports.first(options.contenders.size())) {
+            request.speculation = report.contender.speculation;
             const auto drafted = plain ? answering.answer(prompt.tokens, request) : std::nullopt;
             if (!drafted) {
                 return false;
             }
             add_answer(report, prompt.id, *plain, *drafted);
         }
-        reports = reports.subspan(options.ways.size());
+        reports = reports.subspan(options.contenders.size());
     }
     return true;
 }
 
 }  // namespace
 
-std::vector<DraftingWay> drafting_ways(Engine& engine) {
-    return drafting_ways(engine.info().n_layers, HeadSubset::is_possible(*engine.impl().weights),
-                         engine.impl().adapter != nullptr);
+std::vector<Contender> lossless_contenders(Engine& engine) {
+    return lossless_contenders(engine.info().n_layers,
+                               HeadSubset::is_possible(*impl_of(engine).weights),
+                               impl_of(engine).adapter != nullptr);
 }
 
-std::vector<DraftingWay> drafting_ways(int n_layers, bool has_reduced_head, bool has_adapter) {
-    std::vector<DraftingWay> ways;
+std::vector<Contender> lossless_contenders(int n_layers, bool has_reduced_head, bool has_adapter) {
+    std::vector<Contender> contenders;
     for (const StrategyInfo& strategy : strategies().subspan(1)) {
         if (strategy.name == "static") {
-            std::ranges::move(ways_of_static_plans(n_layers, has_reduced_head),
-                              std::back_inserter(ways));
+            std::ranges::move(static_plan_contenders(n_layers, has_reduced_head),
+                              std::back_inserter(contenders));
             continue;
         }
         const std::string name(strategy.name);
         if (name == "cascade" || name == "draft-verify") {
-            ways.push_back(
-                {concat(name, ", windows of 16+64"), {.strategy = name, .draft_plan = "a=w16+64"}});
+            contenders.push_back({concat(name, ", windows of 16+64"),
+                                  {.strategy = name, .settings = {{"plan", "a=w16+64"}}}});
         } else if (n_layers >= strategy.min_layers && (!strategy.needs_adapter || has_adapter)) {
-            ways.push_back({name, {.strategy = name}});
+            contenders.push_back({name, {.strategy = name}});
         }
     }
-    return ways;
+    return contenders;
 }
 
 std::optional<Divergence> find_divergence(const Result& plain, const Result& drafted) {

@@ -11,21 +11,17 @@
 #include "knap/knap.h"
 
 #include "tools/check/check.h"
+#include "tools/check/contender.h"
 
 namespace knap {
 
-struct DraftingWay {
-    std::string name;  // "static, windows of 16+64"
-    SpeculationOptions options;
-};
-
 // Every strategy of strategies() but plain decoding and those that need what the engine has not;
 // `static` with a few plans that fit the model.
-std::vector<DraftingWay> drafting_ways(Engine& engine);
-std::vector<DraftingWay> drafting_ways(int n_layers, bool has_reduced_head, bool has_adapter);
+std::vector<Contender> lossless_contenders(Engine& engine);
+std::vector<Contender> lossless_contenders(int n_layers, bool has_reduced_head, bool has_adapter);
 
 struct LosslessOptions {
-    std::vector<DraftingWay> ways;
+    std::vector<Contender> contenders;
     // Sampled from all of the vocabulary: at the edge of a cut (top-k, top-p, min-p) rounding
     // decides whether a token takes part at all, and that is no tie between choices.
     std::vector<SamplingOptions> samplings{
@@ -44,7 +40,7 @@ struct Divergence {
 
 // What one way of drafting and one of sampling came to, over all prompts.
 struct LosslessReport {
-    DraftingWay way;
+    Contender contender;
     SamplingOptions sampling;
     int n_prompts = 0;
     int n_equal = 0;  // texts that are the same to the end

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "runtime/engine_impl.h"
 #include "tools/check/direct_pass.h"
 #include "tools/peer/llama_peer.h"
 
@@ -129,7 +130,7 @@ std::optional<PeerReport> check_against_libllama(Engine& engine,
                                                  std::span<const CheckPrompt> prompts,
                                                  const CheckObserver& observer) {
     const auto n_total = static_cast<double>(count_tokens(prompts));
-    Comparison comparison(engine.impl());
+    Comparison comparison(impl_of(engine));
     for (const CheckPrompt& prompt : prompts) {
         comparison.restart();
         for (auto left = compared_tokens(prompt); !left.empty();) {

@@ -13,6 +13,7 @@
 #include "graph/products.h"
 #include "model/row_invariance.h"
 #include "model/weight_type.h"
+#include "runtime/engine_impl.h"
 #include "tools/check/direct_pass.h"
 
 namespace knap {
@@ -174,7 +175,7 @@ std::optional<RowAgreement> check_passes(Engine::Impl& engine,
 std::optional<RowReport> check_rows(Engine& engine,
                                     std::span<const Token> tokens,
                                     const CheckObserver& observer) {
-    Engine::Impl& parts = engine.impl();
+    Engine::Impl& parts = impl_of(engine);
     RowReport report;
     report.attention_path = to_string(weakest_path(parts.make_cache(1)));
     const std::vector<MatrixGroup> groups =

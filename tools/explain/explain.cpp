@@ -33,7 +33,7 @@ class Explainer {
           prompt_(prompt),
           options_(options),
           observer_(observer),
-          session_(engine.impl()) {}
+          session_(impl_of(engine)) {}
 
     std::optional<Explanation> run();
 
@@ -181,7 +181,7 @@ bool Explainer::run_ways() {
         }
         candidate.trial = try_way({.strategy = "static",
                                    .draft_max = candidate.length,
-                                   .draft_plan = to_string(candidate.plan)});
+                                   .settings = {{"plan", to_string(candidate.plan)}}});
         if (!candidate.trial) {
             return false;
         }

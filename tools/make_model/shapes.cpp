@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "base/error.h"
-#include "base/name_list.h"
+#include "base/text.h"
 
 namespace knap {
 
@@ -61,7 +61,7 @@ std::span<const ModelShape> known_shapes() {
 }
 
 std::string shape_names() {
-    return list_names(kShapes);
+    return join(kShapes, ", ", &ModelShape::name);
 }
 
 const ModelShape& find_shape(std::string_view name) {

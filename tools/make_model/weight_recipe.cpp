@@ -4,7 +4,7 @@
 #include <cctype>
 
 #include "base/error.h"
-#include "base/name_list.h"
+#include "base/text.h"
 
 namespace knap {
 
@@ -98,7 +98,7 @@ WeightRecipe parse_weight_recipe(std::string_view type,
 }
 
 std::string weight_type_names() {
-    return list_names(kTypes);
+    return join(kTypes, ", ", &NamedType::name);
 }
 
 }  // namespace knap

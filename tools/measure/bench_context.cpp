@@ -31,19 +31,15 @@ BenchHost describe_host(const Engine::Impl& engine) {
 
 BenchModel describe_model(const Engine& engine) {
     const ModelInfo info = engine.info();
-    std::string types;
-    for (const auto& [type, n_tensors] : info.types) {
-        types += concat(types.empty() ? "" : ",", type);
-    }
     return {.file = engine.config().model_path.filename().string(),
             .name = info.name,
             .architecture = info.architecture,
             .n_layers = info.n_layers,
             .n_embd = info.n_embd,
             .n_parameters = info.n_parameters,
-            .types = types,
+            .types = join(info.types, ",", [](const auto& type) { return type.first; }),
             .file_bytes = info.file_bytes,
-            .fingerprint = model_fingerprint(engine.impl())};
+            .fingerprint = model_fingerprint(impl_of(engine))};
 }
 
 std::string field_of(const MachineFingerprint& fingerprint, const std::string& name) {
@@ -57,7 +53,7 @@ std::string field_of(const MachineFingerprint& fingerprint, const std::string& n
 
 BenchSettings known_settings(const Engine& engine) {
     const RuntimeConfig& config = engine.config();
-    const MachineFingerprint fingerprint = machine_fingerprint(engine.impl());
+    const MachineFingerprint fingerprint = machine_fingerprint(impl_of(engine));
     BenchSettings settings{.threads = config.n_threads,
                            .n_ctx = config.n_ctx,
                            .cache_type_k = field_of(fingerprint, "cache_type_k"),
@@ -85,11 +81,11 @@ std::vector<BenchCost> known_costs(const Engine::Impl& engine) {
 
 BenchReport describe_bench(const Engine& engine) {
     return {.version = std::string(version()),
-            .host = describe_host(engine.impl()),
-            .device = identify(engine.impl().layers()).name,
+            .host = describe_host(impl_of(engine)),
+            .device = identify(impl_of(engine).layers()).name,
             .model = describe_model(engine),
             .settings = known_settings(engine),
-            .costs = known_costs(engine.impl())};
+            .costs = known_costs(impl_of(engine))};
 }
 
 }  // namespace knap

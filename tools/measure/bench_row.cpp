@@ -101,6 +101,12 @@ double tokens_per_second_of(std::span<const BenchTurn> turns) {
     return 1e3 * n_tokens / ms;
 }
 
+// Empty where the strategy finds its plans itself.
+static std::string plan_of(const SpeculationOptions& options) {
+    const auto found = options.settings.find("plan");
+    return found == options.settings.end() ? "" : found->second;
+}
+
 BenchRow blank_row(const BenchPrompt& prompt, const std::string& acceptance, double prefill_ms) {
     return {.data = prompt.data,
             .id = prompt.id,
@@ -127,7 +133,7 @@ void fill_row(BenchRow& row,
     row.peak_memory_bytes = last.memory.peak_rss_bytes;
     row.bandwidth_gb_per_second = median_bandwidth(results);
     row.distinct_trigrams = distinct_trigrams(last.tokens);
-    row.levels = levels_of(last, contender.speculation.draft_plan);
+    row.levels = levels_of(last, plan_of(contender.speculation));
     fill_prediction(row, last.decisions);
 }
 

@@ -73,11 +73,7 @@ bool is_strategy(std::string_view name) {
 }
 
 std::string strategy_names() {
-    std::string names;
-    for (const StrategyInfo& strategy : strategies()) {
-        names += concat(names.empty() ? "" : "|", strategy.name);
-    }
-    return names;
+    return join(strategies(), "|", &StrategyInfo::name);
 }
 
 Contender parse_contender(std::string_view text) {
@@ -87,9 +83,11 @@ Contender parse_contender(std::string_view text) {
     if (!is_strategy(options.strategy)) {
         fail("--strategies: expected ", strategy_names(), ", found ", in_quotes(options.strategy));
     }
-    options.strategy_options = with_commas(take_options(text, contender.name));
+    options.settings = parse_settings(with_commas(take_options(text, contender.name)));
     options.draft_max = parse_length(take_part(text, contender.name), contender.name);
-    options.draft_plan = with_commas(take_part(text, contender.name));
+    if (std::string plan = with_commas(take_part(text, contender.name)); !plan.empty()) {
+        options.settings["plan"] = std::move(plan);
+    }
     if (!text.empty()) {
         refuse_form(contender.name);
     }
@@ -97,23 +95,17 @@ Contender parse_contender(std::string_view text) {
 }
 
 std::string describe_options(const SpeculationOptions& options) {
-    std::string text;
-    const auto add = [&text](const auto&... parts) {
-        text += concat(text.empty() ? "" : " ", parts...);
-    };
-    if (!options.strategy_options.empty()) {
-        add(options.strategy_options);
+    std::vector<std::string> parts;
+    for (const auto& [key, value] : options.settings) {
+        parts.push_back(concat(key, "=", value));
     }
     if (options.draft_max > 0) {
-        add("draft_max=", options.draft_max);
-    }
-    if (!options.draft_plan.empty()) {
-        add("plan=", options.draft_plan);
+        parts.push_back(concat("draft_max=", options.draft_max));
     }
     if (options.assume_acceptance >= 0) {
-        add("assume_acceptance=", options.assume_acceptance);
+        parts.push_back(concat("assume_acceptance=", options.assume_acceptance));
     }
-    return text;
+    return join(parts, " ");
 }
 
 }  // namespace knap

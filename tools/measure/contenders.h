@@ -9,17 +9,15 @@
 
 #include "knap/types.h"
 
+#include "tools/check/contender.h"
+
 namespace knap {
 
 bool is_strategy(std::string_view name);
 std::string strategy_names();  // "autoregressive|static|..."
 
-struct Contender {
-    std::string name;  // as it was written
-    SpeculationOptions speculation;
-};
-
-// Throws knap::Error where the text has another form, or names no strategy.
+// The contender's name is the text. Throws knap::Error when the text has another form or names no
+// strategy.
 Contender parse_contender(std::string_view text);
 
 // The settings that differ from a strategy's own: "tau=0.3,exit=0 draft_max=4 plan=a=w16+256";

@@ -18,7 +18,7 @@ std::unique_ptr<LlamaPeer> make_peer(Engine& engine, bool flash_attention) {
                                                    .n_threads = config.n_threads,
                                                    .flash_attention = flash_attention,
                                                    .repack = true,
-                                                   .beside = &engine.impl().head_backend()});
+                                                   .beside = &impl_of(engine).head_backend()});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "runtime/engine_impl.h"
 #include "tools/measure/bench_row.h"
 #include "tools/measure/text_comparison.h"
 
@@ -29,7 +30,7 @@ std::string why_too_short(const Result& result) {
 }  // namespace
 
 StrategyRace::StrategyRace(Engine& engine, RaceOptions options, RaceObserver observer)
-    : options_(std::move(options)), observer_(std::move(observer)), session_(engine.impl()) {
+    : options_(std::move(options)), observer_(std::move(observer)), session_(impl_of(engine)) {
     if (options_.has_peer) {
         peer_.emplace(engine);
     }

@@ -99,7 +99,7 @@ class PlanFinder {
 std::optional<CostProfile> profile_engine(Engine& engine,
                                           double seconds,
                                           const ProfilingObserver& observer) {
-    Engine::Impl& impl = engine.impl();
+    Engine::Impl& impl = impl_of(engine);
     const CancelScope cancel(impl.layers(), observer.is_cancelled);
     const CostProfile blank = blank_profile(impl);
     Workbench bench(impl, kMeasuredRows);
@@ -133,7 +133,7 @@ bool find_plans(Engine& engine,
                 const CostModel& costs,
                 const std::function<void(const PlansAtContext&)>& on_found,
                 const ProfilingObserver& observer) {
-    Engine::Impl& impl = engine.impl();
+    Engine::Impl& impl = impl_of(engine);
     const auto contexts = plan_contexts(static_cast<int>(text.size()), impl.config.n_ctx);
     const CancelScope cancel(impl.layers(), observer.is_cancelled);
     PlanFinder finder(impl, text, costs);

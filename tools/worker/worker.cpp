@@ -1,5 +1,8 @@
 #include "tools/worker/worker.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/text.h"
 #include "device/cpu_topology.h"
 #include "device/remote_workers.h"
@@ -10,13 +13,13 @@ namespace knap {
 void run_worker(const WorkerConfig& config,
                 const std::function<void(const std::string& what)>& on_listening) {
     const WorkerAddress address{config.host, config.port};
-    std::string names;
+    const std::vector<DeviceEntry> entries =
+        wanted_devices({.devices = config.devices}, {.local = list_devices(), .remote = {}});
+    const std::string names = join(entries, ", ", [](const DeviceEntry& entry) {
+        return concat(entry.name, " (", entry.description, ")");
+    });
     std::vector<ggml_backend_dev_t> devices;
-    for (const DeviceEntry& entry :
-         wanted_devices({.device = config.device}, {.local = list_devices(), .remote = {}})) {
-        names += concat(names.empty() ? "" : ", ", entry.name, " (", entry.description, ")");
-        devices.push_back(entry.device);
-    }
+    std::ranges::transform(entries, std::back_inserter(devices), &DeviceEntry::device);
     const int n_threads = config.n_threads > 0 ? config.n_threads : default_thread_count();
     serve_clients(address, n_threads, devices,
                   [&] { on_listening(concat(address.text(), ": ", names)); });

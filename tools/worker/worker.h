@@ -3,14 +3,15 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace knap {
 
 struct WorkerConfig {
     std::string host = "127.0.0.1";
     int port = 50052;
-    int n_threads = 0;     // 0: the physical cores that this process may use
-    std::string device{};  // names of devices(), separated by commas; empty: the first
+    int n_threads = 0;                   // 0: the physical cores that this process may use
+    std::vector<std::string> devices{};  // names of devices(); empty: the first
 };
 
 // Serves until the process ends; throws knap::Error where it cannot. `on_listening` gets where, and

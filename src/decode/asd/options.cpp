@@ -1,6 +1,5 @@
 #include "decode/asd/options.h"
 
-#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -41,19 +40,13 @@ constexpr std::array kOwnOptions = {
                                }},
 };
 
-constexpr auto kThresholdOptions = threshold_settings<AsdOptions>();
-
-constexpr auto kOptions = [] {
-    std::array<StrategyOption<AsdOptions>, kOwnOptions.size() + kThresholdOptions.size()> all{};
-    std::ranges::copy(kThresholdOptions, std::ranges::copy(kOwnOptions, all.begin()).out);
-    return all;
-}();
+constexpr auto kOptions = join_tables(kOwnOptions, threshold_settings<AsdOptions>());
 
 }  // namespace
 
 AsdOptions read_asd_options(const SpeculationOptions& options, int max_rows) {
-    AsdOptions own{.threshold = threshold_from_flags(options, max_rows)};
-    apply_settings(options.strategy_options, kOptions, own);
+    AsdOptions own{.threshold = {.cap = threshold_cap(options, max_rows)}};
+    apply_settings(options.settings, kOptions, own);
     return own;
 }
 

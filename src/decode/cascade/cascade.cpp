@@ -17,7 +17,8 @@ Proposal CascadeStrategy::propose(const RoundState& state) {
 
 std::unique_ptr<Strategy> build_cascade(const SpeculationOptions& options,
                                         const StrategyParts& parts) {
-    return std::make_unique<CascadeStrategy>(make_static_plan(options, parts));
+    return std::make_unique<CascadeStrategy>(
+        make_static_plan(read_static_plan(options), options.strategy, parts));
 }
 
 }  // namespace knap

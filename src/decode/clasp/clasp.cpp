@@ -67,7 +67,7 @@ void ClaspStrategy::search(std::span<const Token> history) {
     plan_ = found->plan;
     decisions_.push_back({
         .token = static_cast<int>(history.size() - n_prompt_),
-        .way = to_string(plan_),
+        .source = to_string(plan_),
         .plan = to_string(plan_),
         .reason = concat("the ", options_.n_skipped,
                          " layers without which the last token's stream stays closest: cosine ",

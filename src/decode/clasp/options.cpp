@@ -46,6 +46,10 @@ constexpr std::array kOptions = {
                 set_layers},
     ClaspOption{{"interval", "code|paper|1..1000000", "rounds from search to search: 64|128"},
                 set_interval},
+    ClaspOption{{"exit-confidence", "0..1", "stop after a token less probable than this; 0.7"},
+                [](ParsedOptions& options, std::string_view text) {
+                    return read_number(text, 0, 1, options.clasp.exit_confidence);
+                }},
 };
 
 struct PublishedSize {
@@ -69,13 +73,13 @@ int clasp_skipped_layers(int n_layers) {
 ClaspOptions read_clasp_options(const SpeculationOptions& options, int n_layers) {
     ParsedOptions parsed{.clasp = {.n_skipped = clasp_skipped_layers(n_layers)},
                          .n_layers = n_layers};
-    apply_settings(options.strategy_options, kOptions, parsed);
+    apply_settings(options.settings, kOptions, parsed);
     ClaspOptions& clasp = parsed.clasp;
     if (clasp.n_skipped >= n_layers) {
-        fail("--strategy-options: expected layers=1..", n_layers - 1,
+        fail("`.settings`: expected layers=1..", n_layers - 1,
              " (one of the model's layers runs), found ", clasp.n_skipped);
     }
-    apply_draft_flags(options, clasp.draft_max, clasp.exit_confidence);
+    clasp.draft_max = draft_max_or(options, clasp.draft_max);
     return clasp;
 }
 

@@ -113,7 +113,7 @@ void DelStrategy::choose(int n_answered) {
         plan_ = early_exit_plan(n_layers_, choice_.n_layers);
         decisions_.push_back({
             .token = n_answered,
-            .way = to_string(plan_),
+            .source = to_string(plan_),
             .plan = to_string(plan_),
             .reason = concat("layer ", choice_.n_layers, " agrees in ",
                              std::lround(100 * statistics_.acceptance(choice_.n_layers)),

@@ -35,10 +35,8 @@ constexpr std::array kOptions = {
 
 DelOptions read_del_options(const SpeculationOptions& options) {
     DelOptions del;
-    apply_settings(options.strategy_options, kOptions, del);
-    if (options.draft_max > 0) {
-        del.draft_max = options.draft_max;
-    }
+    apply_settings(options.settings, kOptions, del);
+    del.draft_max = draft_max_or(options, del.draft_max);
     return del;
 }
 

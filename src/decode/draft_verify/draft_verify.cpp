@@ -1,6 +1,5 @@
 #include "decode/draft_verify/draft_verify.h"
 
-#include "base/error.h"
 #include "decode/draft_verify/options.h"
 
 namespace knap {
@@ -8,10 +7,12 @@ namespace knap {
 namespace {
 
 struct DraftVerifyOptions {
+    StaticPlanOptions drafting{};
     ThresholdOptions threshold{};
 };
 
-constexpr auto kOptions = threshold_settings<DraftVerifyOptions>();
+constexpr auto kOptions =
+    join_tables(plan_settings<DraftVerifyOptions>(), threshold_settings<DraftVerifyOptions>());
 
 }  // namespace
 
@@ -29,14 +30,10 @@ void DraftVerifyStrategy::observe(const RoundOutcome& outcome) {
 
 std::unique_ptr<Strategy> build_draft_verify(const SpeculationOptions& options,
                                              const StrategyParts& parts) {
-    DraftVerifyOptions own{.threshold = threshold_from_flags(options, parts.max_rows)};
-    apply_settings(options.strategy_options, kOptions, own);
-    if (options.draft_plan.empty()) {
-        fail(
-            "--plan-file: strategy draft-verify needs the plan that `knap search --method "
-            "draft-verify --data FILE -o PLANFILE` finds, or one of --draft-plan; found neither");
-    }
-    return std::make_unique<DraftVerifyStrategy>(make_static_plan(options, parts), own.threshold);
+    DraftVerifyOptions own{.threshold = {.cap = threshold_cap(options, parts.max_rows)}};
+    apply_settings(options.settings, kOptions, own);
+    return std::make_unique<DraftVerifyStrategy>(
+        make_static_plan(own.drafting, options.strategy, parts), own.threshold);
 }
 
 std::span<const StrategyOptionInfo> draft_verify_option_infos() {

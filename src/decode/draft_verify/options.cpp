@@ -4,17 +4,8 @@
 
 namespace knap {
 
-ThresholdOptions threshold_from_flags(const SpeculationOptions& options, int max_rows) {
-    ThresholdOptions threshold;
-    if (options.draft_max > 0) {
-        threshold.cap = options.draft_max;
-    }
-    if (options.exit_confidence > 0) {
-        threshold.start = options.exit_confidence;
-    }
-    // A cap that no draft can reach would let the threshold fall as if drafts ended too early.
-    threshold.cap = std::clamp(threshold.cap, 1, std::max(1, max_rows - 1));
-    return threshold;
+int threshold_cap(const SpeculationOptions& options, int max_rows) {
+    return std::clamp(draft_max_or(options, ThresholdOptions{}.cap), 1, std::max(1, max_rows - 1));
 }
 
 }  // namespace knap

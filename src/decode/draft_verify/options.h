@@ -16,7 +16,7 @@ bool set_threshold(Options& options, std::string_view text) {
     return read_number(text, 0, 1, options.threshold.*Setting);
 }
 
-// A table (strategy_options.h) for options with a member `threshold`.
+// A table (option_table.h) for options with a member `threshold`.
 template <typename Options>
 constexpr auto threshold_settings() {
     using Option = StrategyOption<Options>;
@@ -26,7 +26,7 @@ constexpr auto threshold_settings() {
                set_threshold<Options, &Threshold::target>},
         Option{{"eps", "0..1", "how far a round moves the exit, 0: it stays; 0.01 if not given"},
                set_threshold<Options, &Threshold::step>},
-        Option{{"start", "0..1", "exit of the first round; --exit-confidence or 0.6 if not given"},
+        Option{{"exit-confidence", "0..1", "exit of the first round; 0.6 if not given"},
                set_threshold<Options, &Threshold::start>},
         Option{{"beta1", "0..1", "memory of the acceptance; 0.5 if not given"},
                set_threshold<Options, &Threshold::acceptance_memory>},
@@ -35,8 +35,8 @@ constexpr auto threshold_settings() {
     };
 }
 
-// What the flags say: --draft-max is the cap, --exit-confidence the start. `max_rows`: of a
-// verification, with the pending token.
-ThresholdOptions threshold_from_flags(const SpeculationOptions& options, int max_rows);
+// The longest draft, within what a verification of `max_rows` rows holds beside the pending token.
+// A cap that no draft can reach would let the threshold fall as if drafts ended too early.
+int threshold_cap(const SpeculationOptions& options, int max_rows);
 
 }  // namespace knap

@@ -1,6 +1,7 @@
 #include "decode/kangaroo/kangaroo.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "decode/option_table.h"
@@ -10,10 +11,14 @@ namespace knap {
 
 namespace {
 
+constexpr std::array kOptions = {exit_confidence_option<KangarooOptions>(
+    "stop drafting after a token less probable than this; 0.6")};
+
 AdapterHead& checked(AdapterHead* adapter) {
     if (adapter == nullptr) {
         fail(
-            "--adapter: strategy kangaroo needs an adapter trained for the model, a file in GGUF "
+            "`.adapter_path`: strategy kangaroo needs an adapter trained for the model, a file in "
+            "GGUF "
             "format; found none");
     }
     return *adapter;
@@ -60,8 +65,14 @@ void KangarooStrategy::observe(const RoundOutcome& outcome) {
 std::unique_ptr<Strategy> build_kangaroo(const SpeculationOptions& options,
                                          const StrategyParts& parts) {
     KangarooOptions own;
-    apply_draft_flags(options, own.length, own.exit_confidence);
+    own.length = draft_max_or(options, own.length);
+    apply_settings(options.settings, kOptions, own);
     return std::make_unique<KangarooStrategy>(own, parts);
+}
+
+std::span<const StrategyOptionInfo> kangaroo_option_infos() {
+    static const auto infos = infos_of(kOptions);
+    return infos;
 }
 
 }  // namespace knap

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "decode/kangaroo/adapter_head.h"
 #include "decode/strategy.h"
@@ -33,8 +34,8 @@ class KangarooStrategy final : public Strategy {
     std::vector<Token> kept_;  // the pending token of the round at hand, then what it keeps
 };
 
-// From --draft-max and --exit-confidence.
 std::unique_ptr<Strategy> build_kangaroo(const SpeculationOptions& options,
                                          const StrategyParts& parts);
+std::span<const StrategyOptionInfo> kangaroo_option_infos();
 
 }  // namespace knap

@@ -13,10 +13,10 @@ void DecisionLog::begin() {
 }
 
 void DecisionLog::decide(Decision decision, Reason::Kind kind) {
-    if (!decisions_.empty() && decisions_.back().way == decision.way && last_kind_ == kind) {
+    if (!decisions_.empty() && decisions_.back().source == decision.source && last_kind_ == kind) {
         return;
     }
-    log_info("token ", decision.token, ": ", decision.way, ": ", decision.reason);
+    log_info("token ", decision.token, ": ", decision.source, ": ", decision.reason);
     decisions_.push_back(std::move(decision));
     last_kind_ = kind;
     ms_ = 0;

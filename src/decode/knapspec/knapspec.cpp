@@ -189,7 +189,7 @@ void KnapspecStrategy::log_choice() {
     const auto n_written = static_cast<int>(static_cast<std::size_t>(n_context_) + 1 - n_prompt_);
     if (!learner_.knows_rows()) {
         log_.decide({.token = n_written,
-                     .way = "plain",
+                     .source = "plain",
                      .reason = "the cost of drafting is not measured yet",
                      .predicted = 1},
                     Reason::Kind::not_measured);
@@ -201,12 +201,13 @@ void KnapspecStrategy::log_choice() {
                               ? scout_.reason()
                               : Reason{Reason::Kind::switched_off, "plans are switched off"};
     const bool may_copy = options_.copies && !copies_.is_suspended();
-    log_.decide({.token = n_written,
-                 .way = concat(chosen ? plan : "plain", may_copy ? ", copies where they pay" : ""),
-                 .plan = plan,
-                 .reason = reason.text,
-                 .predicted = chosen ? chosen->rating.tokens_per_ms() * verify_ms_.front() : 1},
-                reason.kind);
+    log_.decide(
+        {.token = n_written,
+         .source = concat(chosen ? plan : "plain", may_copy ? ", copies where they pay" : ""),
+         .plan = plan,
+         .reason = reason.text,
+         .predicted = chosen ? chosen->rating.tokens_per_ms() * verify_ms_.front() : 1},
+        reason.kind);
 }
 
 void KnapspecStrategy::observe(const RoundOutcome& outcome) {

@@ -14,7 +14,7 @@ constexpr std::array kLongest = {2, 3, 4, 6, 9, 15};
 constexpr std::array kBelief = {0.2, 0.35, 0.45, 0.55, 0.7, 0.8, 0.9};
 constexpr double kBeliefWeight = 8;
 // Observations count less as the text goes on, so that the table follows a change of style.
-constexpr double kMemory = 0.99;
+constexpr double kMatchMemory = 0.99;
 
 }  // namespace
 
@@ -42,8 +42,8 @@ AcceptanceByDepth MatchAcceptance::of_copy(int match_length, int n_tokens) const
 
 void MatchAcceptance::observe(int match_length, bool is_right) {
     Count& count = seen_[bin(match_length)];
-    count.right = kMemory * count.right + (is_right ? 1 : 0);
-    count.all = kMemory * count.all + 1;
+    count.right = kMatchMemory * count.right + (is_right ? 1 : 0);
+    count.all = kMatchMemory * count.all + 1;
 }
 
 void MatchAcceptance::fade() {

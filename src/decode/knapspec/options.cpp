@@ -85,11 +85,9 @@ KnapspecOptions read_knapspec_options(const SpeculationOptions& options) {
     for (const int recent : kRecentRows) {
         own.scout.windows.push_back({.sinks = kSinks, .recent = recent});
     }
-    apply_settings(options.strategy_options, kOptions, own);
-    if (options.draft_max > 0) {
-        own.scout.max_length = options.draft_max;
-        own.max_copy = options.draft_max;
-    }
+    apply_settings(options.settings, kOptions, own);
+    own.scout.max_length = draft_max_or(options, own.scout.max_length);
+    own.max_copy = draft_max_or(options, own.max_copy);
     return own;
 }
 

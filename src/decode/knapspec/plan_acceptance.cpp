@@ -7,8 +7,8 @@ namespace knap {
 
 namespace {
 
-// A count's memory in observations: about as many as 1 / (1 - kMemory).
-constexpr double kMemory = 0.99;
+// A count's memory in observations: about as many as 1 / (1 - kPlanMemory).
+constexpr double kPlanMemory = 0.99;
 // How many observations the rate of all positions is worth at each of them, and the confidence
 // itself as the acceptance of its bin.
 constexpr double kDepthWeight = 6;
@@ -19,8 +19,8 @@ constexpr double kMaxReplayWeight = 16;
 }  // namespace
 
 void PlanAcceptance::Count::add(bool is_right) {
-    right = kMemory * right + (is_right ? 1 : 0);
-    all = kMemory * all + 1;
+    right = kPlanMemory * right + (is_right ? 1 : 0);
+    all = kPlanMemory * all + 1;
 }
 
 double PlanAcceptance::Count::shrunk(double rate, double weight) const {

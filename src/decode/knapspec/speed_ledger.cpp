@@ -7,7 +7,7 @@ namespace knap {
 namespace {
 
 // About 30 rounds are remembered: fewer would mistake a run of rejected drafts for a trend.
-constexpr double kMemory = 0.97;
+constexpr double kSpeedMemory = 0.97;
 constexpr int kMinRounds = 8;
 // So much slower that fewer rounds are proof enough.
 constexpr int kMinBadRounds = 4;
@@ -23,8 +23,8 @@ void SpeedLedger::add(double ms, double plain_ms) {
     if (!is_time(ms) || !is_time(plain_ms)) {
         return;
     }
-    ms_ = kMemory * ms_ + ms;
-    plain_ms_ = kMemory * plain_ms_ + plain_ms;
+    ms_ = kSpeedMemory * ms_ + ms;
+    plain_ms_ = kSpeedMemory * plain_ms_ + plain_ms;
     ++n_rounds_;
 }
 

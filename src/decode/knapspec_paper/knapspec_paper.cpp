@@ -116,7 +116,7 @@ void KnapspecPaperStrategy::adopt(const PaperSearchResult& found, int n_rows, in
 void KnapspecPaperStrategy::decide(int n_answered, std::string reason, double predicted) {
     decisions_.push_back({
         .token = n_answered,
-        .way = to_string(plan_),
+        .source = to_string(plan_),
         .plan = to_string(plan_),
         .reason = std::move(reason),
         .predicted = predicted,

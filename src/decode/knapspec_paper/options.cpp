@@ -2,19 +2,12 @@
 
 #include <array>
 
-#include "base/error.h"
 #include "decode/option_table.h"
 #include "model/config.h"
 
 namespace knap {
 
 namespace {
-
-// What the text may say on top of PaperOptions: whether it spoke of the exit at all.
-struct ParsedOptions {
-    PaperOptions paper{};
-    std::optional<float> exit{};
-};
 
 // False: `text` is neither of the two.
 template <typename Value>
@@ -26,40 +19,40 @@ bool choose(std::string_view text, Value& target, const Value& code, const Value
     return true;
 }
 
-bool set_variant(ParsedOptions& options, std::string_view text);
+bool set_variant(PaperOptions& options, std::string_view text);
 
-bool set_lengths(ParsedOptions& options, std::string_view text) {
-    return choose(text, options.paper.choice.lengths, kOfficialLengths, kPaperLengths);
+bool set_lengths(PaperOptions& options, std::string_view text) {
+    return choose(text, options.choice.lengths, kOfficialLengths, kPaperLengths);
 }
 
-bool set_candidates(ParsedOptions& options, std::string_view text) {
-    return choose(text, options.paper.choice.passes_over_first, true, false);
+bool set_candidates(PaperOptions& options, std::string_view text) {
+    return choose(text, options.choice.passes_over_first, true, false);
 }
 
-bool set_forced(ParsedOptions& options, std::string_view text) {
-    return choose(text, options.paper.forces_outer_layers, true, false);
+bool set_forced(PaperOptions& options, std::string_view text) {
+    return choose(text, options.forces_outer_layers, true, false);
 }
 
-bool set_cap(ParsedOptions& options, std::string_view text) {
-    std::optional<int>& cap = options.paper.weight_cap;
+bool set_cap(PaperOptions& options, std::string_view text) {
+    std::optional<int>& cap = options.weight_cap;
     return choose(text, cap, {kOfficialWeightCap}, {}) ||
            read_integer(text, 1, kMaxKindWeight, cap.emplace());
 }
 
-bool set_ties(ParsedOptions& options, std::string_view text) {
-    return choose(text, options.paper.knapsack.skip_wins_ties, false, true);
+bool set_ties(PaperOptions& options, std::string_view text) {
+    return choose(text, options.knapsack.skip_wins_ties, false, true);
 }
 
-bool set_threshold(ParsedOptions& options, std::string_view text) {
-    return choose(text, options.paper.knapsack.strict_threshold, false, true);
+bool set_threshold(PaperOptions& options, std::string_view text) {
+    return choose(text, options.knapsack.strict_threshold, false, true);
 }
 
-bool set_unskipped(ParsedOptions& options, std::string_view text) {
-    return choose(text, options.paper.knapsack.reuse_target, false, true);
+bool set_unskipped(PaperOptions& options, std::string_view text) {
+    return choose(text, options.knapsack.reuse_target, false, true);
 }
 
-bool set_interval(ParsedOptions& options, std::string_view text) {
-    SearchInterval& interval = options.paper.interval;
+bool set_interval(PaperOptions& options, std::string_view text) {
+    SearchInterval& interval = options.interval;
     if (choose(text, interval, {}, {.rounds_of_large = 128})) {
         return true;
     }
@@ -68,31 +61,27 @@ bool set_interval(ParsedOptions& options, std::string_view text) {
     return is_read;
 }
 
-bool set_confidence(ParsedOptions& options, std::string_view text) {
-    return choose(text, options.paper.exits_by_likeliest, false, true);
+bool set_confidence(PaperOptions& options, std::string_view text) {
+    return choose(text, options.exits_by_likeliest, false, true);
 }
 
-bool set_gamma(ParsedOptions& options, std::string_view text) {
-    return choose(text, options.paper.uses_best_length, false, true);
+bool set_gamma(PaperOptions& options, std::string_view text) {
+    return choose(text, options.uses_best_length, false, true);
 }
 
-bool set_start(ParsedOptions& options, std::string_view text) {
-    options.paper.starts_on_prompt = text == "prompt";
+bool set_start(PaperOptions& options, std::string_view text) {
+    options.starts_on_prompt = text == "prompt";
     return text == "code" || text == "prompt";
 }
 
-bool set_tau(ParsedOptions& options, std::string_view text) {
+bool set_tau(PaperOptions& options, std::string_view text) {
     float tau = 0;
     const bool is_read = read_number(text, -1, 1, tau);
-    options.paper.knapsack.min_cosine = static_cast<double>(tau);
+    options.knapsack.min_cosine = static_cast<double>(tau);
     return is_read;
 }
 
-bool set_exit(ParsedOptions& options, std::string_view text) {
-    return read_number(text, 0, 1, options.exit.emplace());
-}
-
-using PaperOption = StrategyOption<ParsedOptions>;
+using PaperOption = StrategyOption<PaperOptions>;
 
 constexpr std::string_view kCodeOrPaper = "code|paper";
 
@@ -121,11 +110,11 @@ constexpr std::array kOptions = {
     PaperOption{{"start", "code|prompt", "first search: after round 6|also on the prompt's end"},
                 set_start},
     PaperOption{{"tau", "-1..1", "least mean cosine of a state; 0.5 if not given"}, set_tau},
-    PaperOption{{"exit", "0..1", "exit confidence, 0: none; 0.7 if not given"}, set_exit},
+    exit_confidence_option<PaperOptions>("stop after a token less probable than this; 0.7"),
 };
 
 // Every option but this one that knows both.
-bool set_variant(ParsedOptions& options, std::string_view text) {
+bool set_variant(PaperOptions& options, std::string_view text) {
     if (text != "code" && text != "paper") {
         return false;
     }
@@ -144,14 +133,9 @@ int SearchInterval::for_model(std::int64_t n_parameters) const {
 }
 
 PaperOptions read_paper_options(const SpeculationOptions& options) {
-    ParsedOptions parsed;
-    apply_settings(options.strategy_options, kOptions, parsed);
-    if (parsed.exit && options.exit_confidence > 0) {
-        fail("--exit-confidence: expected either this or exit in --strategy-options, found both");
-    }
-    PaperOptions& paper = parsed.paper;
-    apply_draft_flags(options, paper.draft_max, paper.exit_confidence);
-    paper.exit_confidence = parsed.exit.value_or(paper.exit_confidence);
+    PaperOptions paper;
+    paper.draft_max = draft_max_or(options, paper.draft_max);
+    apply_settings(options.settings, kOptions, paper);
     return paper;
 }
 

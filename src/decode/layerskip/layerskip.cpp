@@ -15,27 +15,24 @@ namespace {
 
 struct LayerskipOptions {
     int exit_layer = 0;  // 0: not given
+    StaticPlanOptions drafting{};
 };
 
-constexpr std::array kOptions = {
-    StrategyOption<LayerskipOptions>{
+constexpr auto kOptions = join_tables(
+    std::array{StrategyOption<LayerskipOptions>{
         {"exit", "1..L", "layers that draft, of the model's L; a quarter if not given"},
         [](LayerskipOptions& options, std::string_view text) {
             return read_integer(text, 1, std::numeric_limits<int>::max(), options.exit_layer);
-        }},
-};
+        }}},
+    static_plan_settings<LayerskipOptions>());
 
-int read_exit_layer(const SpeculationOptions& options, int n_layers) {
-    LayerskipOptions own;
-    apply_settings(options.strategy_options, kOptions, own);
+void check_exit(const LayerskipOptions& own, int n_layers) {
     if (own.exit_layer > n_layers) {
-        fail("--strategy-options: expected exit=1..", n_layers, " of this model; found ",
-             own.exit_layer);
+        fail("`.settings`: expected exit=1..", n_layers, " for this model, found ", own.exit_layer);
     }
-    if (own.exit_layer > 0 && !options.draft_plan.empty()) {
-        fail("--strategy-options: expected either exit or a plan, found both");
+    if (own.exit_layer > 0 && !own.drafting.plan.empty()) {
+        fail("`.settings`: expected either exit or a plan, found both");
     }
-    return own.exit_layer > 0 ? own.exit_layer : default_exit_layer(n_layers);
 }
 
 }  // namespace
@@ -46,12 +43,17 @@ int default_exit_layer(int n_layers) {
 
 std::unique_ptr<Strategy> build_layerskip(const SpeculationOptions& options,
                                           const StrategyParts& parts) {
-    SpeculationOptions with_plan = options;
-    const int exit_layer = read_exit_layer(options, parts.config.n_layers);
-    if (with_plan.draft_plan.empty()) {
-        with_plan.draft_plan = concat("exit=", exit_layer);
+    const int n_layers = parts.config.n_layers;
+    LayerskipOptions own;
+    own.drafting.length = draft_max_or(options, own.drafting.length);
+    apply_settings(options.settings, kOptions, own);
+    check_exit(own, n_layers);
+    if (own.drafting.plan.empty()) {
+        own.drafting.plan =
+            concat("exit=", own.exit_layer > 0 ? own.exit_layer : default_exit_layer(n_layers));
     }
-    return build_static_plan(with_plan, parts);
+    return std::make_unique<StaticPlanStrategy>(
+        make_static_plan(own.drafting, options.strategy, parts));
 }
 
 std::span<const StrategyOptionInfo> layerskip_option_infos() {

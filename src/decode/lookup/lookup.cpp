@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "decode/option_table.h"
+
 namespace knap {
 
 Proposal LookupStrategy::propose(const RoundState& state) {
@@ -16,9 +18,7 @@ Proposal LookupStrategy::propose(const RoundState& state) {
 std::unique_ptr<Strategy> build_lookup(const SpeculationOptions& options,
                                        const StrategyParts& /*parts*/) {
     LookupOptions own;
-    if (options.draft_max > 0) {
-        own.n_draft = options.draft_max;
-    }
+    own.n_draft = draft_max_or(options, own.n_draft);
     return std::make_unique<LookupStrategy>(own);
 }
 

@@ -5,12 +5,21 @@
 #include <utility>
 
 #include "base/error.h"
-#include "decode/option_table.h"
 #include "graph/forward.h"
 #include "graph/plan_text.h"
 #include "model/config.h"
 
 namespace knap {
+
+namespace {
+
+struct Settings {
+    StaticPlanOptions drafting{};
+};
+
+constexpr auto kOptions = static_plan_settings<Settings>();
+
+}  // namespace
 
 StaticPlanStrategy::StaticPlanStrategy(ModulePlan plan, const StaticPlanOptions& options)
     : plan_(std::move(plan)), options_(options), current_(plan_) {}
@@ -50,22 +59,35 @@ void StaticPlanStrategy::adapt_to(int n_context) {
     }
 }
 
-StaticPlanStrategy make_static_plan(const SpeculationOptions& options, const StrategyParts& parts) {
-    if (options.draft_plan.empty()) {
-        fail("--draft-plan: strategy ", options.strategy,
-             " needs the modules to draft with, such as exit=8, a=w16+256 or a3-7=skip,m5=skip; "
-             "found none");
+StaticPlanOptions read_static_plan(const SpeculationOptions& options) {
+    Settings own;
+    own.drafting.length = draft_max_or(options, own.drafting.length);
+    apply_settings(options.settings, kOptions, own);
+    return own.drafting;
+}
+
+StaticPlanStrategy make_static_plan(const StaticPlanOptions& options,
+                                    std::string_view strategy,
+                                    const StrategyParts& parts) {
+    if (options.plan.empty()) {
+        fail(kPlanSetting, ": strategy ", strategy,
+             " needs the modules to draft with, such as exit=8, a=w16+256 or a3-7=skip,m5=skip "
+             "(`knap search` finds some); found none");
     }
-    ModulePlan plan = parse_plan(options.draft_plan, parts.config.n_layers);
-    check_runnable(plan, parts.config.n_layers, "--draft-plan", parts.forward.cheapest_head());
-    StaticPlanOptions own{.width = options.draft_width};
-    apply_draft_flags(options, own.length, own.exit_confidence);
-    return {std::move(plan), own};
+    ModulePlan plan = parse_plan(options.plan, parts.config.n_layers);
+    check_runnable(plan, parts.config.n_layers, kPlanSetting, parts.forward.cheapest_head());
+    return {std::move(plan), options};
 }
 
 std::unique_ptr<Strategy> build_static_plan(const SpeculationOptions& options,
                                             const StrategyParts& parts) {
-    return std::make_unique<StaticPlanStrategy>(make_static_plan(options, parts));
+    return std::make_unique<StaticPlanStrategy>(
+        make_static_plan(read_static_plan(options), options.strategy, parts));
+}
+
+std::span<const StrategyOptionInfo> static_plan_option_infos() {
+    static const auto infos = infos_of(kOptions);
+    return infos;
 }
 
 }  // namespace knap

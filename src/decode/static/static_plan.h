@@ -2,17 +2,53 @@
 // threshold in every round (methods 1.3, 1.8). The LayerSkip early exit is the plan `exit=N`.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 
+#include "decode/option_table.h"
 #include "decode/strategy.h"
 
 namespace knap {
 
 struct StaticPlanOptions {
-    int length = 6;             // tokens drafted in a row, at most
-    float exit_confidence = 0;  // a less probable token is the draft's last; 0: none is
+    std::string plan{};         // as text (graph/plan_text.h)
+    int length = 6;             // longest draft, in tokens
+    float exit_confidence = 0;  // drafting stops after a token less probable than this; 0: never
     int width = 1;              // candidates per position
 };
+
+// The settings `plan` and `width`, for options with a member `drafting` of StaticPlanOptions.
+template <typename Options>
+constexpr auto plan_settings() {
+    using Option = StrategyOption<Options>;
+    return std::array{
+        Option{{"plan", "PLAN", "the modules to draft with: a=w16+256,m3-5=skip"},
+               [](Options& options, std::string_view text) {
+                   options.drafting.plan = text;
+                   return !text.empty();
+               }},
+        Option{{"width", "1..16", "candidates drafted per position; 1"},
+               [](Options& options, std::string_view text) {
+                   return read_integer(text, 1, kMaxDraftWidth, options.drafting.width);
+               }},
+    };
+}
+
+// Those and `exit-confidence`.
+template <typename Options>
+constexpr auto static_plan_settings() {
+    using Option = StrategyOption<Options>;
+    return join_tables(
+        plan_settings<Options>(),
+        std::array{Option{{"exit-confidence", "0..1",
+                           "stop drafting after a token less probable than this; 0: never"},
+                          [](Options& options, std::string_view text) {
+                              return read_number(text, 0, 1, options.drafting.exit_confidence);
+                          }}});
+}
 
 class StaticPlanStrategy final : public Strategy {
   public:
@@ -32,10 +68,14 @@ class StaticPlanStrategy final : public Strategy {
     int last_context_ = -1;
 };
 
-// From --draft-plan and the flags about drafting with it. Throws when there is no plan, or none
-// that can run.
-StaticPlanStrategy make_static_plan(const SpeculationOptions& options, const StrategyParts& parts);
+// What `draft_max` and the settings say, over the strategy's own defaults.
+StaticPlanOptions read_static_plan(const SpeculationOptions& options);
+// Throws when the plan is missing or cannot run.
+StaticPlanStrategy make_static_plan(const StaticPlanOptions& options,
+                                    std::string_view strategy,
+                                    const StrategyParts& parts);
 std::unique_ptr<Strategy> build_static_plan(const SpeculationOptions& options,
                                             const StrategyParts& parts);
+std::span<const StrategyOptionInfo> static_plan_option_infos();
 
 }  // namespace knap

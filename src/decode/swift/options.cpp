@@ -81,6 +81,7 @@ constexpr std::array kOptions = {
         {"tree", "code|paper|off", "widths 3/5/8/10 when greedy, else 1/3/5/10|1/3/5/10|a chain"},
         set_tree},
     SwiftOption{{"seed", "0..2147483647", "of the search; 0"}, set_seed},
+    exit_confidence_option<SwiftOptions>("stop after a token less probable than this; 0.8"),
 };
 
 }  // namespace
@@ -95,8 +96,8 @@ SwiftWidths swift_widths(SwiftTree tree, bool is_greedy) {
 
 SwiftOptions read_swift_options(const SpeculationOptions& options) {
     SwiftOptions swift;
-    apply_settings(options.strategy_options, kOptions, swift);
-    apply_draft_flags(options, swift.draft_max, swift.exit_confidence);
+    apply_settings(options.settings, kOptions, swift);
+    swift.draft_max = draft_max_or(options, swift.draft_max);
     return swift;
 }
 

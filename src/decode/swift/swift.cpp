@@ -39,8 +39,8 @@ std::string reason_of(SwiftEnd end) {
 
 void check_skips(int n_layers, double skip_ratio) {
     if (count_skipped_modules(n_layers, skip_ratio) == 0) {
-        fail("--strategy-options: expected a ratio that skips at least 1 of the ",
-             2 * (n_layers - 2), " modules between the outer layers; found ", skip_ratio);
+        fail("`.settings`: expected a ratio that skips at least 1 of the ", 2 * (n_layers - 2),
+             " modules between the outer layers; found ", skip_ratio);
     }
 }
 
@@ -112,7 +112,7 @@ void SwiftStrategy::search(std::span<const Token> answer) {
 void SwiftStrategy::decide(std::size_t n_answered, std::string reason) {
     const std::string plan = to_string(search_.plan());
     decisions_.push_back({.token = static_cast<int>(n_answered),
-                          .way = plan,
+                          .source = plan,
                           .plan = plan,
                           .reason = std::move(reason)});
 }

@@ -15,8 +15,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/name_list.h"
 #include "base/quoted.h"
+#include "base/text.h"
 #include "model/gguf/gguf_file.h"
 
 namespace knap {
@@ -102,7 +102,7 @@ class VocabularyCheck {
         const auto found = std::find_if(std::begin(kTokenizers), std::end(kTokenizers),
                                         [&](const Tokenizer& t) { return t.name == name; });
         if (found == std::end(kTokenizers)) {
-            fail_key(kKey, concat("one of ", list_names(kTokenizers)),
+            fail_key(kKey, concat("one of ", join(kTokenizers, ", ", &Tokenizer::name)),
                      name ? in_quotes(*name) : "no such key");
         }
         return *found;

@@ -142,9 +142,8 @@ TEST_F(AsdOnText, ARoundWithoutRoomIsPlainAndCostsNoChoice) {
 TEST(AsdOptions, EveryKeySetsItsField) {
     const AsdOptions read = read_asd_options(
         {.draft_max = 9,
-         .exit_confidence = 0.75f,
-         .strategy_options = "theta=0.5,rows=8,refresh=3,max-run=2,max-total=5,target=0.25,"
-                             "eps=0.125,beta1=0.375,beta2=0.625"},
+         .settings = parse_settings("theta=0.5,max-run=2,max-total=5,rows=8,refresh=3,target=0.25,"
+                                    "eps=0.125,exit-confidence=0.75,beta1=0.375,beta2=0.625")},
         /*max_rows=*/64);
     EXPECT_EQ(read.rule.least_cosine, 0.5f);
     EXPECT_EQ(read.rule.max_run, 2);
@@ -161,7 +160,8 @@ TEST(AsdOptions, EveryKeySetsItsField) {
 
 TEST(AsdOptions, ValuesOutOfRangeAreRefused) {
     for (const char* text : {"theta=1.5", "rows=0", "refresh=-1", "max-run=x", "max-total=-1"}) {
-        EXPECT_THROW(read_asd_options({.strategy_options = text}, /*max_rows=*/64), Error) << text;
+        EXPECT_THROW(read_asd_options({.settings = parse_settings(text)}, /*max_rows=*/64), Error)
+            << text;
     }
 }
 

@@ -34,7 +34,7 @@ class Cascades : public ::testing::Test {
 };
 
 TEST_F(Cascades, GuessWhatFollowedTheLastTokensBefore) {
-    const auto strategy = build({.draft_max = 3, .draft_plan = "exit=2"});
+    const auto strategy = build({.draft_max = 3, .settings = {{"plan", "exit=2"}}});
     strategy->begin({.prompt = Tokens{1, 2, 3, 10, 11}});
     const DraftWithPlan draft = propose(*strategy, {1, 2, 3, 10, 11, 12, 13, 1, 2, 3});
     EXPECT_THAT(draft.guess, ElementsAre(10, 11, 12));
@@ -43,7 +43,7 @@ TEST_F(Cascades, GuessWhatFollowedTheLastTokensBefore) {
 }
 
 TEST_F(Cascades, GuessNoMoreTokensThanTheMatchHas) {
-    const auto strategy = build({.draft_max = 6, .draft_plan = "exit=2"});
+    const auto strategy = build({.draft_max = 6, .settings = {{"plan", "exit=2"}}});
     const Tokens pair = {9, 2, 3, 10, 11, 12, 13, 14, 1, 2, 3};
     strategy->begin({.prompt = pair});
     EXPECT_THAT(propose(*strategy, pair).guess, ElementsAre(10, 11));
@@ -53,7 +53,7 @@ TEST_F(Cascades, GuessNoMoreTokensThanTheMatchHas) {
 }
 
 TEST_F(Cascades, DraftWithThePlanAloneWhereNothingIsFound) {
-    const auto strategy = build({.draft_max = 4, .draft_plan = "exit=2"});
+    const auto strategy = build({.draft_max = 4, .settings = {{"plan", "exit=2"}}});
     strategy->begin({.prompt = Tokens{1, 2, 3}});
     const DraftWithPlan draft = propose(*strategy, {1, 2, 3, 4, 5});
     EXPECT_THAT(draft.guess, IsEmpty());
@@ -61,7 +61,7 @@ TEST_F(Cascades, DraftWithThePlanAloneWhereNothingIsFound) {
 }
 
 TEST_F(Cascades, KeepToTheRoom) {
-    const auto strategy = build({.draft_max = 9, .draft_plan = "exit=2"});
+    const auto strategy = build({.draft_max = 9, .settings = {{"plan", "exit=2"}}});
     const Tokens looping(20, 7);
     strategy->begin({.prompt = looping});
     EXPECT_EQ(propose(*strategy, looping, 2).guess.size(), 2u);
@@ -75,7 +75,7 @@ TEST_F(Cascades, KeepToTheRoom) {
 
 TEST_F(Cascades, TakeTheFlagsOfDraftingWithAPlan) {
     const auto strategy =
-        build({.draft_plan = "a=w4+8", .draft_width = 2, .exit_confidence = 0.25f});
+        build({.settings = {{"plan", "a=w4+8"}, {"width", "2"}, {"exit-confidence", "0.25"}}});
     strategy->begin({.prompt = Tokens(20, 7)});
     const DraftWithPlan draft = propose(*strategy, Tokens(20, 7));
     EXPECT_EQ(draft.stop.n_max, 6);
@@ -89,7 +89,7 @@ TEST_F(Cascades, NeedAPlan) {
         FAIL() << "built without a plan";
     } catch (const Error& error) {
         EXPECT_THAT(error.what(),
-                    ::testing::StartsWith("--draft-plan: strategy cascade needs the modules"));
+                    ::testing::StartsWith("`.settings[plan]`: strategy cascade needs the modules"));
     }
 }
 

@@ -151,7 +151,7 @@ TEST(ClaspOptions, SkipAsManyLayersAsThePublishedComparison) {
 
 TEST(ClaspOptions, AreThoseOfTheCodeOrOfThePaper) {
     const auto read = [](const char* text) {
-        return read_clasp_options({.strategy = "clasp", .strategy_options = text}, 32);
+        return read_clasp_options({.strategy = "clasp", .settings = parse_settings(text)}, 32);
     };
     EXPECT_EQ(read("").n_skipped, 8);
     EXPECT_EQ(read("").interval, 64);
@@ -159,8 +159,8 @@ TEST(ClaspOptions, AreThoseOfTheCodeOrOfThePaper) {
     EXPECT_EQ(read("layers=31").n_skipped, 31);
     EXPECT_EQ(read("interval=paper").interval, 128);
     EXPECT_EQ(read("interval=7").interval, 7);
-    const ClaspOptions flags =
-        read_clasp_options({.strategy = "clasp", .draft_max = 3, .exit_confidence = 0.2f}, 32);
+    const ClaspOptions flags = read_clasp_options(
+        {.strategy = "clasp", .draft_max = 3, .settings = {{"exit-confidence", "0.2"}}}, 32);
     EXPECT_EQ(flags.draft_max, 3);
     EXPECT_EQ(flags.exit_confidence, 0.2f);
 }
@@ -168,17 +168,17 @@ TEST(ClaspOptions, AreThoseOfTheCodeOrOfThePaper) {
 TEST(ClaspOptions, RefuseWhatTheModelCannotDo) {
     const auto complaint = [](const char* text, int n_layers) -> std::string {
         try {
-            read_clasp_options({.strategy = "clasp", .strategy_options = text}, n_layers);
+            read_clasp_options({.strategy = "clasp", .settings = parse_settings(text)}, n_layers);
         } catch (const Error& error) {
             return error.what();
         }
         return "";
     };
     EXPECT_EQ(complaint("layers=32", 32),
-              "--strategy-options: expected layers=1..31 (one of the model's layers runs), found "
+              "`.settings`: expected layers=1..31 (one of the model's layers runs), found "
               "32");
     EXPECT_EQ(complaint("layers=0", 32),
-              "--strategy-options: expected layers=code|paper|1..1000; found '0'");
+              "`.settings`: expected layers=code|paper|1..1000, found '0'");
 }
 
 }  // namespace

@@ -191,15 +191,15 @@ TEST(Del, ACancelledLookTeachesNothing) {
 }
 
 TEST(DelOptions, AreReadFromFlagsAndKeys) {
-    const DelOptions read =
-        read_del_options({.strategy = "del",
-                          .draft_max = 10,
-                          .strategy_options = "stop=length,decay=0.5,prompt-rows=0"});
+    const DelOptions read = read_del_options(
+        {.strategy = "del",
+         .draft_max = 10,
+         .settings = {{"stop", "length"}, {"decay", "0.5"}, {"prompt-rows", "0"}}});
     EXPECT_EQ(read.draft_max, 10);
     EXPECT_TRUE(read.uses_best_length);
     EXPECT_EQ(read.decay, 0.5f);
     EXPECT_EQ(read.prompt_rows, 0);
-    EXPECT_THROW(read_del_options({.strategy = "del", .strategy_options = "decay=1.1"}), Error);
+    EXPECT_THROW(read_del_options({.strategy = "del", .settings = {{"decay", "1.1"}}}), Error);
 }
 
 }  // namespace

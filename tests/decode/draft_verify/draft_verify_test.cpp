@@ -39,7 +39,7 @@ void observe(Strategy& strategy, int n_accepted, int n_drafted) {
 }
 
 TEST(DraftVerify, DraftsTwelveTokensOfItsPlan) {
-    const auto strategy = build({.draft_plan = "a1=skip,m2=skip", .draft_width = 2});
+    const auto strategy = build({.settings = {{"plan", "a1=skip,m2=skip"}, {"width", "2"}}});
     const DraftWithPlan draft = propose(*strategy);
     EXPECT_EQ(*draft.plan, parse_plan("a1=skip,m2=skip", kLayers));
     EXPECT_EQ(draft.stop.n_max, 12);
@@ -50,7 +50,7 @@ TEST(DraftVerify, DraftsTwelveTokensOfItsPlan) {
 }
 
 TEST(DraftVerify, ThresholdFollowsWhatIsAcceptedFromRequestToRequest) {
-    const auto strategy = build({.draft_plan = "exit=2"});
+    const auto strategy = build({.settings = {{"plan", "exit=2"}}});
     strategy->begin({});
     observe(*strategy, 1, 4);
     EXPECT_NEAR(propose(*strategy).stop.exit_confidence, 0.601, 1e-6);
@@ -61,9 +61,12 @@ TEST(DraftVerify, ThresholdFollowsWhatIsAcceptedFromRequestToRequest) {
 }
 
 TEST(DraftVerify, TheCapIsOneThatDraftsCanReach) {
-    const auto strategy =
-        build({.draft_plan = "exit=2", .strategy_options = "target=0,beta2=0,eps=0.125,start=0.5"},
-              /*max_rows=*/7);
+    const auto strategy = build({.settings = {{"plan", "exit=2"},
+                                              {"target", "0"},
+                                              {"beta2", "0"},
+                                              {"eps", "0.125"},
+                                              {"exit-confidence", "0.5"}}},
+                                /*max_rows=*/7);
     observe(*strategy, 6, 6);
     EXPECT_EQ(propose(*strategy).stop.exit_confidence, 0.5f) << "a draft of six is a full one";
     observe(*strategy, 5, 5);
@@ -71,27 +74,29 @@ TEST(DraftVerify, TheCapIsOneThatDraftsCanReach) {
 }
 
 TEST(DraftVerify, TakesItsSettings) {
-    EXPECT_EQ(propose(*build({.draft_max = 3, .draft_plan = "exit=2"})).stop.n_max, 3);
-    const SpeculationOptions with_flag{.draft_plan = "exit=2", .exit_confidence = 0.25f};
-    EXPECT_EQ(propose(*build(with_flag)).stop.exit_confidence, 0.25f);
+    EXPECT_EQ(propose(*build({.draft_max = 3, .settings = {{"plan", "exit=2"}}})).stop.n_max, 3);
+    const SpeculationOptions sure{.settings = {{"plan", "exit=2"}, {"exit-confidence", "0.25"}}};
+    EXPECT_EQ(propose(*build(sure)).stop.exit_confidence, 0.25f);
 
     // AR = 0.25, below the target; the threshold goes half of the way to 0.5 + 0.25.
-    const auto strategy =
-        build({.draft_plan = "exit=2",
-               .strategy_options = "target=0.5,eps=0.25,start=0.5,beta1=0.75,beta2=0.5"});
+    const auto strategy = build({.settings = {{"plan", "exit=2"},
+                                              {"target", "0.5"},
+                                              {"eps", "0.25"},
+                                              {"exit-confidence", "0.5"},
+                                              {"beta1", "0.75"},
+                                              {"beta2", "0.5"}}});
     observe(*strategy, 2, 2);
     EXPECT_EQ(propose(*strategy).stop.exit_confidence, 0.625f);
-    EXPECT_THROW(build({.draft_plan = "exit=2", .strategy_options = "beta1=1.5"}), Error);
+    EXPECT_THROW(build({.settings = {{"plan", "exit=2"}, {"beta1", "1.5"}}}), Error);
 }
 
-TEST(DraftVerify, WithoutAPlanTheMessageSaysHowToGetOne) {
+TEST(DraftVerify, NeedsAPlan) {
     try {
         build({});
         FAIL() << "built without a plan";
     } catch (const Error& error) {
-        EXPECT_THAT(error.what(), ::testing::AllOf(::testing::StartsWith("--plan-file: "),
-                                                   ::testing::HasSubstr("knap search"),
-                                                   ::testing::HasSubstr("--draft-plan")));
+        EXPECT_THAT(error.what(),
+                    ::testing::StartsWith("`.settings[plan]`: strategy draft-verify needs "));
     }
 }
 

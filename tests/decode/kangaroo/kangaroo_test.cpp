@@ -118,7 +118,8 @@ TEST_F(Kangaroo, DraftsWithTheFirstLayersAndTheAdapter) {
 
 TEST_F(Kangaroo, IsBuiltFromTheOptions) {
     const auto strategy = make_strategy(
-        {.strategy = "kangaroo", .draft_max = 3, .exit_confidence = 0.25f}, rig_.parts());
+        {.strategy = "kangaroo", .draft_max = 3, .settings = {{"exit-confidence", "0.25"}}},
+        rig_.parts());
     const auto history = random_tokens(8, 256, 1);
     rig_.rig.feed(std::span(history).first(7));
     const auto propose = [&](int n_room) {
@@ -138,7 +139,8 @@ TEST_F(Kangaroo, NeedsAnAdapter) {
         make_strategy({.strategy = "kangaroo"}, parts);
         FAIL() << "made without one";
     } catch (const Error& error) {
-        EXPECT_THAT(error.what(), StartsWith("--adapter: strategy kangaroo needs an adapter"));
+        EXPECT_THAT(error.what(),
+                    StartsWith("`.adapter_path`: strategy kangaroo needs an adapter"));
     }
 }
 
@@ -252,7 +254,8 @@ TEST_F(Kangaroo, WithAnAdapterThatAddsNothingIsAStaticEarlyExit) {
     StrategyRig neutral(tiny_model("tiny-llama", "Q8_0"), {}, neutral_adapter(rig_.model));
     KangarooStrategy kangaroo(kSure, neutral.parts());
     const auto exit = make_strategy(
-        {.strategy = "static", .draft_max = kSure.length, .draft_plan = "exit=2"}, rig_.parts());
+        {.strategy = "static", .draft_max = kSure.length, .settings = {{"plan", "exit=2"}}},
+        rig_.parts());
     KangarooRounds with_adapter(neutral, kangaroo, std::nullopt);
     KangarooRounds without(rig_, *exit, std::nullopt);
     for (int i = 0; i < 12; ++i) {

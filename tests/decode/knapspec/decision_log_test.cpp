@@ -6,7 +6,7 @@ namespace knap {
 namespace {
 
 Decision decision(int token, const char* way, double predicted = 1) {
-    return {.token = token, .way = way, .reason = "so", .predicted = predicted};
+    return {.token = token, .source = way, .reason = "so", .predicted = predicted};
 }
 
 TEST(DecisionLog, MeasuresUntilTheNextDecision) {

@@ -34,8 +34,8 @@ class World {
   public:
     World(const std::string& settings, const CostProfile& profile) {
         rig_.profile = profile;
-        strategy_ =
-            build_knapspec({.strategy = "knapspec", .strategy_options = settings}, rig_.parts());
+        strategy_ = build_knapspec({.strategy = "knapspec", .settings = parse_settings(settings)},
+                                   rig_.parts());
     }
 
     void begin(std::vector<Token> prompt) {
@@ -117,7 +117,7 @@ TEST(Knapspec, DraftsWithAWindowWhereVerifyingIsCheap) {
     EXPECT_EQ(world.decisions()[0].token, 0);
     EXPECT_GT(world.decisions()[0].predicted, 1.03);
     EXPECT_EQ(world.decisions()[0].plan, to_string(*how->plan));
-    EXPECT_EQ(world.decisions()[0].way, world.decisions()[0].plan);
+    EXPECT_EQ(world.decisions()[0].source, world.decisions()[0].plan);
 }
 
 TEST(Knapspec, DeclinesWhereEveryRowCostsAStep) {
@@ -125,7 +125,7 @@ TEST(Knapspec, DeclinesWhereEveryRowCostsAStep) {
     world.begin(text(6000));
     EXPECT_TRUE(is_plain(world.propose()));
     EXPECT_THAT(world.last_reason(), HasSubstr("no plan can pay"));
-    EXPECT_EQ(world.decisions()[0].way, "plain");
+    EXPECT_EQ(world.decisions()[0].source, "plain");
     EXPECT_EQ(world.decisions()[0].plan, "");
 }
 
@@ -136,7 +136,7 @@ TEST(Knapspec, ADecisionSaysItsPlanBesideWhatElseIsDrafted) {
     ASSERT_EQ(world.decisions().size(), 1u);
     const Decision& decision = world.decisions()[0];
     EXPECT_THAT(decision.plan, StartsWith("a=w16+"));
-    EXPECT_EQ(decision.way, decision.plan + ", copies where they pay");
+    EXPECT_EQ(decision.source, decision.plan + ", copies where they pay");
 }
 
 TEST(Knapspec, AContextShorterThanAnyWindowIsDecodedPlainly) {

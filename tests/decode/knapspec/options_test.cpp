@@ -13,7 +13,8 @@ using ::testing::StartsWith;
 using Knapsack = PlanScoutOptions::Knapsack;
 
 KnapspecOptions read(std::string text) {
-    return read_knapspec_options({.strategy = "knapspec", .strategy_options = std::move(text)});
+    return read_knapspec_options(
+        {.strategy = "knapspec", .settings = parse_settings(std::move(text))});
 }
 
 TEST(KnapspecOptions, DefaultsAreThoseOfTheHelpTexts) {
@@ -42,13 +43,13 @@ TEST(KnapspecOptions, EveryKeySetsItsOwn) {
 }
 
 TEST(KnapspecOptions, WhatCannotBeIsRefusedInOneLine) {
-    for (const char* text : {"budget=2", "margin=-1", "copies=yes", "knapsack=maybe", "windows=",
-                             "windows=64/", "windows=0", "windows=1/2/3/4/5/6/7/8/9", "size=3"}) {
+    for (const char* text : {"budget=2", "margin=-1", "copies=yes", "knapsack=maybe",
+                             "windows=", "windows=64/", "windows=0", "windows=1/2/3/4/5/6/7/8/9"}) {
         try {
             read(text);
             ADD_FAILURE() << text;
         } catch (const Error& error) {
-            EXPECT_THAT(error.what(), StartsWith("--strategy-options: ")) << text;
+            EXPECT_THAT(error.what(), StartsWith("`.settings`: ")) << text;
             EXPECT_THAT(error.what(), Not(HasSubstr("\n"))) << text;
         }
     }

@@ -260,7 +260,7 @@ TEST(KnapspecPaper, WithoutAnyCandidateTheWholeModelDraftsUntilTheNextSearch) {
     const auto decisions = request.strategy.decisions();
     ASSERT_THAT(decisions, SizeIs(4));
     EXPECT_THAT(decisions[2].reason, HasSubstr("no plan survived"));
-    EXPECT_EQ(decisions[2].way, "full");
+    EXPECT_EQ(decisions[2].source, "full");
     EXPECT_EQ(decisions[2].predicted, 1);
 }
 
@@ -354,13 +354,13 @@ TEST(KnapspecPaper, RecordsWhatItDecidedAndWhatCameOfIt) {
     const auto decisions = request.strategy.decisions();
     ASSERT_THAT(decisions, SizeIs(2));
     EXPECT_EQ(decisions[0].token, 1);
-    EXPECT_EQ(decisions[0].way, "full");
+    EXPECT_EQ(decisions[0].source, "full");
     EXPECT_THAT(decisions[0].reason, HasSubstr("no search yet"));
     EXPECT_EQ(decisions[0].predicted, 1);
     // Six rounds of two tokens in 5 ms each; a plain step takes 10 ms.
     EXPECT_DOUBLE_EQ(decisions[0].measured, 4);
     EXPECT_EQ(decisions[1].token, 13);
-    EXPECT_EQ(decisions[1].way, "a1=skip");
+    EXPECT_EQ(decisions[1].source, "a1=skip");
     EXPECT_EQ(decisions[1].plan, "a1=skip");
     EXPECT_EQ(decisions[1].reason, "best of 3 plans: 75 % of 10 rows agree, best draft length 5");
     EXPECT_EQ(decisions[1].predicted, 1.25);

@@ -46,7 +46,7 @@ Fields fields_of(const PaperOptions& options) {
 }
 
 PaperOptions parse(const std::string& text) {
-    return read_paper_options({.strategy = "knapspec-paper", .strategy_options = text});
+    return read_paper_options({.strategy = "knapspec-paper", .settings = parse_settings(text)});
 }
 
 std::string complaint(const SpeculationOptions& options) {
@@ -106,8 +106,8 @@ TEST(PaperOptions, EachKeyChangesWhatItSaysAndNothingElse) {
         {"gamma=paper", {{"uses_length", 1}}},
         {"start=prompt", {{"on_prompt", 1}}},
         {"tau=-0.5", {{"tau", -0.5}}},
-        {"exit=0.25", {{"exit", 0.25}}},
-        {"exit=0", {{"exit", 0}}},
+        {"exit-confidence=0.25", {{"exit", 0.25}}},
+        {"exit-confidence=0", {{"exit", 0}}},
     };
     Fields all_of_the_paper = kPublished;
     for (const Effect& effect : effects) {
@@ -143,28 +143,22 @@ TEST(PaperOptions, AKeyPartsFromTheVariantWhereverItStands) {
     }
 }
 
-TEST(PaperOptions, DraftMaxAndExitConfidenceReplaceThePublishedOnes) {
-    const PaperOptions options = read_paper_options({.draft_max = 3, .exit_confidence = 0.4f});
-    EXPECT_EQ(options.draft_max, 3);
-    EXPECT_EQ(options.exit_confidence, 0.4f);
-    EXPECT_EQ(complaint({.exit_confidence = 0.4f, .strategy_options = "exit=0"}),
-              "--exit-confidence: expected either this or exit in --strategy-options, found both");
+TEST(PaperOptions, DraftMaxReplacesThePublishedOne) {
+    EXPECT_EQ(read_paper_options({.draft_max = 3}).draft_max, 3);
 }
 
 TEST(PaperOptions, MistakesSayWhatIsExpected) {
-    EXPECT_THAT(complaint({.strategy_options = "budget=3"}),
-                StartsWith("--strategy-options: expected a key of variant, lengths, candidates, "));
     for (const StrategyOptionInfo& info : paper_option_infos()) {
         const std::string key(info.key);
         for (const char* bad : {"", "Paper", "none", "-2", "1e9"}) {
-            EXPECT_THAT(complaint({.strategy_options = key + "=" + bad}),
+            EXPECT_THAT(complaint({.settings = {{key, bad}}}),
                         HasSubstr("expected " + key + "=" + std::string(info.values)))
                 << bad;
         }
     }
-    for (const char* bad : {"interval=6", "cap=0", "cap=1001", "tau=1.5", "tau=nan", "exit=1.5",
-                            "start=paper", "interval=7.5"}) {
-        EXPECT_NE(complaint({.strategy_options = bad}), "") << bad;
+    for (const char* bad : {"interval=6", "cap=0", "cap=1001", "tau=1.5", "tau=nan",
+                            "exit-confidence=1.5", "start=paper", "interval=7.5"}) {
+        EXPECT_NE(complaint({.settings = parse_settings(bad)}), "") << bad;
     }
 }
 

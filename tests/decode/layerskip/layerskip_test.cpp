@@ -37,7 +37,7 @@ std::string complaint(const SpeculationOptions& options) {
 }
 
 TEST(Layerskip, IsTheStaticEarlyExit) {
-    const auto strategy = build({.draft_max = 3, .strategy_options = "exit=2"});
+    const auto strategy = build({.draft_max = 3, .settings = {{"exit", "2"}}});
     const DraftWithPlan draft = propose(*strategy);
     EXPECT_EQ(*draft.plan, early_exit_plan(kLayers, 2));
     EXPECT_EQ(draft.stop.n_max, 3);
@@ -56,22 +56,24 @@ TEST(Layerskip, DraftsSixTokensWithAQuarterOfTheLayersUnlessToldOtherwise) {
 }
 
 TEST(Layerskip, ExitsByConfidenceWhenAsked) {
-    EXPECT_EQ(propose(*build({.exit_confidence = 0.5f})).stop.exit_confidence, 0.5f);
+    EXPECT_EQ(propose(*build({.settings = {{"exit-confidence", "0.5"}}})).stop.exit_confidence,
+              0.5f);
 }
 
 TEST(Layerskip, TakesAPlan) {
-    EXPECT_EQ(*propose(*build({.draft_plan = "exit=3"})).plan, early_exit_plan(kLayers, 3));
+    EXPECT_EQ(*propose(*build({.settings = {{"plan", "exit=3"}}})).plan,
+              early_exit_plan(kLayers, 3));
 }
 
 TEST(Layerskip, AnExitThatTheModelDoesNotHaveIsRefused) {
-    EXPECT_EQ(complaint({.strategy_options = "exit=4"}), "");
-    EXPECT_EQ(complaint({.strategy_options = "exit=5"}),
-              "--strategy-options: expected exit=1..4 of this model; found 5");
+    EXPECT_EQ(complaint({.settings = {{"exit", "4"}}}), "");
+    EXPECT_EQ(complaint({.settings = {{"exit", "5"}}}),
+              "`.settings`: expected exit=1..4 for this model, found 5");
     for (const char* text : {"exit=0", "exit=-1", "exit=all"}) {
-        EXPECT_THAT(complaint({.strategy_options = text}),
-                    ::testing::StartsWith("--strategy-options: expected exit=1..L; found "));
+        EXPECT_THAT(complaint({.settings = parse_settings(text)}),
+                    ::testing::StartsWith("`.settings`: expected exit=1..L, found "));
     }
-    EXPECT_THAT(complaint({.draft_plan = "exit=2", .strategy_options = "exit=2"}),
+    EXPECT_THAT(complaint({.settings = {{"plan", "exit=2"}, {"exit", "2"}}}),
                 ::testing::HasSubstr("found both"));
 }
 

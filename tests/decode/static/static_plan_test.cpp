@@ -71,13 +71,10 @@ TEST(StaticPlan, RoomLimitsTheLength) {
 }
 
 TEST(StaticPlan, IsBuiltFromTheOptions) {
-    const auto strategy = build({
-        .strategy = "static",
-        .draft_max = 3,
-        .draft_plan = "a1-2=skip",
-        .draft_width = 2,
-        .exit_confidence = 0.5f,
-    });
+    const auto strategy =
+        build({.strategy = "static",
+               .draft_max = 3,
+               .settings = {{"plan", "a1-2=skip"}, {"width", "2"}, {"exit-confidence", "0.5"}}});
     const DraftWithPlan draft = propose(*strategy, 10);
     EXPECT_EQ(*draft.plan, parse_plan("a1-2=skip", kLayers));
     EXPECT_EQ(draft.stop.n_max, 3);
@@ -86,7 +83,7 @@ TEST(StaticPlan, IsBuiltFromTheOptions) {
 }
 
 TEST(StaticPlan, DraftsSixTokensUnlessToldOtherwise) {
-    const auto strategy = build({.strategy = "static", .draft_plan = "full"});
+    const auto strategy = build({.strategy = "static", .settings = {{"plan", "full"}}});
     const DraftWithPlan draft = propose(*strategy, 10);
     EXPECT_EQ(draft.stop.n_max, 6);
     EXPECT_FALSE(draft.stop.needs_confidence());
@@ -98,14 +95,14 @@ TEST(StaticPlan, WithoutAPlanTheMessageShowsOne) {
         build({.strategy = "static"});
         FAIL() << "built without a plan";
     } catch (const Error& error) {
-        EXPECT_THAT(error.what(), ::testing::StartsWith("--draft-plan: "));
+        EXPECT_THAT(error.what(), ::testing::StartsWith("`.settings[plan]`: "));
         EXPECT_THAT(error.what(), ::testing::HasSubstr("a=w16+256"));
     }
 }
 
 TEST(StaticPlan, APlanThatDoesNotFitTheModelIsRefused) {
     for (const char* plan : {"exit=9", "a4=skip", "m0=w1+2", "nonsense"}) {
-        EXPECT_THROW(build({.strategy = "static", .draft_plan = plan}), Error) << plan;
+        EXPECT_THROW(build({.strategy = "static", .settings = {{"plan", plan}}}), Error) << plan;
     }
 }
 

@@ -215,7 +215,7 @@ TEST(Swift, RecordsEveryPlanThatDraftsAndTheEndOfTheSearch) {
     EXPECT_EQ(decisions[1].plan, requests.evaluations[0].plan);
     EXPECT_EQ(decisions[1].reason, "matchness 25 % on 4 tokens, plan 1 by chance");
     EXPECT_EQ(decisions[2].token, kFirstSearch + 3);
-    EXPECT_EQ(decisions[2].way, requests.evaluations[2].plan);
+    EXPECT_EQ(decisions[2].source, requests.evaluations[2].plan);
     EXPECT_EQ(decisions[2].reason, "matchness 75 % on 4 tokens, plan 3 by the optimiser");
     EXPECT_EQ(decisions[3].plan, requests.evaluations[2].plan);
     EXPECT_EQ(decisions[3].reason,
@@ -231,7 +231,7 @@ TEST(Swift, RecordsEveryPlanThatDraftsAndTheEndOfTheSearch) {
 std::string complaint(int n_layers, const std::string& options) {
     test::StrategyRig rig(test::tiny_model_of_layers(n_layers));
     try {
-        make_strategy({.strategy = "swift", .strategy_options = options}, rig.parts());
+        make_strategy({.strategy = "swift", .settings = parse_settings(options)}, rig.parts());
     } catch (const Error& error) {
         return error.what();
     }
@@ -240,9 +240,9 @@ std::string complaint(int n_layers, const std::string& options) {
 
 TEST(Swift, IsRefusedWhereThereIsNothingToSkip) {
     EXPECT_EQ(complaint(3, ""),
-              "--strategy: expected a model of 4 layers or more for swift, found 3");
+              "`.strategy`: expected a model of 4 layers or more for swift, found 3");
     EXPECT_EQ(complaint(4, "ratio=0.2"),
-              "--strategy-options: expected a ratio that skips at least 1 of the 4 modules between "
+              "`.settings`: expected a ratio that skips at least 1 of the 4 modules between "
               "the outer layers; found 0.2");
     EXPECT_EQ(complaint(4, ""), "");
 }

@@ -52,11 +52,11 @@ TEST(Divergence, IsANearTieOnlyWhereTheAnswerHasOne) {
     EXPECT_EQ(find_divergence(answer({9, 2, 5}), drafted)->gap, std::nullopt);
 }
 
-TEST(DraftingWays, CoverEveryStrategyButPlainDecoding) {
+TEST(Contenders, CoverEveryStrategyButPlainDecoding) {
     const auto names = [](bool has_adapter) {
         std::set<std::string> found;
-        for (const DraftingWay& way : drafting_ways(30, true, has_adapter)) {
-            found.insert(way.options.strategy);
+        for (const Contender& contender : lossless_contenders(30, true, has_adapter)) {
+            found.insert(contender.speculation.strategy);
         }
         return found;
     };
@@ -72,25 +72,27 @@ TEST(DraftingWays, CoverEveryStrategyButPlainDecoding) {
 
 std::set<std::string> plans(int n_layers, bool has_reduced_head = false) {
     std::set<std::string> found;
-    for (const DraftingWay& way :
-         drafting_ways(n_layers, has_reduced_head, /*has_adapter=*/false)) {
-        found.insert(way.options.draft_plan);
+    for (const Contender& contender :
+         lossless_contenders(n_layers, has_reduced_head, /*has_adapter=*/false)) {
+        const StrategySettings& settings = contender.speculation.settings;
+        if (settings.contains("plan")) {
+            found.insert(settings.at("plan"));
+        }
     }
-    found.erase("");
     return found;
 }
 
-TEST(DraftingWays, HavePlansThatFitTheModel) {
+TEST(Contenders, HavePlansThatFitTheModel) {
     EXPECT_EQ(plans(8), (std::set<std::string>{"a=w16+64", "l1+3+5=skip", "exit=4"}));
     EXPECT_EQ(plans(2), (std::set<std::string>{"a=w16+64", "exit=1"}));
     EXPECT_EQ(plans(1), (std::set<std::string>{"a=w16+64"}));
     EXPECT_EQ(plans(1, true), (std::set<std::string>{"a=w16+64", "a=w16+64,head=reduced"}));
 }
 
-TEST(DraftingWays, HaveATree) {
-    const auto ways = drafting_ways(8, false, false);
+TEST(Contenders, HaveATree) {
+    const auto ways = lossless_contenders(8, false, false);
     EXPECT_TRUE(std::ranges::any_of(
-        ways, [](const DraftingWay& way) { return way.options.draft_width > 1; }));
+        ways, [](const Contender& way) { return way.speculation.settings.contains("width"); }));
 }
 
 class LosslessCheck : public ::testing::Test {
@@ -100,7 +102,7 @@ class LosslessCheck : public ::testing::Test {
                    .adapter_path = write_tiny(tiny_adapter(), "check-adapter.gguf"),
                    .n_threads = 1}),
           prompts_{{"a", random_tokens(12, 256, 1)}, {"b", random_tokens(90, 256, 2)}},
-          options_{.ways = drafting_ways(engine_), .n_predict = 20} {}
+          options_{.contenders = lossless_contenders(engine_), .n_predict = 20} {}
 
     Engine engine_;
     std::vector<CheckPrompt> prompts_;
@@ -112,12 +114,12 @@ TEST_F(LosslessCheck, FindsEveryStrategyEqualOnAnExactModel) {
     const auto reports = check_lossless(engine_, prompts_, options_,
                                         {.on_progress = [&](double fraction) { last = fraction; }});
     ASSERT_TRUE(reports.has_value());
-    ASSERT_EQ(reports->size(), 2 * options_.ways.size());
+    ASSERT_EQ(reports->size(), 2 * options_.contenders.size());
     EXPECT_DOUBLE_EQ(last, 1.0);
     int n_drafted = 0;
     for (const LosslessReport& report : *reports) {
-        EXPECT_EQ(report.n_prompts, 2) << report.way.name;
-        EXPECT_EQ(report.n_equal, 2) << report.way.name;
+        EXPECT_EQ(report.n_prompts, 2) << report.contender.name;
+        EXPECT_EQ(report.n_equal, 2) << report.contender.name;
         EXPECT_GT(report.n_tokens, 0);
         EXPECT_LE(report.n_accepted, report.n_drafted);
         EXPECT_TRUE(report.near_ties.empty() && report.mismatches.empty());
@@ -130,8 +132,9 @@ TEST_F(LosslessCheck, FindsEveryStrategyEqualOnAnExactModel) {
 
 TEST_F(LosslessCheck, FindsAProjectionUnequal) {
     // Drafts kept by a coin are no text of the model's, which is what a wrong strategy looks like.
-    options_.ways = {
-        {"coin", {.strategy = "static", .draft_plan = "m=skip", .assume_acceptance = 1.0}}};
+    options_.contenders = {
+        {"coin",
+         {.strategy = "static", .settings = {{"plan", "m=skip"}}, .assume_acceptance = 1.0}}};
     const auto reports = check_lossless(engine_, prompts_, options_, {});
     ASSERT_TRUE(reports.has_value());
     std::size_t n_mismatches = 0;

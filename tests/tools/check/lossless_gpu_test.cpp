@@ -30,24 +30,24 @@ TEST_P(LosslessOnGpu, EveryStrategyWritesPlainDecodingsText) {
     Engine engine({.model_path = tiny_model("small-llama", GetParam().type),
                    .n_ctx = 512,
                    .n_threads = 1,
-                   .device = ggml_backend_dev_name(gpu()),
+                   .devices = {ggml_backend_dev_name(gpu())},
                    .exact = GetParam().exact});
     std::vector<CheckPrompt> prompts;
     for (const unsigned seed : {1U, 2U, 3U}) {
         prompts.push_back({.id = std::to_string(seed),
                            .tokens = random_tokens(20 + 90 * static_cast<int>(seed), 256, seed)});
     }
-    const auto reports =
-        check_lossless(engine, prompts, {.ways = drafting_ways(engine), .n_predict = 64}, {});
+    const auto reports = check_lossless(
+        engine, prompts, {.contenders = lossless_contenders(engine), .n_predict = 64}, {});
     ASSERT_TRUE(reports.has_value());
     std::size_t n_near_ties = 0;
     int n_drafted = 0;
     for (const LosslessReport& report : *reports) {
-        EXPECT_TRUE(report.mismatches.empty()) << report.way.name;
-        const SpeculationOptions& options = report.way.options;
-        const bool has_trees = options.draft_width > 1 || options.strategy == "swift";
+        EXPECT_TRUE(report.mismatches.empty()) << report.contender.name;
+        const SpeculationOptions& options = report.contender.speculation;
+        const bool has_trees = options.settings.contains("width") || options.strategy == "swift";
         EXPECT_TRUE(GetParam().has_near_ties || has_trees || report.near_ties.empty())
-            << report.way.name;
+            << report.contender.name;
         n_near_ties += report.near_ties.size();
         n_drafted += report.n_drafted;
     }

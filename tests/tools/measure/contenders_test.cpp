@@ -15,18 +15,19 @@ TEST(Contender, HasAStrategyAndWhatFollowsIt) {
     EXPECT_EQ(plain.speculation, (SpeculationOptions{.strategy = "knapspec"}));
     EXPECT_EQ(parse_contender("lookup/4").speculation,
               (SpeculationOptions{.strategy = "lookup", .draft_max = 4}));
-    EXPECT_EQ(parse_contender("static//a2=skip;m7=skip").speculation,
-              (SpeculationOptions{.strategy = "static", .draft_plan = "a2=skip,m7=skip"}));
+    EXPECT_EQ(
+        parse_contender("static//a2=skip;m7=skip").speculation,
+        (SpeculationOptions{.strategy = "static", .settings = {{"plan", "a2=skip,m7=skip"}}}));
 }
 
 TEST(Contender, HasOptionsOfItsStrategyInParentheses) {
     const Contender tuned = parse_contender("knapspec-paper(tau=0.3;interval=16)");
     EXPECT_EQ(tuned.name, "knapspec-paper(tau=0.3;interval=16)");
     EXPECT_EQ(tuned.speculation.strategy, "knapspec-paper");
-    EXPECT_EQ(tuned.speculation.strategy_options, "tau=0.3,interval=16");
+    EXPECT_EQ(tuned.speculation.settings, (StrategySettings{{"interval", "16"}, {"tau", "0.3"}}));
     EXPECT_EQ(parse_contender("knapspec(windows=64/128)/4").speculation,
               (SpeculationOptions{
-                  .strategy = "knapspec", .draft_max = 4, .strategy_options = "windows=64/128"}));
+                  .strategy = "knapspec", .draft_max = 4, .settings = {{"windows", "64/128"}}}));
 }
 
 TEST(Contender, OfAnotherFormIsRefused) {
@@ -43,9 +44,9 @@ TEST(Contender, OfAnotherFormIsRefused) {
 TEST(Contender, DescribesWhatItWasGiven) {
     EXPECT_EQ(describe_options(parse_contender("knapspec").speculation), "");
     EXPECT_EQ(describe_options(parse_contender("clasp(layers=8;interval=16)/5").speculation),
-              "layers=8,interval=16 draft_max=5");
+              "interval=16 layers=8 draft_max=5");
     EXPECT_EQ(describe_options(parse_contender("static/4/a=w16+256").speculation),
-              "draft_max=4 plan=a=w16+256");
+              "plan=a=w16+256 draft_max=4");
     EXPECT_EQ(describe_options({.strategy = "lookup", .assume_acceptance = 0.5}),
               "assume_acceptance=0.5");
 }

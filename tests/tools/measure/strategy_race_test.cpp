@@ -131,7 +131,7 @@ TEST(StrategyRace, NeitherCanThatOfAStrategyAlone) {
                      {"ratio", AcceptanceRule::ratio}};
     options.contenders = {parse_contender("static/3/exit=2")};
     options.sampling.temperature = 1;
-    for (const Token token : engine.impl().tokenizer->end_of_generation()) {
+    for (const Token token : impl_of(engine).tokenizer->end_of_generation()) {
         options.sampling.logit_bias.emplace_back(token, 3.0f);
     }
     int n_skipped = 0;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "runtime/engine_impl.h"
 #include "runtime/known_costs.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
@@ -32,7 +33,7 @@ class Profiling : public ::testing::Test {
 
     // A machine on which verifying costs next to nothing, so that drafts pay.
     CostModel friendly_costs() const {
-        CostProfile profile = blank_profile(engine_.impl());
+        CostProfile profile = blank_profile(impl_of(engine_));
         const ModulePlan full(profile.n_layers());
         const ModulePlan half = early_exit_plan(profile.n_layers(), profile.n_layers() / 2);
         profile.samples = {
@@ -52,7 +53,7 @@ TEST_F(Profiling, MeasuresPassesUpToTheContext) {
         engine_, 0.01, {.on_progress = [&](double fraction) { last_fraction = fraction; }});
     ASSERT_TRUE(profile.has_value());
     EXPECT_TRUE(can_fit(*profile));
-    EXPECT_EQ(profile->layer_classes, blank_profile(engine_.impl()).layer_classes);
+    EXPECT_EQ(profile->layer_classes, blank_profile(impl_of(engine_)).layer_classes);
     EXPECT_GT(profile->bytes.head, 0);
     EXPECT_EQ(std::ranges::max(profile->samples, {}, &CostSample::n_context).n_context, 600);
     EXPECT_GT(std::ranges::max(profile->samples, {}, &CostSample::n_rows).n_rows, 1);

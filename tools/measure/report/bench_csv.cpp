@@ -30,11 +30,7 @@ std::string text(bool value) {
 }
 
 std::string text(const std::vector<double>& values) {
-    std::string joined;
-    for (const double value : values) {
-        joined += concat(joined.empty() ? "" : " ", text(value));
-    }
-    return joined;
+    return join(values, " ", [](double value) { return text(value); });
 }
 
 std::string mean_of(const std::vector<BenchTurn>& turns, double BenchTurn::*member) {
@@ -136,11 +132,7 @@ std::string quoted(const std::string& field) {
 }
 
 std::string line_of(const Columns& columns, std::string Columns::value_type::*part) {
-    std::string line;
-    for (const auto& column : columns) {
-        line += concat(line.empty() ? "" : ",", quoted(column.*part));
-    }
-    return line + "\r\n";
+    return join(columns, ",", [&](const auto& column) { return quoted(column.*part); }) + "\r\n";
 }
 
 }  // namespace

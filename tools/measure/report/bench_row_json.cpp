@@ -39,8 +39,8 @@ double bound_in(const json& object, const char* name) {
 
 // What subtraction leaves of a time: rounding may take it below zero.
 double remainder_in(const json& object, const char* name) {
-    constexpr double kMost = std::numeric_limits<double>::max();
-    return number_in(object, name, -kMost, kMost);
+    constexpr double kLargest = std::numeric_limits<double>::max();
+    return number_in(object, name, -kLargest, kLargest);
 }
 
 BenchTurn turn_from(const json& object) {

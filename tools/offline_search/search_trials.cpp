@@ -1,4 +1,4 @@
-#include "runtime/search_trials.h"
+#include "tools/offline_search/search_trials.h"
 
 #include <algorithm>
 #include <cmath>

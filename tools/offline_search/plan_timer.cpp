@@ -1,4 +1,4 @@
-#include "runtime/plan_timer.h"
+#include "tools/offline_search/plan_timer.h"
 
 #include <cstddef>
 #include <utility>

@@ -1,12 +1,12 @@
-#include "runtime/offline_search.h"
+#include "tools/offline_search/offline_search.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "graph/plan_text.h"
-#include "runtime/offline_search_file.h"
-#include "runtime/search_trials.h"
 #include "support/tiny_model.h"
+#include "tools/offline_search/offline_search_file.h"
+#include "tools/offline_search/search_trials.h"
 
 namespace knap::test {
 namespace {
@@ -25,7 +25,7 @@ OfflineSearch planned(SearchMethod method) {
 
 // A machine on which a plan of few attentions is fast, and longer drafts are better.
 std::optional<TrialSpeed> fake_speed(const SpeculationOptions& way) {
-    const ModulePlan plan = parse_plan(way.draft_plan, kLayers);
+    const ModulePlan plan = parse_plan(way.settings.at("plan"), kLayers);
     double speed = 1 + 0.01 * way.draft_max;
     for (int layer = 0; layer < kLayers; ++layer) {
         speed += plan.runs(layer, Module::attention) ? 0 : 0.1;
@@ -77,7 +77,7 @@ TEST_P(OfflineSearches, MeasureTheStrategyThatThePlanIsFor) {
     ASSERT_EQ(search.trials.size(), 3u);
     for (std::size_t i = 0; i < 3; ++i) {
         EXPECT_EQ(ways[i].strategy, to_string(GetParam()));
-        EXPECT_EQ(ways[i].draft_plan, to_string(search.trials[i].plan));
+        EXPECT_EQ(ways[i].settings.at("plan"), to_string(search.trials[i].plan));
         EXPECT_EQ(ways[i].draft_max, search.trials[i].draft_max);
     }
     ASSERT_TRUE(run_trials(search, 2, measure, [&] { ++n_heard; }));

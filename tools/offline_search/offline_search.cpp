@@ -1,4 +1,4 @@
-#include "runtime/offline_search.h"
+#include "tools/offline_search/offline_search.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 #include "graph/plan_text.h"
-#include "runtime/search_trials.h"
+#include "tools/offline_search/search_trials.h"
 
 namespace knap {
 
@@ -37,7 +37,7 @@ bool run_trials(OfflineSearch& search,
         PlanTrial trial = next_trial(search);
         const auto measured = measure({.strategy = std::string(to_string(search.settings.method)),
                                        .draft_max = trial.draft_max,
-                                       .draft_plan = to_string(trial.plan)});
+                                       .settings = {{"plan", to_string(trial.plan)}}});
         if (!measured) {
             return false;
         }

@@ -1,4 +1,4 @@
-#include "runtime/offline_search_file.h"
+#include "tools/offline_search/offline_search_file.h"
 
 #include <fstream>
 #include <functional>
@@ -72,10 +72,11 @@ class OfflineSearchFile : public ::testing::Test {
         return "";
     }
 
-    std::string plan_complaint(SpeculationOptions options = {}, PlansModel model = kModel) const {
-        options.plan_file = options.plan_file.empty() ? path_ : options.plan_file;
+    // What is said when the plan of the file is to be drafted with.
+    std::string plan_complaint(SpeculationOptions options = {},
+                               const PlansModel& model = kModel) const {
         try {
-            with_plan_of_file(options, model);
+            take_plan_of_file(path_, model, options);
         } catch (const Error& error) {
             return error.what();
         }
@@ -162,29 +163,30 @@ TEST_F(OfflineSearchFile, DamageIsNamed) {
 }
 
 TEST_F(OfflineSearchFile, GivesItsBestPlanToDraftWith) {
-    const SpeculationOptions filled =
-        with_plan_of_file({.strategy = "static", .plan_file = path_}, kModel);
-    EXPECT_EQ(filled.strategy, "static");
-    EXPECT_EQ(filled.draft_plan, "m1=skip");
-    EXPECT_EQ(filled.draft_max, 9);
-    EXPECT_EQ(with_plan_of_file({.draft_max = 3, .plan_file = path_}, kModel).draft_max, 3);
-    const SpeculationOptions without{.draft_plan = "exit=1"};
-    EXPECT_EQ(with_plan_of_file(without, kModel), without);
+    SpeculationOptions options{.strategy = "static"};
+    take_plan_of_file(path_, kModel, options);
+    EXPECT_EQ(options,
+              (SpeculationOptions{
+                  .strategy = "static", .draft_max = 9, .settings = {{"plan", "m1=skip"}}}));
+    SpeculationOptions shorter{.draft_max = 3};
+    take_plan_of_file(path_, kModel, shorter);
+    EXPECT_EQ(shorter.draft_max, 3);
 }
 
 TEST_F(OfflineSearchFile, APlanFileThatDoesNotFitIsRefused) {
     EXPECT_THAT(plan_complaint({}, {.fingerprint = "cd", .n_layers = 2}),
                 AllOf(StartsWith("--plan-file: "), HasSubstr(path_.string()),
                       HasSubstr("its model differs")));
-    EXPECT_EQ(plan_complaint({.draft_plan = "exit=1"}),
+    EXPECT_EQ(plan_complaint({.settings = {{"plan", "exit=1"}}}),
               "--plan-file: expected either this or --draft-plan, found both");
-    EXPECT_THAT(plan_complaint({.plan_file = "/no/such/file"}), HasSubstr("no such file"));
     change([](json& file) { file["best"] = nullptr; });
     EXPECT_THAT(plan_complaint(), HasSubstr("expected an object `best`, found null"));
     change([](json& file) { file["best"]["plan"] = "a=w1+1,a0=w2+2,x"; });
     EXPECT_THAT(plan_complaint(), HasSubstr("`plan`"));
     change([](json& file) { file["kind"] = "knap plans"; });
     EXPECT_THAT(plan_complaint(), HasSubstr("expected 'knap search', found 'knap plans'"));
+    std::filesystem::remove(path_);
+    EXPECT_THAT(plan_complaint(), HasSubstr("no such file"));
 }
 
 }  // namespace

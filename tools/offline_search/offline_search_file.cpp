@@ -1,4 +1,4 @@
-#include "runtime/offline_search_file.h"
+#include "tools/offline_search/offline_search_file.h"
 
 #include <limits>
 #include <optional>
@@ -11,7 +11,7 @@
 #include "base/quoted.h"
 #include "graph/plan_text.h"
 #include "runtime/json_file.h"
-#include "runtime/search_trials.h"
+#include "tools/offline_search/search_trials.h"
 
 namespace knap {
 namespace {
@@ -157,27 +157,24 @@ void load_trials(const std::filesystem::path& path, OfflineSearch& search) {
     }
 }
 
-SpeculationOptions with_plan_of_file(const SpeculationOptions& options, const PlansModel& model) {
-    SpeculationOptions filled = options;
-    if (options.plan_file.empty()) {
-        return filled;
-    }
-    if (!options.draft_plan.empty()) {
+void take_plan_of_file(const std::filesystem::path& path,
+                       const PlansModel& model,
+                       SpeculationOptions& options) {
+    if (options.settings.contains("plan")) {
         fail("--plan-file: expected either this or --draft-plan, found both");
     }
     try {
-        const auto file = read_json_file(options.plan_file);
+        const auto file = read_json_file(path);
         if (!file) {
             fail("found no such file");
         }
         const BestPlan best = best_from(*file, model);
-        filled.draft_plan = best.plan;
-        filled.draft_max = options.draft_max > 0 ? options.draft_max : best.draft_max;
+        options.settings["plan"] = best.plan;
+        options.draft_max = options.draft_max > 0 ? options.draft_max : best.draft_max;
     } catch (const Error& error) {
         fail("--plan-file: expected a file that `knap search` wrote for this model; ",
-             options.plan_file.string(), ": ", error.what());
+             path.string(), ": ", error.what());
     }
-    return filled;
 }
 
 }  // namespace knap

@@ -8,7 +8,7 @@
 
 #include "knap/types.h"
 
-#include "runtime/offline_search.h"
+#include "tools/offline_search/offline_search.h"
 
 namespace knap {
 
@@ -22,8 +22,10 @@ void save_search(const std::filesystem::path& path, const OfflineSearch& search)
 // model or other settings than the search.
 void load_trials(const std::filesystem::path& path, OfflineSearch& search);
 
-// The options with the best plan of their plan_file and, where they have none, its draft length.
-// Throws where there is no such file, or one that does not fit the model or the options.
-SpeculationOptions with_plan_of_file(const SpeculationOptions& options, const PlansModel& model);
+// Sets the plan to the best one of the file and, unless `options` has one, the longest draft.
+// Throws when the file does not exist or does not fit the model, or when `options` has a plan.
+void take_plan_of_file(const std::filesystem::path& path,
+                       const PlansModel& model,
+                       SpeculationOptions& options);
 
 }  // namespace knap

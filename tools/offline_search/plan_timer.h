@@ -8,7 +8,7 @@
 
 #include "knap/knap.h"
 
-#include "runtime/offline_search.h"
+#include "tools/offline_search/offline_search.h"
 
 namespace knap {
 

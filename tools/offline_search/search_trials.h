@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/offline_search.h"
+#include "tools/offline_search/offline_search.h"
 
 namespace knap {
 

@@ -1,4 +1,4 @@
-#include "runtime/plan_timer.h"
+#include "tools/offline_search/plan_timer.h"
 
 #include <atomic>
 
@@ -23,8 +23,9 @@ class TimedPlans : public ::testing::Test {
     }
 
     static SpeculationOptions exit_after(int layer) {
-        return {
-            .strategy = "static", .draft_max = 3, .draft_plan = "exit=" + std::to_string(layer)};
+        return {.strategy = "static",
+                .draft_max = 3,
+                .settings = {{"plan", "exit=" + std::to_string(layer)}}};
     }
 
     Engine engine_;

@@ -1,0 +1,15 @@
+// A strategy with its settings, under the name that reports give it.
+#pragma once
+
+#include <string>
+
+#include "knap/types.h"
+
+namespace knap {
+
+struct Contender {
+    std::string name;  // "static, windows of 16+64"
+    SpeculationOptions speculation;
+};
+
+}  // namespace knap
