@@ -156,14 +156,15 @@ format-check: ## say which sources are not formatted
 	@clang-format --dry-run --Werror $(SOURCES)
 
 # The product only: fixtures, printers and mallocs of tests have names that other people chose.
-tidy: configure ## run clang-tidy over the program and the library
+tidy: setup ## run clang-tidy over the program and the library
 	@deps/setup packages clang-tidy
+	@$(MAKE) configure PRESET=tidy
 	@echo "knap: running clang-tidy"
-	@printf '%s\n' $(filter src/%.cpp tools/%.cpp cli/%.cpp examples/%.cpp,$(SOURCES)) | xargs -P $(JOBS) -n 1 clang-tidy -p $(BUILD) --quiet
+	@printf '%s\n' $(filter src/%.cpp tools/%.cpp cli/%.cpp examples/%.cpp,$(SOURCES)) | xargs -P $(JOBS) -n 1 clang-tidy -p build-tidy --quiet
 
 clean: ## remove the build folders; the prefix and the model stay in the cache
 	@echo "knap: removing the build folders"
-	@rm -rf build build-debug build-sanitize build-cuda
+	@rm -rf build build-debug build-sanitize build-tidy build-cuda
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22

@@ -4,7 +4,7 @@
 
 #include "support/environment_variable.h"
 
-namespace knap::test {
+namespace knap::test::cache_folder_test {
 namespace {
 
 // All four variables, each set or set to nothing.
@@ -52,4 +52,4 @@ TEST(CacheFolder, ModelsStayWhereTheyWereFetched) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::cache_folder_test

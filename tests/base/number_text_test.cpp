@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::number_text_test {
 namespace {
 
 TEST(NumberText, HasAsManyDecimalsAsAreWanted) {
@@ -18,4 +18,4 @@ TEST(NumberText, CountsGibibytesOf1024Mebibytes) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::number_text_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::quoted_test {
 namespace {
 
 TEST(Quoted, KeepsPrintableText) {
@@ -19,4 +19,4 @@ TEST(Quoted, CutsWhatIsLong) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::quoted_test

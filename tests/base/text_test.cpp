@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::text_test {
 namespace {
 
 using testing::ElementsAre;
@@ -21,4 +21,4 @@ TEST(Split, KeepsEmptyPartsWhereverTheyAre) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::text_test

@@ -1,7 +1,7 @@
 // Files that are no models, as a user meets them: one line and exit code 1 from every command.
 #include "cli/command.h"
 
-namespace knap {
+namespace knap::bad_model_test {
 namespace {
 
 class BadModel : public testing::TestWithParam<const char*> {
@@ -45,4 +45,4 @@ TEST_P(BadModel, NameWithALineBreakStaysOneLine) {
 INSTANTIATE_TEST_SUITE_P(Commands, BadModel, testing::Values("run", "chat", "info", "check"));
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::bad_model_test

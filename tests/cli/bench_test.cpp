@@ -8,7 +8,7 @@
 #include "support/gguf_variant.h"
 #include "tools/measure/prompt_fit.h"
 
-namespace knap {
+namespace knap::bench_test {
 namespace {
 
 using nlohmann::json;
@@ -258,4 +258,4 @@ TEST(BenchCommand, BadFlagsAreRefused) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::bench_test

@@ -2,7 +2,7 @@
 #include "cli/command.h"
 #include "support/default_model.h"
 
-namespace knap {
+namespace knap::bench_with_model_test {
 namespace {
 
 using nlohmann::json;
@@ -53,4 +53,4 @@ TEST(BenchWithModel, FivePromptsGiveARowForEveryStrategy) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::bench_with_model_test

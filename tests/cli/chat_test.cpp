@@ -2,7 +2,7 @@
 // error.
 #include "cli/command.h"
 
-namespace knap {
+namespace knap::chat_test {
 namespace {
 
 ProcessResult chat(const std::string& lines, const Words& flags = {}) {
@@ -103,4 +103,4 @@ TEST(Chat, NeedsATemplate) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::chat_test

@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "kernels/matmul/matmul.h"
 
-namespace knap {
+namespace knap::check_test {
 namespace {
 
 using nlohmann::json;
@@ -155,4 +155,4 @@ TEST(Check, CtrlCEndsIt) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::check_test

@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 
-namespace knap {
+namespace knap::completion_test {
 namespace {
 
 const Words kCommands{"run",    "chat",  "info",   "check",  "profile",   "explain",
@@ -119,4 +119,4 @@ TEST(Completions, OfferNoFlagThatIsGone) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::completion_test

@@ -1,7 +1,7 @@
 // Commands without -m.
 #include "cli/command.h"
 
-namespace knap {
+namespace knap::default_model_test {
 namespace {
 
 ProcessResult info_in(const std::vector<std::pair<std::string, std::string>>& environment) {
@@ -54,4 +54,4 @@ TEST(DefaultModel, WrongUsageIsSaidBeforeAMissingModel) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::default_model_test

@@ -1,7 +1,7 @@
 // --device and --list-devices.
 #include "cli/command.h"
 
-namespace knap {
+namespace knap::devices_test {
 namespace {
 
 using testing::HasSubstr;
@@ -34,4 +34,4 @@ TEST(Devices, ThatAreNotThereAreRefused) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::devices_test

@@ -3,7 +3,7 @@
 
 #include "cli/command.h"
 
-namespace knap {
+namespace knap::cli_explain_test {
 namespace {
 
 using nlohmann::json;
@@ -173,4 +173,4 @@ TEST(ExplainCommand, CtrlCEndsIt) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::cli_explain_test

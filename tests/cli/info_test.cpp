@@ -2,7 +2,7 @@
 #include "cli/command.h"
 #include "support/tiny_adapter.h"
 
-namespace knap {
+namespace knap::info_test {
 namespace {
 
 using nlohmann::json;
@@ -75,4 +75,4 @@ TEST(Info, LengthsMayBeLargerThanAnyContext) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::info_test

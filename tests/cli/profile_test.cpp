@@ -5,7 +5,7 @@
 
 #include "cli/command.h"
 
-namespace knap {
+namespace knap::cli_profile_test {
 namespace {
 
 using nlohmann::json;
@@ -312,4 +312,4 @@ TEST_F(Profile, CtrlCDuringTheSearchKeepsTheProfile) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::cli_profile_test

@@ -1,7 +1,7 @@
 // `--prompt-cache` through the command line.
 #include "cli/command.h"
 
-namespace knap {
+namespace knap::prompt_cache_test {
 namespace {
 
 TEST(PromptCacheFlag, SecondRunComputesOneTokenAndWritesTheSameText) {
@@ -52,4 +52,4 @@ TEST(PromptCacheFlag, FolderThatIsNotThereIsAnErrorAfterTheText) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::prompt_cache_test

@@ -6,7 +6,7 @@
 #include "support/bench_fixture.h"
 #include "support/browser.h"
 
-namespace knap {
+namespace knap::report_page_test {
 namespace {
 
 using nlohmann::json;
@@ -85,4 +85,4 @@ TEST(ReportInBrowser, BrokenPagesAreNoticed) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::report_page_test

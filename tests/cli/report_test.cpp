@@ -2,7 +2,7 @@
 #include "cli/command.h"
 #include "support/bench_fixture.h"
 
-namespace knap {
+namespace knap::report_test {
 namespace {
 
 using nlohmann::json;
@@ -425,4 +425,4 @@ TEST_F(Report, WithoutGnuplotSaysHowToGetIt) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::report_test

@@ -3,7 +3,7 @@
 
 #include "cli/command.h"
 
-namespace knap {
+namespace knap::run_test {
 namespace {
 
 using nlohmann::json;
@@ -331,4 +331,4 @@ TEST(Run, TerminalShowsProgressAndLeavesNothingBehind) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::run_test

@@ -3,7 +3,7 @@
 
 #include "cli/command.h"
 
-namespace knap {
+namespace knap::search_test {
 namespace {
 
 using nlohmann::json;
@@ -156,4 +156,4 @@ TEST_F(PlanFile, OfAnotherModelIsRefused) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::search_test

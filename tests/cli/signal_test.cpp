@@ -3,7 +3,7 @@
 
 #include "cli/command.h"
 
-namespace knap {
+namespace knap::signal_test {
 namespace {
 
 // A model that needs seconds to fill its context, so that a signal comes while it writes.
@@ -83,4 +83,4 @@ TEST(Signals, CtrlCAtThePromptOfAChatSaysHowToLeave) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::signal_test

@@ -2,7 +2,7 @@
 #include "cli/command.h"
 #include "support/tiny_adapter.h"
 
-namespace knap {
+namespace knap::cli_speculation_test {
 namespace {
 
 using nlohmann::json;
@@ -165,4 +165,4 @@ TEST(ShowDraft, RespectsNoColor) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::cli_speculation_test

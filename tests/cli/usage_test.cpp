@@ -1,7 +1,7 @@
 // Wrong usage: exit code 2 and one line that says what was expected and what was found.
 #include "cli/command.h"
 
-namespace knap {
+namespace knap::usage_test {
 namespace {
 
 struct Misuse {
@@ -227,4 +227,4 @@ TEST(CommandLine, HelpNamesEveryFlagDefaultAndTheSamplingOrder) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::usage_test

@@ -10,7 +10,7 @@
 #include "cli/command.h"
 #include "support/free_port.h"
 
-namespace knap {
+namespace knap::worker_test {
 namespace {
 
 using testing::HasSubstr;
@@ -222,4 +222,4 @@ TEST(Workers, ThatAreLostEndTheProgramWithOneLine) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::worker_test

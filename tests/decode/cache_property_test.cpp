@@ -8,7 +8,7 @@
 #include "support/round_rig.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::cache_property_test {
 namespace {
 
 constexpr int kOperations = 60;
@@ -98,4 +98,4 @@ TEST_P(CacheProperty, CommittedRowsAreThoseOfAPlainRun) {
 INSTANTIATE_TEST_SUITE_P(Seeds, CacheProperty, ::testing::Range(1u, 9u));
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::cache_property_test

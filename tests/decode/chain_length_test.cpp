@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::chain_length_test {
 namespace {
 
 TEST(ChainLength, IsAllThatIsWantedWhereNothingStopsADraft) {
@@ -33,4 +33,4 @@ TEST(ChainLength, IsAtLeastOneAndNoMoreThanWanted) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::chain_length_test

@@ -13,7 +13,7 @@
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::drafter_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -313,4 +313,4 @@ TEST_F(GuessedDrafts, CanBeCancelledInThePassOfTheGuess) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::drafter_test

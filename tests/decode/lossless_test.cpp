@@ -13,7 +13,7 @@
 #include "support/round_rig.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::lossless_test {
 namespace {
 
 struct LosslessModel {
@@ -209,4 +209,4 @@ INSTANTIATE_TEST_SUITE_P(
                       LosslessModel{"tiny-mha", "Q4_1", AttentionPath::folded}));
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::lossless_test

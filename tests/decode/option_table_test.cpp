@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace knap {
+namespace knap::option_table_test {
 namespace {
 
 struct Bag {
@@ -108,4 +108,4 @@ TEST(OptionTable, ANumberThatIsRefusedChangesNothing) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::option_table_test

@@ -7,7 +7,7 @@
 #include "support/round_rig.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::round_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -198,4 +198,4 @@ TEST(Verifier, TakesUpExactRowsWhereDraftingLeftThem) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::round_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::stop_rule_test {
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -150,4 +150,4 @@ TEST(MarginalRule, LengthAndConfidenceExitHoldBesideIt) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::stop_rule_test

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "support/strategy_rig.h"
 
-namespace knap {
+namespace knap::strategy_test {
 namespace {
 
 using ::testing::AllOf;
@@ -188,4 +188,4 @@ TEST(ParseSettings, MistakesSayWhatIsExpected) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::strategy_test

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-namespace knap {
+namespace knap::cpu_topology_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -68,4 +68,4 @@ TEST(DefaultThreadCount, IsAtLeastOne) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::cpu_topology_test

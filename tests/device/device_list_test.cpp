@@ -7,7 +7,7 @@
 
 #include "device/backend.h"
 
-namespace knap {
+namespace knap::device_list_test {
 namespace {
 
 using testing::AllOf;
@@ -41,4 +41,4 @@ TEST(Backend, OfTheCpuComputesInTheProgramsMemory) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::device_list_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::ggml_log_test {
 namespace {
 
 void provoke_error() {
@@ -51,4 +51,4 @@ TEST(CudaGraphs, AreCountedByWhatTheLogSays) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::ggml_log_test

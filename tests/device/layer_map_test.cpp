@@ -4,7 +4,7 @@
 
 #include "device/backend.h"
 
-namespace knap {
+namespace knap::layer_map_test {
 namespace {
 
 TEST(LayerMap, OneDeviceHasAllLayers) {
@@ -33,4 +33,4 @@ TEST(LayerMap, SharesFollowOneAnotherWithoutThoseThatAreEmpty) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::layer_map_test

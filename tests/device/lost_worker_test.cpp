@@ -9,7 +9,7 @@
 
 #include "device/device_list.h"
 
-namespace knap {
+namespace knap::lost_worker_test {
 namespace {
 
 using testing::ExitedWithCode;
@@ -75,4 +75,4 @@ TEST(LostWorker, IsNoDeviceOfThisMachine) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::lost_worker_test

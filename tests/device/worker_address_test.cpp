@@ -11,7 +11,7 @@
 
 #include "support/free_port.h"
 
-namespace knap {
+namespace knap::worker_address_test {
 namespace {
 
 using testing::HasSubstr;
@@ -102,4 +102,4 @@ TEST(WorkerAddress, SilenceIsLimitedOnConnectionsToItAlone) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::worker_address_test

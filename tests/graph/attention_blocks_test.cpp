@@ -7,7 +7,7 @@
 
 #include "support/naive_layout.h"
 
-namespace knap {
+namespace knap::attention_blocks_test {
 namespace {
 
 TEST(ContextBucket, CoversTheRowsInStepsThatGrow) {
@@ -185,4 +185,4 @@ TEST(WindowBlocks, ReadNoMoreThanTheRowsThereAreInEachRun) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::attention_blocks_test

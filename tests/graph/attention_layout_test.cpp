@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "support/naive_layout.h"
 
-namespace knap::test {
+namespace knap::test::attention_layout_test {
 namespace {
 
 using Kind = AttentionLayout::Kind;
@@ -155,4 +155,4 @@ TEST(Layouts, ThatCannotBeAreRefused) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::attention_layout_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::choices_test {
 namespace {
 
 TEST(Choices, AreTheLowestIdOfTheLargestLogit) {
@@ -19,4 +19,4 @@ TEST(Choices, AreAppendedRowByRow) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::choices_test

@@ -9,7 +9,7 @@
 #include "support/remote_device.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::choosing_pass_test {
 namespace {
 
 constexpr int kContext = 30;
@@ -85,4 +85,4 @@ TEST(ChoosingPass, ReadsNothingFromTheHost) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::choosing_pass_test

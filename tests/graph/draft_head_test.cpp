@@ -8,7 +8,7 @@
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::draft_head_test {
 namespace {
 
 class DraftHead : public ::testing::TestWithParam<const char*> {
@@ -104,4 +104,4 @@ TEST(DraftHeads, AreTheCheapestHeadWhereThereIsOne) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::draft_head_test

@@ -9,7 +9,7 @@
 #include "support/gpu.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::forward_gpu_test {
 namespace {
 
 struct GpuCase {
@@ -81,4 +81,4 @@ INSTANTIATE_TEST_SUITE_P(Models,
                                            GpuCase{"tiny-mha", "Q8_0", 1024, 0.06}));
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::forward_gpu_test

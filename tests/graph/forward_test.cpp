@@ -10,7 +10,7 @@
 #include "support/logits.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::forward_test {
 namespace {
 
 class ForwardPass : public ::testing::Test {
@@ -139,4 +139,4 @@ TEST(ForwardCaches, EveryCacheTypeAndPathAgreesWithinTheBound) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::forward_test

@@ -17,7 +17,7 @@
 #include "graph/rotation.h"
 #include "kernels/attention/attention.h"
 
-namespace knap::test {
+namespace knap::test::kernel_heads_test {
 namespace {
 
 constexpr int kCapacity = 64;
@@ -257,4 +257,4 @@ INSTANTIATE_TEST_SUITE_P(Shapes,
                                            HeadsCase{RopePairing::neighbours, 16, 16, 1.0f}));
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::kernel_heads_test

@@ -19,7 +19,7 @@
 #include "support/path_case.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::layouts_test {
 namespace {
 
 using Kind = AttentionLayout::Kind;
@@ -208,4 +208,4 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values("Q8_0")));
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::layouts_test

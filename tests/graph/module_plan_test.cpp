@@ -8,7 +8,7 @@
 
 #include "knap/types.h"
 
-namespace knap {
+namespace knap::module_plan_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -175,4 +175,4 @@ TEST(RunnablePlan, HasAHeadThatThereIs) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::module_plan_test

@@ -13,7 +13,7 @@
 #include "support/tiny_model.h"
 #include "tools/peer/llama_peer.h"
 
-namespace knap::test {
+namespace knap::test::oracle_test {
 namespace {
 
 constexpr int kPrompt = 40;
@@ -222,4 +222,4 @@ TEST(SplitModels, ComputeWhatTheWholeFileDoes) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::oracle_test

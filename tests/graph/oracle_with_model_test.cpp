@@ -13,7 +13,7 @@
 #include "support/reference_forward.h"
 #include "tools/peer/llama_peer.h"
 
-namespace knap::test {
+namespace knap::test::oracle_with_model_test {
 namespace {
 
 constexpr int kThreads = 2;
@@ -113,4 +113,4 @@ TEST(DefaultModel, GreedyTextEqualsLibllamaUpToNearTies) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::oracle_with_model_test

@@ -12,7 +12,7 @@
 #include "support/path_case.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::plan_algebra_test {
 namespace {
 
 using Row = std::vector<float>;
@@ -313,4 +313,4 @@ TEST_F(ModulesByHand, PlanWithoutAttentionIsMlpsAndHead) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::plan_algebra_test

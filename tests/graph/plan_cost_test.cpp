@@ -8,7 +8,7 @@
 #include "support/tiny_gguf.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::plan_cost_test {
 namespace {
 
 ModelCost cost_of(const LoadedModel& model) {
@@ -189,4 +189,4 @@ TEST_F(PlanCosts, OfManyRowsReadWeightsOnce) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::plan_cost_test

@@ -14,7 +14,7 @@
 #include "support/reference_forward.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::plan_oracle_test {
 namespace {
 
 using Kind = AttentionLayout::Kind;
@@ -102,4 +102,4 @@ TEST_P(PlanOracle, RandomPlansInEveryLayoutAgree) {
 INSTANTIATE_TEST_SUITE_P(Paths, PlanOracle, all_path_cases());
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::plan_oracle_test

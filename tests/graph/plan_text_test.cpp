@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 
-namespace knap {
+namespace knap::plan_text_test {
 
 void PrintTo(const ModulePlan& plan, std::ostream* out) {
     *out << to_string(plan) << " of " << plan.n_layers() << " layers";
@@ -264,4 +264,4 @@ TEST(PlanText, RefusalOfALongTextStaysShort) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::plan_text_test

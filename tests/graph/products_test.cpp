@@ -12,7 +12,7 @@
 #include "support/logits.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::products_test {
 namespace {
 
 struct Case {
@@ -92,4 +92,4 @@ TEST(Products, AreJoinedWhereOneFormServesAll) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::products_test

@@ -6,7 +6,7 @@
 #include "support/device_agreement.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::remote_device_test {
 namespace {
 
 struct RemoteCase {
@@ -46,4 +46,4 @@ INSTANTIATE_TEST_SUITE_P(Models,
                                            RemoteCase{"tiny-mha", "Q8_0", 1e-6, kFolded}));
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::remote_device_test

@@ -15,7 +15,7 @@
 #include "support/logits.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::row_invariance_test {
 namespace {
 
 constexpr int kTokens = 300;  // several buckets, more than two attention blocks
@@ -261,4 +261,4 @@ TEST(Threads, ShareOurProductsWithoutChangingARow) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::row_invariance_test

@@ -10,7 +10,7 @@
 #include "support/logits.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::stages_test {
 namespace {
 
 using Kind = AttentionLayout::Kind;
@@ -309,4 +309,4 @@ TEST(MixedStages, EachDeviceReadsTheCacheInItsOwnLayout) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::stages_test

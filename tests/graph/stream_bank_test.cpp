@@ -12,7 +12,7 @@
 #include "support/remote_device.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::stream_bank_test {
 namespace {
 
 constexpr int kContext = 30;
@@ -255,4 +255,4 @@ TEST(Bank, IsNotForTheHostNorForSeveralDevices) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::stream_bank_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::tree_paths_test {
 namespace {
 
 using Places = std::vector<std::pair<int, int>>;  // position, cache row
@@ -54,4 +54,4 @@ TEST_F(TreePathsTest, OnlyTheBeginningOfATreeLiesInPlace) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::tree_paths_test

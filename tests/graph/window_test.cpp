@@ -13,7 +13,7 @@
 #include "support/path_case.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::window_test {
 namespace {
 
 // Of logits whose spread is about 1: other kernels of ggml's flash attention, which sum in half
@@ -271,4 +271,4 @@ INSTANTIATE_TEST_SUITE_P(
                       CacheCase{AttentionPath::flash, CacheType::q8_0, CacheType::q8_0}));
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::window_test

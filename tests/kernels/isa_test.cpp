@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "support/environment_variable.h"
 
-namespace knap::test {
+namespace knap::test::isa_test {
 namespace {
 
 TEST(InstructionSets, ThatStandBehindTheNamedOneAreNotUsed) {
@@ -33,4 +33,4 @@ TEST(InstructionSets, ThatNobodyKnowsAreRefused) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::isa_test

@@ -6,7 +6,7 @@
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::kv_cache_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -169,4 +169,4 @@ TEST(KvCacheDeathTest, CopyingOverACommittedRowIsABug) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::kv_cache_test

@@ -11,7 +11,7 @@
 #include "support/tiny_adapter.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::adapter_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -208,4 +208,4 @@ TEST(Adapter, BrokenFilesAreRefusedInOneLineThatNamesThem) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::adapter_test

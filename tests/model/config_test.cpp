@@ -12,7 +12,7 @@
 #include "support/tiny_gguf.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::config_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -275,4 +275,4 @@ TEST(Config, WrongTypesAreRefused) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::config_test

@@ -13,7 +13,7 @@
 #include "support/tiny_gguf.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::head_subset_test {
 namespace {
 
 using ::testing::Contains;
@@ -235,4 +235,4 @@ TEST(HeadSubset, OfATiedHeadThatIsRepackedComesFromTheEmbedding) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::head_subset_test

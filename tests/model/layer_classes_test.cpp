@@ -6,7 +6,7 @@
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::layer_classes_test {
 namespace {
 
 TEST(LayerClasses, LayersOfOneTypeAreAlike) {
@@ -25,4 +25,4 @@ TEST(LayerClasses, AMixtureHasTwoClassesInTheOrderOfTheirFirstLayers) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::layer_classes_test

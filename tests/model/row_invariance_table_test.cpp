@@ -10,7 +10,7 @@
 #include "support/tiny_gguf.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::row_invariance_table_test {
 namespace {
 
 TEST(RowInvarianceTable, SaysWhatWasMeasured) {
@@ -127,4 +127,4 @@ INSTANTIATE_TEST_SUITE_P(Types,
                                            Stored{"Q4_K", Repack::on}));
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::row_invariance_table_test

@@ -15,7 +15,7 @@
 #include "support/tiny_gguf.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::weights_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -347,4 +347,4 @@ INSTANTIATE_TEST_SUITE_P(All,
                          [](const auto& type) { return std::string(ggml_type_name(type.param)); });
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::weights_test

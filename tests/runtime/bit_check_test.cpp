@@ -5,7 +5,7 @@
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::bit_check_test {
 namespace {
 
 bool keeps_bits_with(const char* type) {
@@ -22,4 +22,4 @@ TEST(BitCheck, TellsWeightsWhoseRowsDependOnTheirNeighbours) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::bit_check_test

@@ -7,7 +7,7 @@
 #include "support/tiny_gguf.h"
 #include "support/tiny_model.h"
 
-namespace knap {
+namespace knap::device_memory_test {
 namespace {
 
 using testing::AllOf;
@@ -108,4 +108,4 @@ TEST(DeviceMemory, ScratchGrowsWithThePass) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::device_memory_test

@@ -19,7 +19,7 @@
 #include "support/tiny_adapter.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::every_strategy_test {
 namespace {
 
 struct StrategyCase {
@@ -252,4 +252,4 @@ TEST(EveryStrategyList, IsComplete) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::every_strategy_test

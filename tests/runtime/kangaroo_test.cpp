@@ -13,7 +13,7 @@
 #include "support/tiny_adapter.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::runtime_kangaroo_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -203,4 +203,4 @@ TEST(KangarooEngine, WithoutAnAdapterRefusesTheStrategyAlone) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::runtime_kangaroo_test

@@ -11,7 +11,7 @@
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::runtime_knapspec_paper_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -140,4 +140,4 @@ TEST_F(PaperSessionOfKQuants, WritesWhatPlainDecodingWrites) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::runtime_knapspec_paper_test

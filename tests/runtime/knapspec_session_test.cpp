@@ -14,7 +14,7 @@
 #include "support/tiny_model.h"
 #include "tools/make_model/random_model.h"
 
-namespace knap::test {
+namespace knap::test::knapspec_session_test {
 namespace {
 
 // Plenty of budget and no margin: everything is measured, searched for and tried.
@@ -115,4 +115,4 @@ TEST(KnapspecSearch, SmallBudgetIsKept) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::knapspec_session_test

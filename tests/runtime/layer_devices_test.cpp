@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::layer_devices_test {
 namespace {
 
 using testing::ElementsAre;
@@ -79,4 +79,4 @@ TEST(LayerDevices, UnknownNamesAreErrorsWithTheKnownOnes) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::layer_devices_test

@@ -12,7 +12,7 @@
 #include "support/environment_variable.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::plans_file_test {
 namespace {
 
 using nlohmann::json;
@@ -117,4 +117,4 @@ TEST_F(PlansFile, DamageIsSurvived) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::plans_file_test

@@ -15,7 +15,7 @@
 #include "support/environment_variable.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::profile_file_test {
 namespace {
 
 using nlohmann::json;
@@ -342,4 +342,4 @@ TEST_F(KnownCosts, AreNoneWithoutACacheFolder) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::profile_file_test

@@ -11,7 +11,7 @@
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::session_gpu_test {
 namespace {
 
 using testing::HasSubstr;
@@ -73,4 +73,4 @@ TEST(SessionOnGpu, CanBeCancelled) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::session_gpu_test

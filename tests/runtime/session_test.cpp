@@ -11,7 +11,7 @@
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::session_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -414,4 +414,4 @@ TEST(Engines, FillInWhatWasLeftOpen) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::session_test

@@ -16,7 +16,7 @@
 #include "support/tiny_model.h"
 #include "tools/measure/contenders.h"
 
-namespace knap::test {
+namespace knap::test::runtime_speculation_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -344,4 +344,4 @@ TEST_F(SmallPasses, DraftsKeepToTheRowsOfAPass) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::runtime_speculation_test

@@ -11,7 +11,7 @@
 
 #include "support/default_model.h"
 
-namespace knap::test {
+namespace knap::test::speculation_with_model_test {
 namespace {
 
 struct Way {
@@ -151,4 +151,4 @@ TEST_F(SpeculationWithModel, CheapDraftsOftenAgree) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::speculation_with_model_test

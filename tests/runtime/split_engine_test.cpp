@@ -11,7 +11,7 @@
 #include "support/tiny_gguf.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::split_engine_test {
 namespace {
 
 using testing::HasSubstr;
@@ -106,4 +106,4 @@ TEST(SplitEngines, WaitForWorkersForADayAtMost) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::split_engine_test

@@ -10,7 +10,7 @@
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::runtime_swift_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -93,4 +93,4 @@ TEST_F(SwiftSessionOfKQuants, WritesWhatPlainDecodingWrites) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::runtime_swift_test

@@ -12,7 +12,7 @@
 #include "sampling/ratio_rule.h"
 #include "support/toy_language.h"
 
-namespace knap {
+namespace knap::acceptance_conditions_test {
 namespace {
 
 using test::dense;
@@ -226,4 +226,4 @@ TEST(AcceptanceCondition6, TheTreeKeepsTheRowsOfQAsTheyWereComputed) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::acceptance_conditions_test

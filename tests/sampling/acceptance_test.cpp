@@ -13,7 +13,7 @@
 #include "sampling/draft_sampler.h"
 #include "support/toy_language.h"
 
-namespace knap {
+namespace knap::acceptance_test {
 namespace {
 
 using test::chain;
@@ -477,4 +477,4 @@ TEST_P(AcceptanceHistory, IsAsFoundWhenARowCannotBeSampled) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::acceptance_test

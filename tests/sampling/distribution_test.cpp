@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-namespace knap {
+namespace knap::distribution_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -353,4 +353,4 @@ TEST(Draw, SharedNoiseAgreesAtThePredictedRate) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::distribution_test

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "support/toy_language.h"
 
-namespace knap {
+namespace knap::draft_sampler_test {
 namespace {
 
 using test::chi_square;
@@ -286,4 +286,4 @@ TEST(Confidence, OfADrawnTokenIsWhatTheTransformsLeave) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::draft_sampler_test

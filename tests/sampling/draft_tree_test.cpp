@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::draft_tree_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -111,4 +111,4 @@ TEST(DraftTree, KeepsItsMemoryWhenCleared) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::draft_tree_test

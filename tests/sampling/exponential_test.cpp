@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::exponential_test {
 namespace {
 
 TEST(ApproximateExp, IsWithinItsErrorOfStdExp) {
@@ -16,4 +16,4 @@ TEST(ApproximateExp, IsWithinItsErrorOfStdExp) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::exponential_test

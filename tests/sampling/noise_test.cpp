@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::noise_test {
 namespace {
 
 constexpr double kUniformMean = 0.5;
@@ -141,4 +141,4 @@ TEST(Noise, OneInputBitChangesHalfOfTheOutputBits) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::noise_test

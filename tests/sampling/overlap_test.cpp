@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::overlap_test {
 namespace {
 
 TEST(Overlap, IsTheSumOfTheSmallerProbabilities) {
@@ -20,4 +20,4 @@ TEST(Overlap, IsOneOfEqualAndNoneOfDisjointOnes) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::overlap_test

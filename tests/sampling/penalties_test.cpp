@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::penalties_test {
 namespace {
 
 constexpr int kVocab = 12;
@@ -121,4 +121,4 @@ TEST(LogitBias, IsAddedAndAddsUp) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::penalties_test

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::ranking_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -107,4 +107,4 @@ INSTANTIATE_TEST_SUITE_P(Shapes,
                                            Shape::sparse));
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::ranking_test

@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "support/toy_language.h"
 
-namespace knap {
+namespace knap::ratio_rule_test {
 namespace {
 
 using test::dense;
@@ -307,4 +307,4 @@ TEST(RatioRule, ATrialForgetsTheOneBefore) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::ratio_rule_test

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace knap {
+namespace knap::row_maximum_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -79,4 +79,4 @@ TEST(RowMaximum, ForbiddenTokensAreSkippedUntilNoneIsLeft) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::row_maximum_test

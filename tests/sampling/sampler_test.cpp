@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace knap {
+namespace knap::sampler_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -282,4 +282,4 @@ TEST(Sampler, TakesTheLargestLogitOnlyWhereNothingChangesIt) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::sampler_test

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace knap {
+namespace knap::validate_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -90,4 +90,4 @@ TEST(ValidateSampling, NamesTheFlagOfABadValue) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::validate_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::cosine_test {
 namespace {
 
 using Row = std::vector<float>;
@@ -69,4 +69,4 @@ TEST(Cosine, IsSummedRowByRow) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::cosine_test

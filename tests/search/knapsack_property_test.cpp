@@ -13,7 +13,7 @@
 #include "search/throughput.h"
 #include "support/fake_evaluator.h"
 
-namespace knap {
+namespace knap::knapsack_property_test {
 namespace {
 
 using test::additive_model;
@@ -329,4 +329,4 @@ TEST(KnapsackExhaustive, SpeedBoundRanksCells) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::knapsack_property_test

@@ -13,7 +13,7 @@
 #include "search/module_weights.h"
 #include "support/fake_evaluator.h"
 
-namespace knap {
+namespace knap::knapsack_test {
 namespace {
 
 using test::FakeEvaluator;
@@ -339,4 +339,4 @@ TEST(MostStates, CountTheLevelsThatAreComputed) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::knapsack_test

@@ -12,7 +12,7 @@
 #include "support/search_rig.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::matchness_test {
 namespace {
 
 constexpr int kContext = 90;
@@ -119,4 +119,4 @@ TEST(Matchness, IsNothingWhenCancelled) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::matchness_test

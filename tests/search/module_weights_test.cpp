@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::module_weights_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -227,4 +227,4 @@ TEST(BinnedProblem, WeightsTellTheSavedTimeToHalfABinEach) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::module_weights_test

@@ -10,7 +10,7 @@
 #include "support/remote_device.h"
 #include "support/search_rig.h"
 
-namespace knap::test {
+namespace knap::test::plan_search_test {
 namespace {
 
 using Source = FoundPlan::Source;
@@ -329,4 +329,4 @@ TEST(Frontier, OfNothingIsNothing) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::plan_search_test

@@ -12,7 +12,7 @@
 #include "support/search_rig.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::replay_test {
 namespace {
 
 // Full, skipped and windowed modules, two windows among them.
@@ -121,4 +121,4 @@ TEST(Replay, IsNothingWhenCancelled) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::replay_test

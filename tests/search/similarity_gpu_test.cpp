@@ -5,7 +5,7 @@
 #include "support/search_agreement.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::similarity_gpu_test {
 namespace {
 
 class SearchOnGpu : public ::testing::TestWithParam<const char*> {};
@@ -24,4 +24,4 @@ TEST_P(SearchOnGpu, FindsWhatCarryingItsStreamsFinds) {
 INSTANTIATE_TEST_SUITE_P(Types, SearchOnGpu, ::testing::Values("F16", "Q8_0", "Q4_K"));
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::similarity_gpu_test

@@ -6,7 +6,7 @@
 #include "support/search_agreement.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::similarity_on_device_test {
 namespace {
 
 constexpr int kRows = 8;
@@ -108,4 +108,4 @@ TEST(MatchnessOnDevice, IsThatOfCarriedStreams) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::similarity_on_device_test

@@ -20,7 +20,7 @@
 #include "support/search_rig.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::similarity_test {
 namespace {
 
 constexpr int kAnyRows = std::numeric_limits<int>::max();
@@ -376,4 +376,4 @@ TEST(ChoicesOf, AreNoneWhenCancelled) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::similarity_test

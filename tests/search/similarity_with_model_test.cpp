@@ -13,7 +13,7 @@
 #include "support/default_model.h"
 #include "support/search_rig.h"
 
-namespace knap::test {
+namespace knap::test::similarity_with_model_test {
 namespace {
 
 constexpr int kRows = 16;
@@ -81,4 +81,4 @@ TEST(PlansOfTheDefaultModel, ReplayedRowsChooseWhatRealFirstDraftsChoose) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::similarity_with_model_test

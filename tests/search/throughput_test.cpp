@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::throughput_test {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -245,4 +245,4 @@ TEST(SpeedupBound, FallsWithThePriceOfVerifiedRows) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::throughput_test

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace knap {
+namespace knap::chat_template_test {
 namespace {
 
 const std::vector<ChatMessage> kConversation = {{"system", "Be brief."}, {"user", "Hello"}};
@@ -91,4 +91,4 @@ TEST(ChatTemplate, AnEmptyConversationCanOpenAnAnswer) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::chat_template_test

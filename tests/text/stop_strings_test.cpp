@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace knap {
+namespace knap::stop_strings_test {
 namespace {
 
 struct Outcome {
@@ -136,4 +136,4 @@ TEST(StopStrings, AgreesWithTheDefinitionHoweverTheTextIsSplit) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::stop_strings_test

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "text/tiny_vocabulary.h"
 
-namespace knap {
+namespace knap::tokenizer_test {
 namespace {
 
 using namespace std::string_literals;
@@ -174,4 +174,4 @@ TEST(Tokenizer, AFileThatIsNotThereIsAnError) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::tokenizer_test

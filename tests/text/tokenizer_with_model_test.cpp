@@ -15,7 +15,7 @@
 #include "text/tokenizer.h"
 #include "text/utf8.h"
 
-namespace knap {
+namespace knap::tokenizer_with_model_test {
 namespace {
 
 using namespace std::string_literals;
@@ -102,4 +102,4 @@ TEST_F(DefaultModelTokenizer, ItsChatTemplateIsChatml) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::tokenizer_with_model_test

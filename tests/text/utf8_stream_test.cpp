@@ -7,7 +7,7 @@
 
 #include "text/utf8.h"
 
-namespace knap {
+namespace knap::utf8_stream_test {
 namespace {
 
 using namespace std::string_literals;
@@ -138,4 +138,4 @@ TEST(Utf8, WholeCharactersAreExactlyTheEncodedCodePoints) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::utf8_stream_test

@@ -14,7 +14,7 @@
 #include "support/fake_round.h"
 #include "support/search_rig.h"
 
-namespace knap::test {
+namespace knap::test::asd_test {
 namespace {
 
 constexpr int kLayers = 6;
@@ -166,4 +166,4 @@ TEST(AsdOptions, ValuesOutOfRangeAreRefused) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::asd_test

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::removable_attentions_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -74,4 +74,4 @@ TEST(RemovableAttentions, ACosineThatIsNoNumberIsNotHigh) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::removable_attentions_test

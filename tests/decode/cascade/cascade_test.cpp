@@ -9,7 +9,7 @@
 #include "graph/plan_text.h"
 #include "support/strategy_rig.h"
 
-namespace knap {
+namespace knap::cascade_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -94,4 +94,4 @@ TEST_F(Cascades, NeedAPlan) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::cascade_test

@@ -9,7 +9,7 @@
 #include "graph/plan_text.h"
 #include "support/fake_round.h"
 
-namespace knap {
+namespace knap::clasp_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -182,4 +182,4 @@ TEST(ClaspOptions, RefuseWhatTheModelCannotDo) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::clasp_test

@@ -12,7 +12,7 @@
 #include "graph/plan_text.h"
 #include "search/cosine.h"
 
-namespace knap {
+namespace knap::layer_search_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -141,4 +141,4 @@ TEST(LayerSearch, EndsWhenCancelled) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::layer_search_test

@@ -10,7 +10,7 @@
 #include "search/cosine.h"
 #include "support/search_rig.h"
 
-namespace knap::test {
+namespace knap::test::token_layers_test {
 namespace {
 
 class TokenLayersOnModel : public ::testing::Test {
@@ -79,4 +79,4 @@ TEST_F(TokenLayersOnModel, CanBeCancelled) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::token_layers_test

@@ -10,7 +10,7 @@
 #include "graph/plan_text.h"
 #include "support/fake_round.h"
 
-namespace knap {
+namespace knap::del_test {
 namespace {
 
 using ::testing::Each;
@@ -203,4 +203,4 @@ TEST(DelOptions, AreReadFromFlagsAndKeys) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::del_test

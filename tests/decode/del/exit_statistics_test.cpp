@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::exit_statistics_test {
 namespace {
 
 // Three layers, of which two can be left at.
@@ -86,4 +86,4 @@ TEST(ExitStatistics, RatesDraftsUpToALength) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::exit_statistics_test

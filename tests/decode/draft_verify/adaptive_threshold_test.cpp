@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::adaptive_threshold_test {
 namespace {
 
 constexpr double kRounding = 1e-6;  // options are floats
@@ -86,4 +86,4 @@ TEST(AdaptiveThreshold, EndsDraftsAtItsValueAndTheCap) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::adaptive_threshold_test

@@ -11,7 +11,7 @@
 #include "support/fake_round.h"
 #include "support/strategy_rig.h"
 
-namespace knap {
+namespace knap::draft_verify_test {
 namespace {
 
 constexpr int kLayers = 4;
@@ -101,4 +101,4 @@ TEST(DraftVerify, NeedsAPlan) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::draft_verify_test

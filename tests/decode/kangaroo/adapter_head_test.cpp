@@ -7,7 +7,7 @@
 #include "support/strategy_rig.h"
 #include "support/tiny_adapter.h"
 
-namespace knap::test {
+namespace knap::test::adapter_head_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -258,4 +258,4 @@ TEST_F(FullCache, LeavesNoRoomToCatchUp) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::adapter_head_test

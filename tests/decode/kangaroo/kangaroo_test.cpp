@@ -8,7 +8,7 @@
 #include "support/strategy_rig.h"
 #include "support/tiny_adapter.h"
 
-namespace knap::test {
+namespace knap::test::kangaroo_kangaroo_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -267,4 +267,4 @@ TEST_F(Kangaroo, WithAnAdapterThatAddsNothingIsAStaticEarlyExit) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::kangaroo_kangaroo_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::copy_drafts_test {
 namespace {
 
 // `n` tokens that repeat after `period`.
@@ -87,4 +87,4 @@ TEST(CopyDrafts, ANewTextIsNotSuspended) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::copy_drafts_test

@@ -8,7 +8,7 @@
 #include "support/fake_machine.h"
 #include "support/strategy_rig.h"
 
-namespace knap::test {
+namespace knap::test::cost_learner_test {
 namespace {
 
 TEST(CostLearner, KnowsAProfileFromTheStart) {
@@ -63,4 +63,4 @@ TEST(CostLearner, MeasuresWhatTheBudgetPaysFor) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::cost_learner_test

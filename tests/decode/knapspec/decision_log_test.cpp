@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::decision_log_test {
 namespace {
 
 Decision decision(int token, const char* way, double predicted = 1) {
@@ -49,4 +49,4 @@ TEST(DecisionLog, TimesThatCannotBeAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::decision_log_test

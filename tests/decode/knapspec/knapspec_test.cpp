@@ -13,7 +13,7 @@
 #include "support/fake_round.h"
 #include "support/strategy_rig.h"
 
-namespace knap::test {
+namespace knap::test::knapspec_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -254,4 +254,4 @@ TEST(Knapspec, ARequestStartsItsDecisionsAnew) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::knapspec_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::match_acceptance_test {
 namespace {
 
 TEST(MatchAcceptance, LongerMatchesAreBelievedMore) {
@@ -59,4 +59,4 @@ TEST(MatchAcceptance, AnotherTextHalvesWhatWasSeen) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::match_acceptance_test

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::knapspec_options_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -56,4 +56,4 @@ TEST(KnapspecOptions, WhatCannotBeIsRefusedInOneLine) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::knapspec_options_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::plan_acceptance_test {
 namespace {
 
 TEST(PlanAcceptance, StartsAsItsBelief) {
@@ -69,4 +69,4 @@ TEST(PlanAcceptance, AConfidenceOfOneFallsIntoTheLastBin) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::plan_acceptance_test

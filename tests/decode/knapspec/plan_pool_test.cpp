@@ -7,7 +7,7 @@
 #include "search/cost/probes.h"
 #include "support/fake_machine.h"
 
-namespace knap::test {
+namespace knap::test::plan_pool_test {
 namespace {
 
 constexpr int kLayers = 4;
@@ -110,4 +110,4 @@ TEST(PlanPool, WindowsThatCoverTheContextAreNotDraftedWith) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::plan_pool_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::search_budget_test {
 namespace {
 
 TEST(SearchBudget, IsAShareOfTheTimeSoFar) {
@@ -44,4 +44,4 @@ TEST(SearchBudget, AClockThatLeapsBuysNoSearch) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::search_budget_test

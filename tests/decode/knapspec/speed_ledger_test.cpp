@@ -6,7 +6,7 @@
 
 #include "decode/knapspec/suspension.h"
 
-namespace knap {
+namespace knap::speed_ledger_test {
 namespace {
 
 SpeedLedger after(int n_rounds, double ms, double plain_ms) {
@@ -58,4 +58,4 @@ TEST(Suspension, DoublesUpToABound) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::speed_ledger_test

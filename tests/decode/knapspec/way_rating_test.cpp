@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::way_rating_test {
 namespace {
 
 const std::vector<double> kFlat(11, 10.0);  // verifying costs the same whatever the rows
@@ -69,4 +69,4 @@ TEST(WayRating, ACascadeHoldsItsWholeGuess) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::way_rating_test

@@ -6,7 +6,7 @@
 
 #include "support/fake_round.h"
 
-namespace knap {
+namespace knap::kept_rows_test {
 namespace {
 
 using test::FakeRound;
@@ -75,4 +75,4 @@ TEST(KeptRows, StartAnewWhenCleared) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::kept_rows_test

@@ -12,7 +12,7 @@
 #include "graph/plan_text.h"
 #include "support/fake_round.h"
 
-namespace knap {
+namespace knap::knapspec_paper_knapspec_paper_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -368,4 +368,4 @@ TEST(KnapspecPaper, RecordsWhatItDecidedAndWhatCameOfIt) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::knapspec_paper_knapspec_paper_test

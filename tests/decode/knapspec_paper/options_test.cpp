@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "model/config.h"
 
-namespace knap {
+namespace knap::knapspec_paper_options_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -188,4 +188,4 @@ TEST(PaperOptions, ParametersAreCountedFromTheShape) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::knapspec_paper_options_test

@@ -10,7 +10,7 @@
 #include "support/search_rig.h"
 #include "support/strategy_rig.h"
 
-namespace knap {
+namespace knap::paper_model_search_test {
 namespace {
 
 constexpr int kText = 40;
@@ -111,4 +111,4 @@ TEST(PaperModelSearchOnDevice, FindsWithStreamsThatStayThereWhatCarriedOnesFind)
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::paper_model_search_test

@@ -11,7 +11,7 @@
 #include "search/throughput.h"
 #include "support/fake_evaluator.h"
 
-namespace knap {
+namespace knap::paper_search_test {
 namespace {
 
 using test::FakeEvaluator;
@@ -206,4 +206,4 @@ TEST(PaperSearch, OfEqualScoresTheModuleRunsOrAsThePaperPrintsItIsSkipped) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::paper_search_test

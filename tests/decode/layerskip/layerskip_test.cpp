@@ -10,7 +10,7 @@
 #include "graph/plan_text.h"
 #include "support/strategy_rig.h"
 
-namespace knap {
+namespace knap::layerskip_test {
 namespace {
 
 constexpr int kLayers = 4;
@@ -78,4 +78,4 @@ TEST(Layerskip, AnExitThatTheModelDoesNotHaveIsRefused) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::layerskip_test

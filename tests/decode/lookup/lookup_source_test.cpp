@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::lookup_source_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -43,4 +43,4 @@ TEST(LookupSource, TakesTheRangeOfRunsThatItIsGiven) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::lookup_source_test

@@ -9,7 +9,7 @@
 
 #include "support/strategy_rig.h"
 
-namespace knap {
+namespace knap::lookup_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -161,4 +161,4 @@ TEST(Lookup, DraftMaxReplacesItsOwnLength) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::lookup_test

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::ngram_index_test {
 namespace {
 
 using Match = std::optional<NgramIndex::Match>;
@@ -134,4 +134,4 @@ TEST(NgramIndex, AgreesWithARescanAfterGrowingManyTimes) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::ngram_index_test

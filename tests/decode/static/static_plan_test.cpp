@@ -11,7 +11,7 @@
 #include "graph/plan_text.h"
 #include "support/strategy_rig.h"
 
-namespace knap {
+namespace knap::static_plan_test {
 namespace {
 
 constexpr int kLayers = 4;
@@ -107,4 +107,4 @@ TEST(StaticPlan, APlanThatDoesNotFitTheModelIsRefused) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::static_plan_test

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace knap {
+namespace knap::swift_options_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -130,4 +130,4 @@ TEST(SwiftOptions, WidthsAreThePublishedOnes) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::swift_options_test

@@ -8,7 +8,7 @@
 
 #include "graph/plan_text.h"
 
-namespace knap {
+namespace knap::swift_search_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -182,4 +182,4 @@ TEST(SwiftSearch, CandidatesFollowFromTheSeed) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::swift_search_test

@@ -13,7 +13,7 @@
 #include "support/search_rig.h"
 #include "support/strategy_rig.h"
 
-namespace knap {
+namespace knap::swift_swift_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -248,4 +248,4 @@ TEST(Swift, IsRefusedWhereThereIsNothingToSkip) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::swift_swift_test

@@ -13,7 +13,7 @@
 
 #include "kernels/attention/heads.h"
 
-namespace knap {
+namespace knap::attention_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -361,4 +361,4 @@ INSTANTIATE_TEST_SUITE_P(Machine,
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::attention_test

@@ -12,7 +12,7 @@
 
 #include "kernels/attention/attention.h"
 
-namespace knap {
+namespace knap::heads_test {
 namespace {
 
 std::vector<float> random_numbers(int n, unsigned seed) {
@@ -184,4 +184,4 @@ INSTANTIATE_TEST_SUITE_P(Machine,
                          [](const auto& test) { return std::string(to_string(test.param.isa)); });
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::heads_test

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::matmul_test {
 namespace {
 
 constexpr ggml_type kTypes[] = {
@@ -365,4 +365,4 @@ TEST(PackedMatrix, OverwritesARowAndNoOther) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::matmul_test

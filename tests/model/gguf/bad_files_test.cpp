@@ -24,7 +24,7 @@
 #include "support/tiny_gguf.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::bad_files_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -309,4 +309,4 @@ TEST(BadFiles, AnyByteOfTheHeaderMayBeWrong) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::bad_files_test

@@ -8,7 +8,7 @@
 #include "support/tiny_gguf.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::gguf_file_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -203,4 +203,4 @@ TEST_F(SplitGgufFile, MissingTensorsAreCounted) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::gguf_file_test

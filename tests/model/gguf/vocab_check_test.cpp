@@ -9,7 +9,7 @@
 #include "support/tiny_gguf.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::vocab_check_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -114,4 +114,4 @@ TEST(VocabularyCheck, RefusesAPreTokenizerThatLibllamaAbortsIn) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::vocab_check_test

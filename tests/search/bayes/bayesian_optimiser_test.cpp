@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::bayesian_optimiser_test {
 namespace {
 
 // One smooth hill in the cube, 1 at its top.
@@ -88,4 +88,4 @@ TEST(BayesianOptimiser, ALargeKappaPrefersTheUnknown) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::bayesian_optimiser_test

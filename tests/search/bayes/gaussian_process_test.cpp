@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::gaussian_process_test {
 namespace {
 
 constexpr double kNoise = 0.1;
@@ -100,4 +100,4 @@ TEST(GaussianProcess, LengthScaleFollowsHowFastValuesChange) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::gaussian_process_test

@@ -10,7 +10,7 @@
 #include "search/cost/probes.h"
 #include "support/fake_machine.h"
 
-namespace knap {
+namespace knap::cost_model_test {
 namespace {
 
 using test::FakeMachine;
@@ -387,4 +387,4 @@ TEST(CostProfile, BeginsWithTheBytesOfEveryClass) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::cost_model_test

@@ -8,7 +8,7 @@
 #include "search/cost/probes.h"
 #include "support/fake_machine.h"
 
-namespace knap {
+namespace knap::cost_tracker_test {
 namespace {
 
 constexpr int kContext = 2000;
@@ -153,4 +153,4 @@ TEST_F(CostTrackerTest, PricesRoundsByTheirRows) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::cost_tracker_test

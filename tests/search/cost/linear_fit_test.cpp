@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::linear_fit_test {
 namespace {
 
 TEST(LinearFit, SolvesWhatHasAnExactSolution) {
@@ -84,4 +84,4 @@ TEST(LinearFit, FindsTheMinimumWithinItsBound) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::linear_fit_test

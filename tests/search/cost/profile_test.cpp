@@ -11,7 +11,7 @@
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
-namespace knap {
+namespace knap::cost_profile_test {
 namespace {
 
 using test::ForwardRig;
@@ -235,4 +235,4 @@ TEST_F(ProfileTest, RepeatsWhileThereIsTime) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::cost_profile_test

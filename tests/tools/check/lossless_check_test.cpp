@@ -9,7 +9,7 @@
 #include "support/tiny_adapter.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::lossless_check_test {
 namespace {
 
 Result answer(std::vector<Token> tokens, StopReason stop = StopReason::length) {
@@ -153,4 +153,4 @@ TEST_F(LosslessCheck, EndsWhenCancelled) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::lossless_check_test

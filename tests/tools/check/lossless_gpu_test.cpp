@@ -10,7 +10,7 @@
 #include "support/tiny_model.h"
 #include "tools/check/lossless_check.h"
 
-namespace knap::test {
+namespace knap::test::lossless_gpu_test {
 namespace {
 
 struct LosslessCase {
@@ -66,4 +66,4 @@ INSTANTIATE_TEST_SUITE_P(
                       LosslessCase{.type = "Q4_0", .exact = false, .has_near_ties = true}));
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::lossless_gpu_test

@@ -5,7 +5,7 @@
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::peer_check_test {
 namespace {
 
 class PeerCheck : public ::testing::Test {
@@ -58,4 +58,4 @@ TEST_F(PeerCheck, EndsWhenCancelled) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::peer_check_test

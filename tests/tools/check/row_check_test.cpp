@@ -7,7 +7,7 @@
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::row_check_test {
 namespace {
 
 RowReport check(std::string_view shape, std::string_view type, RuntimeConfig config = {}) {
@@ -109,4 +109,4 @@ TEST(RowCheck, EndsWhenCancelled) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::row_check_test

@@ -12,7 +12,7 @@
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::explain_explain_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -146,4 +146,4 @@ TEST_F(Explain, BadPromptsAreRefusedBeforeAnythingIsMeasured) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::explain_explain_test

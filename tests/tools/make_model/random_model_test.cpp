@@ -21,7 +21,7 @@
 #include "support/tiny_model.h"
 #include "tools/make_model/shapes.h"
 
-namespace knap {
+namespace knap::random_model_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -463,4 +463,4 @@ TEST_F(FreshFolder, HoldsNothingWhenThereIsNoRoom) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::random_model_test

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::random_weights_test {
 namespace {
 
 constexpr std::int64_t kWide = RandomWeights::kMosaicRow;
@@ -93,4 +93,4 @@ TEST(RandomWeights, Llama3ShapesCarryTheirRopeDivisors) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::random_weights_test

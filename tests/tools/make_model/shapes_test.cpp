@@ -7,7 +7,7 @@
 
 #include "knap/types.h"
 
-namespace knap {
+namespace knap::shapes_test {
 namespace {
 
 TEST(Shapes, TinyIsTinyLlama) {
@@ -56,4 +56,4 @@ TEST(Shapes, RopeDivisorsGrowFromOneToTheFactor) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::shapes_test

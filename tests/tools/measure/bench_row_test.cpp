@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::bench_row_test {
 namespace {
 
 using testing::ElementsAre;
@@ -99,4 +99,4 @@ TEST(BenchRow, PredictionIsThatOfTheLastDecisionThatWasMeasured) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::bench_row_test

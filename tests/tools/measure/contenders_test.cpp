@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::contenders_test {
 namespace {
 
 using testing::HasSubstr;
@@ -52,4 +52,4 @@ TEST(Contender, DescribesWhatItWasGiven) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::contenders_test

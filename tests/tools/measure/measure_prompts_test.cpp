@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "support/bench_example.h"
 
-namespace knap {
+namespace knap::measure_prompts_test {
 namespace {
 
 using testing::ElementsAre;
@@ -147,4 +147,4 @@ TEST(MeasurePrompts, WhatCannotBeMeasuredIsListed) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::measure_prompts_test

@@ -9,7 +9,7 @@
 
 #include "support/tiny_model.h"
 
-namespace knap {
+namespace knap::prompt_data_test {
 namespace {
 
 using testing::ElementsAre;
@@ -68,4 +68,4 @@ TEST(PromptData, SourcesNameTheirFile) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::prompt_data_test

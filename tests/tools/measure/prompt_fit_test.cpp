@@ -5,7 +5,7 @@
 
 #include "support/tiny_model.h"
 
-namespace knap {
+namespace knap::prompt_fit_test {
 namespace {
 
 using testing::HasSubstr;
@@ -46,4 +46,4 @@ TEST(FitPrompt, RefusesWhatIsLeftWithoutTheDocument) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::prompt_fit_test

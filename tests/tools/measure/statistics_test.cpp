@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::statistics_test {
 namespace {
 
 TEST(GeometricMean, OfTwoRatiosHasTheIntervalComputedByHand) {
@@ -58,4 +58,4 @@ TEST(DistinctTrigrams, AreAShareOfAll) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::statistics_test

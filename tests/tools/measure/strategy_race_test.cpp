@@ -8,7 +8,7 @@
 #include "runtime/engine_impl.h"
 #include "support/tiny_model.h"
 
-namespace knap {
+namespace knap::strategy_race_test {
 namespace {
 
 using testing::ElementsAre;
@@ -149,4 +149,4 @@ TEST(StrategyRace, NeitherCanThatOfAStrategyAlone) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::strategy_race_test

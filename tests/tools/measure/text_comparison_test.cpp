@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace knap {
+namespace knap::text_comparison_test {
 namespace {
 
 using testing::HasSubstr;
@@ -67,4 +67,4 @@ TEST(CompareTexts, OtherTextsAreLeftAlone) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::text_comparison_test

@@ -10,7 +10,7 @@
 #include "graph/plan_text.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::offline_search_file_test {
 namespace {
 
 using nlohmann::json;
@@ -190,4 +190,4 @@ TEST_F(OfflineSearchFile, APlanFileThatDoesNotFitIsRefused) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::offline_search_file_test

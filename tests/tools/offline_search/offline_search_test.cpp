@@ -8,7 +8,7 @@
 #include "tools/offline_search/offline_search_file.h"
 #include "tools/offline_search/search_trials.h"
 
-namespace knap::test {
+namespace knap::test::offline_search_test {
 namespace {
 
 constexpr int kLayers = 8;
@@ -115,4 +115,4 @@ TEST(OfflineSearch, PromptsAreToldApartByTheirTokens) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::offline_search_test

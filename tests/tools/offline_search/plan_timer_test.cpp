@@ -8,7 +8,7 @@
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::plan_timer_test {
 namespace {
 
 class TimedPlans : public ::testing::Test {
@@ -61,4 +61,4 @@ TEST_F(TimedPlans, EndWhereTheyAreCancelled) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::plan_timer_test

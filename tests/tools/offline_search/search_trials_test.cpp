@@ -5,7 +5,7 @@
 
 #include "graph/plan_text.h"
 
-namespace knap {
+namespace knap::search_trials_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -95,4 +95,4 @@ TEST(SearchTrials, AGridIsTriedWholeAndAnOptimiserAHundredTimes) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::search_trials_test

@@ -7,7 +7,7 @@
 #include "search/cost/cost_model.h"
 #include "support/fake_machine.h"
 
-namespace knap::test {
+namespace knap::test::kept_profile_test {
 namespace {
 
 using Origin = KeptProfile::Origin;
@@ -103,4 +103,4 @@ TEST(KeptProfile, LeavesOutTimesOfABusyMachineAlsoAtLongerContexts) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::kept_profile_test

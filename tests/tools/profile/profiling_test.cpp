@@ -11,7 +11,7 @@
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
-namespace knap::test {
+namespace knap::test::profiling_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -89,4 +89,4 @@ TEST_F(Profiling, EndsWhenItIsCancelled) {
 }
 
 }  // namespace
-}  // namespace knap::test
+}  // namespace knap::test::profiling_test

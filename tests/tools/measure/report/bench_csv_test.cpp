@@ -6,7 +6,7 @@
 
 #include "support/bench_example.h"
 
-namespace knap {
+namespace knap::bench_csv_test {
 namespace {
 
 using Record = std::vector<std::string>;
@@ -75,4 +75,4 @@ TEST(BenchCsv, HasItsHeadingsWithoutRows) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::bench_csv_test

@@ -9,7 +9,7 @@
 #include "support/tiny_model.h"
 #include "tools/measure/report/bench_setup_json.h"
 
-namespace knap {
+namespace knap::bench_file_test {
 namespace {
 
 using nlohmann::json;
@@ -190,4 +190,4 @@ TEST(BenchFile, ThatIsDamagedIsRefused) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::bench_file_test

@@ -9,7 +9,7 @@
 #include "support/bench_example.h"
 #include "tools/measure/report/bench_table.h"
 
-namespace knap {
+namespace knap::bench_markdown_test {
 namespace {
 
 using testing::HasSubstr;
@@ -79,4 +79,4 @@ TEST(BenchTable, CellsSayWhatARowIs) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::bench_markdown_test

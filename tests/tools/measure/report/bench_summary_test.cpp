@@ -6,7 +6,7 @@
 
 #include "support/bench_example.h"
 
-namespace knap {
+namespace knap::bench_summary_test {
 namespace {
 
 BenchRow row(const std::string& task, double speedup, int n_drafted, int n_accepted, int rounds) {
@@ -53,4 +53,4 @@ TEST(BenchSummary, KeepsRulesApart) {
 }
 
 }  // namespace
-}  // namespace knap
+}  // namespace knap::bench_summary_test
