@@ -7,7 +7,7 @@ namespace {
 
 using Folder = std::optional<std::filesystem::path>;
 
-// A variable that is set to nothing counts as not set.
+// An empty variable counts as unset.
 Folder folder_in(const char* variable, const char* below) {
     const char* value = std::getenv(variable);
     const bool is_set = value != nullptr && *value != '\0';

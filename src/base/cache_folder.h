@@ -1,4 +1,4 @@
-// The user's folders for what outlives a run. Neither needs to exist: whoever writes creates it.
+// The user's cache folders. Neither need exist: code that writes there creates the folder first.
 #pragma once
 
 #include <filesystem>
@@ -6,12 +6,11 @@
 
 namespace knap {
 
-// Where fetched things are, the default model among them: $KNAP_CACHE, else $XDG_CACHE_HOME/knap,
-// else ~/.cache/knap. Nullopt when none of the variables is set.
+// Downloads, such as the default model: $KNAP_CACHE, else $XDG_CACHE_HOME/knap, else ~/.cache/knap.
+// Returns nullopt when none of these variables is set.
 std::optional<std::filesystem::path> shared_cache_folder();
 
-// Where knap keeps what it finds out about models and the machine: $KNAP_CACHE_DIR, else the folder
-// above.
+// What knap learns about models and the machine: $KNAP_CACHE_DIR, else the shared cache folder.
 std::optional<std::filesystem::path> cache_folder();
 
 }  // namespace knap

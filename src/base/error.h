@@ -1,4 +1,4 @@
-// The two ways to stop: fail() for bad input, KNAP_ASSERT for a bug of ours.
+// The two ways to give up: fail() for bad input, KNAP_ASSERT for a bug in knap.
 #pragma once
 
 #include "knap/types.h"
@@ -20,6 +20,6 @@ template <typename... Parts>
 
 }  // namespace knap
 
-// A broken invariant is a bug; user input must not be able to reach one. Kept in release builds.
+// A failed assertion is a bug in knap: no user input may trigger one. Stays on in release builds.
 #define KNAP_ASSERT(condition, why) \
     ((condition) ? void(0) : ::knap::assertion_failed(#condition, why, __FILE__, __LINE__))

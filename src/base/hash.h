@@ -1,5 +1,5 @@
-// Hashing: FNV-1a over bytes for fingerprints and checksums of our own files, SplitMix64 for
-// numbers that must look random. Neither keeps secrets.
+// Hash functions: FNV-1a over bytes for fingerprints and checksums of our own files, SplitMix64 for
+// pseudo-random numbers. Neither is cryptographic.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace knap {
 
-// Takes `word` into `state`: word i of SplitMix64's stream that starts at `state` (Steele, Lea and
-// Flood 2014; constants by Stafford). Every bit of either moves every bit of the result. Chained
-// calls hash several words.
+// Mixes `word` into `state`. The result is word number `word` of the SplitMix64 stream that starts
+// at `state` (Steele, Lea and Flood 2014; constants by Stafford). Every bit of either input affects
+// every bit of the result. Chain calls to hash several words.
 inline std::uint64_t mix_in(std::uint64_t state, std::uint64_t word) {
     std::uint64_t bits = state + (word + 1) * 0x9e3779b97f4a7c15ULL;
     bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ULL;

@@ -37,7 +37,7 @@ bool logs(LogLevel level) {
     return level <= current_level;
 }
 
-// The sink is called without the lock, so that it may log or set another sink.
+// Calls the sink without holding the lock, so a sink may log or set another sink.
 void write_log(LogLevel level, std::string_view text) {
     if (!logs(level)) {
         return;

@@ -1,4 +1,4 @@
-// Messages about what the engine does. Level and sink are process-wide.
+// Log messages of the engine. Level and sink are process-wide.
 #pragma once
 
 #include <string_view>

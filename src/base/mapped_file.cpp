@@ -31,7 +31,7 @@ class Descriptor {
     int fd_;
 };
 
-// Opening a pipe or a device could block or have effects, so the kind is looked at first.
+// Checks the kind first, because opening a pipe or a device can block or have side effects.
 void check_is_file(const std::filesystem::path& path) {
     struct stat status;
     if (::stat(path.c_str(), &status) != 0) {
@@ -69,7 +69,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
     if (address == MAP_FAILED) {
         fail(path.string(), ": cannot be mapped into memory: ", std::strerror(errno));
     }
-    ::madvise(address, size, MADV_WILLNEED);  // a hint: reading ahead starts, nothing waits for it
+    ::madvise(address, size, MADV_WILLNEED);  // starts read-ahead without blocking
     bytes_ = {static_cast<const std::byte*>(address), size};
 }
 

@@ -1,4 +1,4 @@
-// A file in memory, read-only, for as long as the object lives.
+// A file mapped read-only into memory while the object lives.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ class MappedFile {
     std::span<const std::byte> bytes_;
 };
 
-// Takes the pages that lie wholly inside `bytes`, a part of a mapped file, out of this process's
-// memory. They come back from the file when they are read again.
+// Drops from this process's memory the pages that lie entirely inside `bytes`, a part of a mapped
+// file. A later read loads them from the file again.
 void release_pages(std::span<const std::byte> bytes);
 
 }  // namespace knap

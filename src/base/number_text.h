@@ -1,4 +1,4 @@
-// Numbers as text.
+// Formats numbers as text.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace knap {
 
-// "3.10" with two decimals.
+// With two decimals: "3.10".
 inline std::string format_fixed(double value, int n_decimals) {
     std::ostringstream out;
     out << std::fixed << std::setprecision(n_decimals) << value;
     return out.str();
 }
 
-// "3.1 GiB" with one decimal.
+// With one decimal: "3.1 GiB".
 inline std::string format_gib(std::uint64_t n_bytes, int n_decimals) {
     constexpr double kGib = 1 << 30;
     return format_fixed(static_cast<double>(n_bytes) / kGib, n_decimals) + " GiB";

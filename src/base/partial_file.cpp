@@ -28,7 +28,7 @@ void check_place(const fs::path& path, std::uint64_t n_bytes) {
         fail("expected the path of a file to write, found an empty one");
     }
     if (fs::exists(status) && !fs::is_regular_file(status)) {
-        fail(path.string(), ": expected a file or nothing, found something else");
+        fail(path.string(), ": expected a regular file or no file, found something else");
     }
     const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
     if (!fs::is_directory(folder, error)) {
@@ -36,8 +36,8 @@ void check_place(const fs::path& path, std::uint64_t n_bytes) {
     }
     const fs::space_info space = fs::space(folder, error);
     if (!error && space.available < n_bytes) {
-        fail(path.string(), ": needs ", n_bytes, " bytes, and ", space.available, " are free in ",
-             folder.string());
+        fail(path.string(), ": expected ", n_bytes, " free bytes in ", folder.string(), ", found ",
+             space.available);
     }
 }
 
@@ -81,7 +81,7 @@ void PartialFile::write_at(std::uint64_t offset, std::span<const std::byte> byte
 }
 
 void PartialFile::close_or_fail() {
-    // Some file systems report a full disk no earlier than here.
+    // Some file systems report a full disk only on close.
     if (::close(std::exchange(descriptor_, -1)) != 0) {
         fail(partial_path_.string(), ": cannot finish writing: ", reason(errno));
     }

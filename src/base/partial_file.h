@@ -1,5 +1,5 @@
-// A file that appears under its name only when it is whole: written as "<path>.partial", renamed by
-// publish(), and removed when destroyed before that.
+// A file that appears under its name only when complete. It is written as "<path>.partial", renamed
+// by publish(), and deleted when destroyed before that.
 #pragma once
 
 #include <cstddef>
@@ -10,23 +10,23 @@
 
 namespace knap {
 
-// Throws where no file of `n_bytes` can be written at `path`: what takes long asks this first.
+// Throws knap::Error when no file of `n_bytes` can be written at `path`. Call it before work that
+// takes long.
 void check_place(const std::filesystem::path& path, std::uint64_t n_bytes = 0);
 
 class PartialFile {
   public:
-    // Opens a file of `n_bytes` zeros. Throws knap::Error when `path` is no place for a file, or
-    // lacks the room.
+    // Creates a file of `n_bytes` zeros. Throws knap::Error when `path` cannot be a file or the
+    // disk lacks the space.
     PartialFile(std::filesystem::path path, std::uint64_t n_bytes);
     ~PartialFile();
     PartialFile(const PartialFile&) = delete;
     PartialFile& operator=(const PartialFile&) = delete;
 
-    // May be called from several threads at once for ranges that do not overlap. Throws
-    // knap::Error.
+    // Several threads may write at once if their ranges do not overlap. Throws knap::Error.
     void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
 
-    // Gives the file its name, replacing what was there. No write may follow.
+    // Moves the file to its final path, replacing any file there. No write may follow.
     void publish();
 
   private:
@@ -37,7 +37,7 @@ class PartialFile {
     int descriptor_ = -1;
 };
 
-// A file that is `text`, whole or not at all. Throws knap::Error.
+// Writes `text` to the file, completely or not at all. Throws knap::Error.
 void write_whole_file(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace knap

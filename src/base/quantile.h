@@ -1,4 +1,4 @@
-// Quantiles of a few numbers.
+// Quantiles of small samples.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace knap {
 
-// Between two values, a value between them. There is at least one value.
+// Interpolates linearly between neighbouring values. Needs at least one value.
 inline double quantile(std::vector<double> values, double q) {
     std::ranges::sort(values);
     const double place = q * static_cast<double>(values.size() - 1);

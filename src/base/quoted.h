@@ -1,4 +1,4 @@
-// Text that came from outside, made safe for a message of one line.
+// Makes untrusted text safe for a one-line message.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace knap {
 
-// `text` with a '?' for every byte that is not printable ASCII, cut at `max_length`: a damaged file
-// may hold line ends, escape sequences and megabytes where a name is expected.
+// Returns `text` with '?' for every byte that is not printable ASCII, cut at `max_length`. A
+// damaged file can have line breaks, escape sequences or megabytes of data where a name belongs.
 std::string printable(std::string_view text, std::size_t max_length = 160);
 
-// The same between single quotes.
+// The first 64 characters of printable(), in single quotes.
 std::string in_quotes(std::string_view text);
 
 }  // namespace knap

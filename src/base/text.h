@@ -1,5 +1,4 @@
-// Joining values into a message, and taking lists apart. (std::format is not in every compiler that
-// we build with.)
+// Joins values into messages and splits lists. (Some compilers we support lack std::format.)
 #pragma once
 
 #include <functional>
@@ -17,8 +16,8 @@ std::string concat(const Parts&... parts) {
     return out.str();
 }
 
-// The texts of `elements` with `separator` between them. `text_of` gives the text of an element: a
-// member, or a function.
+// Joins the texts of `elements` with `separator`. `text_of` maps an element to its text; it is a
+// member pointer or a function.
 template <typename Elements, typename TextOf = std::identity>
 std::string join(const Elements& elements, std::string_view separator, TextOf text_of = {}) {
     std::ostringstream out;
@@ -30,8 +29,8 @@ std::string join(const Elements& elements, std::string_view separator, TextOf te
     return out.str();
 }
 
-// What stands before, between and after the separators: one part more than there are of those, so
-// "" has one, an empty one. The parts are views of `text`.
+// Splits `text` at every separator. The parts are views of `text` and may be empty; "" gives one
+// empty part.
 inline std::vector<std::string_view> split(std::string_view text, char separator) {
     std::vector<std::string_view> parts;
     for (;;) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
 
-// `name` is what errors call it: "prompt FILE".
+// Errors start with `name`, such as "prompt FILE".
 std::string read_all(std::FILE* file, const std::string& name) {
     std::string text;
     std::array<char, 65536> chunk;

@@ -1,4 +1,4 @@
-// A whole file as text.
+// Reads a whole file as text.
 #pragma once
 
 #include <filesystem>
@@ -7,9 +7,8 @@
 
 namespace knap {
 
-// "-" is standard input. `what` names the text in an error ("prompt FILE: cannot be opened: ...").
-// Throws also when there is more than any text could be: a device that never ends is noticed before
-// it fills the memory.
+// Reads standard input when `path` is "-". Errors start with `what` ("prompt FILE: cannot be
+// opened: ..."). Throws knap::Error also above 64 MiB, so an endless device cannot fill the memory.
 std::string read_text_file(const std::filesystem::path& path, std::string_view what);
 
 }  // namespace knap

@@ -16,7 +16,7 @@ constexpr std::array kNames{std::pair{Isa::plain, "plain"sv}, std::pair{Isa::avx
                             std::pair{Isa::avx512, "avx512"sv}};
 
 #if defined(__x86_64__)
-// AVX-VNNI, which the compiler cannot be asked for before GCC 13: CPUID leaf 7.1, EAX bit 4.
+// CPUID leaf 7.1, EAX bit 4. GCC before 13 has no builtin that tests for AVX-VNNI.
 bool has_avx_vnni() {
     unsigned eax = 7;
     unsigned ebx = 0;
@@ -29,7 +29,7 @@ bool has_avx_vnni() {
 
 bool machine_has(Isa isa) {
     const auto has_avx2 = [] {
-        // Whatever has AVX2 has F16C; not every compiler knows how to ask for that.
+        // Every CPU with AVX2 has F16C, which not every compiler can test for.
         return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
     };
     switch (isa) {
@@ -53,7 +53,7 @@ bool machine_has(Isa isa) {
 }
 #endif
 
-// The last set of the list that may run, as far as the user has a say.
+// The last set that the user allows: KNAP_ISA, or every set when unset.
 Isa highest_allowed() {
     const char* wanted = std::getenv("KNAP_ISA");
     if (wanted == nullptr || *wanted == '\0') {

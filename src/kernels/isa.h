@@ -1,4 +1,4 @@
-// The instruction sets that kernels are written for, and which of them may run here.
+// The instruction sets that have kernels, and which of them may run on this machine.
 #pragma once
 
 #include <string_view>
@@ -6,7 +6,7 @@
 namespace knap {
 
 enum class Isa {
-    plain,     // any machine: the reference
+    plain,     // any machine; the reference
     avx2,      // with FMA and F16C
     avx_vnni,  // AVX2 with AVX-VNNI
     avx512,    // F, BW, VL and VNNI
@@ -14,8 +14,8 @@ enum class Isa {
 
 std::string_view to_string(Isa isa);  // "plain", "avx2", "avxvnni", "avx512"
 
-// Whether this machine has the instructions, and KNAP_ISA, where it is set, names this set or one
-// that stands behind it in the list. Throws knap::Error when KNAP_ISA names no set.
+// True when this machine has the instructions and KNAP_ISA, if set, names this set or a later one
+// of the list. Throws knap::Error when KNAP_ISA names no set.
 bool may_use(Isa isa);
 
 }  // namespace knap

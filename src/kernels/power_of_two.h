@@ -1,4 +1,4 @@
-// 2^x on vectors, for kernels that are written over a vector type.
+// 2^x on vectors, for kernels that are templates over a vector type.
 #pragma once
 
 namespace knap {
@@ -6,7 +6,7 @@ namespace {
 
 inline constexpr float kLog2E = 1.44269504088896341f;
 
-// For x up to about 0; exactly 0 for -infinity (the polynomial is that of the Cephes library).
+// Valid for x up to about 0; exactly 0 for -infinity. The polynomial comes from the Cephes library.
 template <typename Simd>
 typename Simd::Vector power_of_two(typename Simd::Vector x) {
     using Vector = typename Simd::Vector;

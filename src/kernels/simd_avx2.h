@@ -1,4 +1,4 @@
-// Eight lanes: AVX2 with FMA and F16C; with AVX-VNNI where the file is compiled for it.
+// Eight lanes: AVX2 with FMA and F16C, and AVX-VNNI in files compiled with it.
 #pragma once
 
 #include <cstddef>
@@ -53,7 +53,8 @@ struct Avx2Simd {
     static Vector divide(Vector a, Vector b) { return _mm256_div_ps(a, b); }
     static Vector fmadd(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
     static Vector fmsub(Vector a, Vector b, Vector c) { return _mm256_fmsub_ps(a, b, c); }
-    // (a0 c - a1 s, a0 s + a1 c) of neighbours, with (c, s) in the same lanes of `turn`.
+    // Each pair of neighbours (a0, a1) becomes (a0 c - a1 s, a0 s + a1 c), with (c, s) in the same
+    // lanes of `turn`.
     static Vector rotate_neighbours(Vector a, Vector turn) {
         const Vector crossed = multiply(_mm256_movehdup_ps(a), _mm256_permute_ps(turn, 0xB1));
         return _mm256_fmaddsub_ps(_mm256_moveldup_ps(a), turn, crossed);
@@ -64,7 +65,7 @@ struct Avx2Simd {
         return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     }
     static Vector times_power_of_two(Vector x, Vector n) {
-        // The exponent's bits, written directly; without them, below -126, there is 0.
+        // Builds 2^n from its exponent bits. Below n = -126 they are 0, and so is the result.
         const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
         const __m256i bits =
             _mm256_slli_epi32(_mm256_max_epi32(exponent, _mm256_setzero_si256()), 23);
@@ -138,7 +139,8 @@ struct Avx2Simd {
     }
 #else
     static constexpr bool kDotsOffsetBytes = false;
-    // Sums of two products saturate at 16 bits: with codes below 64 two such sums fit.
+    // maddubs adds two products with 16-bit saturation. With codes below 64 the sum of two such
+    // results still fits.
     static Ints dot(Ints sum, Bytes codes, Bytes inputs) {
         return add_pairs(sum, _mm256_maddubs_epi16(codes, inputs));
     }
@@ -146,7 +148,7 @@ struct Avx2Simd {
         return add_pairs(sum, _mm256_add_epi16(_mm256_maddubs_epi16(codes_a, inputs_a),
                                                _mm256_maddubs_epi16(codes_b, inputs_b)));
     }
-    // |w| times the input with w's sign.
+    // Multiplies |w| by the input with the sign of w.
     static Ints dot_bytes(Ints sum, Bytes codes, Bytes inputs) {
         const Bytes weights = _mm256_xor_si256(codes, _mm256_set1_epi8(-128));
         return add_pairs(

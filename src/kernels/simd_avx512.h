@@ -1,4 +1,4 @@
-// Sixteen lanes: AVX-512 with VNNI. For files that are compiled for it.
+// Sixteen lanes: AVX-512 with VNNI. Only for files compiled with these instructions.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct Avx512Simd {
     using Bytes = __m512i;
     static constexpr int kWidth = 16;
     static constexpr int kRegisters = 32;
-    // dot_bytes() wants to start from -128 times the sum of the inputs.
+    // dot_bytes() must start from -128 times the sum of the inputs.
     static constexpr bool kDotsOffsetBytes = true;
 
     static Vector zero() { return _mm512_setzero_ps(); }
@@ -56,7 +56,8 @@ struct Avx512Simd {
     static Vector divide(Vector a, Vector b) { return _mm512_div_ps(a, b); }
     static Vector fmadd(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
     static Vector fmsub(Vector a, Vector b, Vector c) { return _mm512_fmsub_ps(a, b, c); }
-    // (a0 c - a1 s, a0 s + a1 c) of neighbours, with (c, s) in the same lanes of `turn`.
+    // Each pair of neighbours (a0, a1) becomes (a0 c - a1 s, a0 s + a1 c), with (c, s) in the same
+    // lanes of `turn`.
     static Vector rotate_neighbours(Vector a, Vector turn) {
         const Vector crossed = multiply(_mm512_movehdup_ps(a), _mm512_permute_ps(turn, 0xB1));
         return _mm512_fmaddsub_ps(_mm512_moveldup_ps(a), turn, crossed);
@@ -98,26 +99,27 @@ struct Avx512Simd {
     static Bytes high_nibbles(Bytes x) {
         return _mm512_and_si512(_mm512_srli_epi16(x, 4), _mm512_set1_epi8(15));
     }
-    // `code` with the bits of `high`, moved left by `Left` (or right), that `Mask` names.
+    // ORs into `code` the bits of `high`, shifted left by `Left` (right if negative), that `Mask`
+    // selects.
     template <int Left, int Mask>
     static Bytes merge_bits(Bytes code, Bytes high) {
         const Bytes moved =
             Left >= 0 ? _mm512_slli_epi16(high, Left) : _mm512_srli_epi16(high, -Left);
         return _mm512_or_si512(code, _mm512_and_si512(moved, _mm512_set1_epi8(Mask)));
     }
-    // Dot products of four codes below 64 with four signed inputs, in every lane.
+    // Adds the dot product of four codes below 64 and four signed inputs to every lane of `sum`.
     static Ints dot(Ints sum, Bytes codes, Bytes inputs) {
-        // As _mm512_dpbusd_epi32, whose sums GCC 12 copies back and forth.
+        // The same as _mm512_dpbusd_epi32, for which GCC 12 copies the sums back and forth.
         __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(codes), "v"(inputs));
         return sum;
     }
     static Ints dot_pair(Ints sum, Bytes codes_a, Bytes inputs_a, Bytes codes_b, Bytes inputs_b) {
         return dot(dot(sum, codes_a, inputs_a), codes_b, inputs_b);
     }
-    // The same with codes 128 + w of signed weights w (see kDotsOffsetBytes).
+    // The same for codes 128 + w of signed weights w (see kDotsOffsetBytes).
     static Ints dot_bytes(Ints sum, Bytes codes, Bytes inputs) { return dot(sum, codes, inputs); }
 
-    // Keeps a value in a register: the compiler would otherwise load it again for every use.
+    // Keeps a value in a register, because the compiler would load it again for every use.
     static void pin(Bytes& x) { __asm__("" : "+v"(x)); }
     static void pin(Vector& x) { __asm__("" : "+v"(x)); }
     static void prefetch(const std::byte* p) {

@@ -1,7 +1,6 @@
-// One number at a time: the reference that the vector types (simd_avx2.h, simd_avx512.h) are held
-// to. Kernels are written once over such a type. Each file that is compiled for an instruction set
-// includes one of these headers; everything is in an unnamed namespace so that no two of them share
-// code.
+// One lane, in portable code: the reference for the vector types (simd_avx2.h, simd_avx512.h).
+// Kernels are templates over such a type. Each file compiled for an instruction set includes one of
+// these headers. Everything is in an unnamed namespace so that no two of those files share code.
 #pragma once
 
 #include <array>
@@ -46,7 +45,7 @@ struct PlainSimd {
     static Vector max(Vector a, Vector b) { return a > b ? a : b; }
     static Vector abs(Vector x) { return std::fabs(x); }
     static Vector round(Vector x) { return std::nearbyint(x); }
-    // x 2^n for whole n from -160 on; 0 below the smallest normal number.
+    // x * 2^n for integers n >= -160; 0 when 2^n is below the smallest normal number.
     static Vector times_power_of_two(Vector x, Vector n) {
         return n < -126.0f ? 0.0f : std::ldexp(x, static_cast<int>(n));
     }
@@ -57,7 +56,8 @@ struct PlainSimd {
     static float reduce_add(Vector x) { return x; }
 
     static Vector to_floats(Ints x) { return static_cast<float>(x); }
-    static Ints round_to_ints(Vector x) {  // what is no number becomes what the vectors make of it
+    // NaN and out-of-range numbers give INT32_MIN, as the vector instructions do.
+    static Ints round_to_ints(Vector x) {
         constexpr float kLimit = 2147483648.0f;
         return std::fabs(x) < kLimit ? static_cast<Ints>(std::nearbyint(x)) : INT32_MIN;
     }

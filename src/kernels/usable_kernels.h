@@ -1,4 +1,4 @@
-// An operator's kernels that may run here.
+// Selects the kernels of an operator that may run on this machine.
 #pragma once
 
 #include <initializer_list>
@@ -8,7 +8,7 @@
 
 namespace knap {
 
-// Of kernels in the order of preference, those whose instruction set may be used.
+// Keeps the kernels whose instruction set may be used, in the given order of preference.
 template <typename Kernel>
 std::vector<Kernel> usable_kernels(std::initializer_list<const Kernel*> all) {
     std::vector<Kernel> usable;

@@ -403,7 +403,7 @@ TEST_F(Report, WhatIsNoFileOfABenchmarkIsAnError) {
 TEST_F(Report, PagesThatCannotBeWrittenAreErrors) {
     const std::string file = write("run.json", bench_fixture()).string();
     expect_error(run_knap({"report", file, "-o", folder_.string()}), 1,
-                 "expected a file or nothing, found something else");
+                 "expected a regular file or no file, found something else");
     expect_error(run_knap({"report", file, "-o", (folder_ / "none" / "page.html").string()}), 1,
                  "does not exist");
     expect_error(run_knap({"report", file, "-o", file}), 2, "--output: expected another file");

@@ -1,10 +1,9 @@
-// The attention kernel over an f16 cache, written once over a vector type (see simd_plain.h). Each
-// instruction set includes this in a file of its own, compiled for it; everything is in an unnamed
-// namespace so that no two of them share code.
+// The attention kernel for an f16 cache, a template over a vector type (see simd_plain.h). Each
+// instruction set includes this header in its own file, compiled for it. Everything is in an
+// unnamed namespace so that no two of those files share code.
 //
-// Sums stay in registers. That takes the loops as they stand: the cached numbers of a step are
-// loaded first, then each column's number meets all of them, so that one of those is alive at a
-// time.
+// The loop order keeps all sums in registers: a step loads its cached numbers first, then combines
+// each column's number with all of them, so only one column's number is live at a time.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +27,7 @@ class AttentionBody {
     using Vector = typename Simd::Vector;
     using Parts = AttentionParts<Simd>;
     static constexpr int kWidth = Simd::kWidth;
-    // Cached numbers and one of a column's take the others.
+    // The other registers hold cached numbers and one number of a column.
     static constexpr int kSumRegisters = Simd::kRegisters * 3 / 4;
 
     template <int Columns>
@@ -56,7 +55,7 @@ class AttentionBody {
         }
     }
 
-    // Scores of `Vectors` vectors of positions from `position` on: lanes are positions.
+    // Scores of `Vectors` vectors of positions from `position` on. Lanes are positions.
     template <int Columns, int Vectors>
     [[gnu::noinline]] static void score(const AttentionChunk& chunk,
                                         const HalfRows& rows,
@@ -100,7 +99,7 @@ class AttentionBody {
         }
     }
 
-    // Weighted values of `Vectors` vectors of channels from `channel` on: lanes are channels.
+    // Weighted values of `Vectors` vectors of channels from `channel` on. Lanes are channels.
     template <int Columns, int Vectors>
     [[gnu::noinline]] static void weigh(const AttentionChunk& chunk,
                                         const HalfRows& rows,

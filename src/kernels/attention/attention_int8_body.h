@@ -1,10 +1,10 @@
-// The attention kernel over an int8 cache, written once over a vector type of floats (see
+// The attention kernel for an int8 cache, a template over a vector type of floats (see
 // simd_plain.h) and one of integers (see int8_plain.h). Queries and weights are rounded to eight
-// bits, so that both products are of integers; what decides the scale of a column's numbers is the
-// column alone.
+// bits, so both products are computed in integers. The scales of a column depend on that column
+// only.
 //
-// Both products take four numbers at a time: four channels of a position, or four positions of a
-// channel, lie together in the cache and meet four numbers of a column.
+// Both products take four numbers at a time. Four channels of a key, or four positions of a value's
+// channel, are adjacent in the cache and are multiplied by four numbers of a column.
 #pragma once
 
 #include <cstddef>
@@ -32,12 +32,12 @@ class Int8AttentionBody {
     using Quads = typename Int8::Quads;
     static constexpr int kWidth = Simd::kWidth;
     static constexpr int kQuad = 4;
-    // Weights share a scale with the others of their block: a single large one, such as that of a
-    // text's first token, coarsens no more than these.
+    // Positions whose weights share a scale. A single large weight, such as that of the first
+    // token, makes only its own block coarser.
     static constexpr int kBlock = kAttentionStep;
     static constexpr int kMaxBlocks = kAttentionChunk / kBlock;
 
-    // The numbers of some columns, as the products want them.
+    // The rounded numbers of some columns, ready for the integer products.
     template <int Columns>
     struct Rounded {
         alignas(64) Small queries[Columns][kMaxAttentionHeadDim];
@@ -83,8 +83,8 @@ class Int8AttentionBody {
         }
     }
 
-    // A scale that makes `highest` the highest whole number, and its inverse. Numbers so small that
-    // there is none become zeros.
+    // The scale that maps `highest` to `most`, and its inverse. Both are 0, and all numbers round
+    // to 0, when `highest` is too small to invert.
     struct Scale {
         Scale(float highest, float most) {
             constexpr float kLowest = 1e-30f;
@@ -117,8 +117,8 @@ class Int8AttentionBody {
         rounded.query_sums[c] = Simd::reduce_add(sum) * kKeyOffset;
     }
 
-    // Scores of `Vectors` vectors of positions from `position` on, but for the query's scale: lanes
-    // are positions. All sums here are whole numbers that a float holds exactly.
+    // Scores of `Vectors` vectors of positions from `position` on, without the query's scale. Lanes
+    // are positions. All sums are integers that a float represents exactly.
     template <int Columns, int Vectors>
     [[gnu::noinline]] static void score(const AttentionChunk& chunk,
                                         const Int8Rows& rows,
@@ -163,8 +163,8 @@ class Int8AttentionBody {
         }
     }
 
-    // Rounds the weights of a block, each times the scale of its position's value, and gives the
-    // scale of what is left.
+    // Multiplies the weights of a block by their positions' value scales, rounds them to eight
+    // bits, and sets `out_scale` to their common scale.
     static void round_weights(const Int8Rows& rows,
                               int block,
                               float* weights,
@@ -188,7 +188,7 @@ class Int8AttentionBody {
         out_scale = scale.scale;
     }
 
-    // Weighted values of `Vectors` vectors of channels from `channel` on: lanes are channels.
+    // Weighted values of `Vectors` vectors of channels from `channel` on. Lanes are channels.
     template <int Columns, int Vectors>
     [[gnu::noinline]] static void weigh(const AttentionChunk& chunk,
                                         const Int8Rows& rows,

@@ -1,5 +1,5 @@
-// What the attention kernels of every cache type share, written once over a vector type (see
-// simd_plain.h); everything is in an unnamed namespace, as there.
+// Parts that the attention kernels of every cache type share, as templates over a vector type (see
+// simd_plain.h). Everything is in an unnamed namespace, as there.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 namespace knap {
 namespace {
 
-// Calls run.operator()<Columns>(first) for groups of columns, so that their number is known when a
-// kernel is compiled: six at a time, then what is left.
+// Calls run.operator()<Columns>(first) for groups of columns, so that their number is a
+// compile-time constant: six at a time, then the rest.
 template <typename Run>
 void for_each_group(int n_columns, Run run) {
     int first = 0;
@@ -31,19 +31,19 @@ void for_each_group(int n_columns, Run run) {
     (std::integer_sequence<int, 6, 5, 4, 3, 2, 1>());
 }
 
-// Vectors per column, such that the sums of `Columns` columns fit `Registers` registers.
+// Vectors per column, such that the sums of `Columns` columns fit in `Registers` registers.
 template <int Columns, int Registers>
 constexpr int vectors_per_column() {
     constexpr int kFit = Registers / Columns;
     return kFit >= 4 ? 4 : kFit >= 2 ? 2 : 1;
 }
 
-// Brings the rows that are needed next nearer, `Lines` lines of keys and of values at a time.
+// Prefetches the rows needed next, `Lines` cache lines of keys and of values per step.
 template <int Lines>
 class ReadAhead {
   public:
-    // A share of the rows, in `n_steps` steps. The share of columns [first, first + count) is that
-    // of all columns which they are.
+    // Prefetches the share of the rows that falls to columns [first, first + count), in `n_steps`
+    // steps.
     ReadAhead(const AttentionChunk& chunk, const NextRows& next, int first, int count, int n_steps)
         : step_(next.bytes * count / chunk.n_columns / n_steps) {
         const std::ptrdiff_t begin = next.bytes * first / chunk.n_columns;
@@ -78,14 +78,15 @@ class AttentionParts {
     using Vector = typename Simd::Vector;
     static constexpr int kWidth = Simd::kWidth;
 
-    // Turns a column's scores into weights 2^(scale score - maximum), and notes the maximum and the
-    // sum of weights in its partial result.
+    // Turns a column's scores into weights 2^(scale * score - maximum), and stores the maximum and
+    // the sum of weights in its partial result.
     static void soften(const AttentionChunk& chunk, int column, float scale, float* scores) {
         const float highest = hide(chunk, column, scores);
         const float maximum = highest * scale;
         float* partial = chunk.partials[column];
         partial[chunk.head_dim] = maximum;
-        // A column that sees nothing here has no maximum; any finite one makes all its weights 0.
+        // A column that attends to nothing here has no maximum; any finite offset gives it zero
+        // weights.
         const Vector offset = Simd::broadcast(highest == kNothing ? 0.0f : maximum);
         const Vector scales = Simd::broadcast(scale);
         Vector sums[kStride];
@@ -123,10 +124,10 @@ class AttentionParts {
 
   private:
     static constexpr float kNothing = -std::numeric_limits<float>::infinity();
-    static constexpr int kStride = 4;  // vectors at once: their latencies overlap
+    static constexpr int kStride = 4;  // vectors at once, so that latencies overlap
     static_assert(kAttentionStep % (kStride * kWidth) == 0);
 
-    // Writes -infinity over the scores of hidden positions; returns the highest of the others.
+    // Sets the scores of hidden positions to -infinity. Returns the highest of the others.
     static float hide(const AttentionChunk& chunk, int column, float* scores) {
         const std::uint16_t* mask = chunk.masks[column];
         const bool hides = any_bit(mask, chunk.n_positions);

@@ -1,4 +1,4 @@
-// The reference.
+// The plain reference for attention.
 #include "kernels/attention/attention_body.h"
 #include "kernels/attention/attention_int8_body.h"
 #include "kernels/attention/attention_variants.h"

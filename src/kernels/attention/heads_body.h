@@ -1,6 +1,6 @@
-// The kernels of heads, written once over a vector type (see simd_plain.h); each instruction set
-// includes this in a file of its own. Channels beyond the last whole vector go one by one. Vectors
-// round where ggml's rotation does when it is compiled for them: the second product, then the sum.
+// The kernels for heads, as templates over a vector type (see simd_plain.h). Each instruction set
+// includes this header in its own file. Channels past the last full vector are computed one by one.
+// Vector code rounds where ggml's vectorised rotation does: the second product, then the sum.
 #pragma once
 
 #include <algorithm>
@@ -92,7 +92,7 @@ class HeadsBody {
     }
 
   private:
-    // Rounds to whole numbers of a scale that half precision holds, which is returned.
+    // Rounds `x` to int8 and returns the scale as f16 bits.
     static std::uint16_t round_to_int8(int head_dim, const float* x, std::int8_t* out) {
         constexpr float kMostHalf = 65504.0f;
         Vector highest = Simd::zero();
@@ -108,7 +108,7 @@ class HeadsBody {
         for (int d = 0; d < head_dim; d += kWidth) {
             Simd::store(whole + d, Simd::round(Simd::multiply(Simd::load(x + d), inverse)));
         }
-        // Beyond the range only where the scale is too small or too large for half precision.
+        // Out of range only when the scale is too small or too large for half precision.
         for (int d = 0; d < head_dim; ++d) {
             out[d] = static_cast<std::int8_t>(std::clamp(whole[d], -kMostInt8, kMostInt8));
         }

@@ -1,4 +1,4 @@
-// The reference.
+// The plain reference for heads.
 #include "kernels/attention/heads_body.h"
 #include "kernels/attention/heads_variants.h"
 #include "kernels/simd_plain.h"

@@ -1,4 +1,4 @@
-// The kernels by instruction set. Those of other machines are not linked there.
+// The kernels of each instruction set. Those marked x86-64 are linked only there.
 #pragma once
 
 #include "kernels/attention/heads.h"

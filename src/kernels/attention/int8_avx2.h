@@ -1,5 +1,5 @@
 // Eight lanes: AVX2. Numbers are widened to sixteen bits, because the instruction that multiplies
-// bytes saturates. Only for files that are compiled for it.
+// bytes saturates. Only for files compiled with these instructions.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace {
 
 struct Avx2Int8 {
     using Small = std::int16_t;
-    // Lanes 0 to 3 and 4 to 7; of sums, two halves of each lane.
+    // Lanes 0 to 3 and 4 to 7. Sums have two parts per lane, which to_floats() adds.
     struct Pair {
         __m256i low;
         __m256i high;
@@ -46,7 +46,7 @@ struct Avx2Int8 {
         return add(sums, values, weights);
     }
     static __m256 to_floats(const Sums& sums) {
-        constexpr int kLaneOrder = 0xD8;  // after a sum within each half of the register
+        constexpr int kLaneOrder = 0xD8;  // undoes the order of hadd, which adds within each half
         return _mm256_cvtepi32_ps(
             _mm256_permute4x64_epi64(_mm256_hadd_epi32(sums.low, sums.high), kLaneOrder));
     }

@@ -1,4 +1,4 @@
-// Sixteen lanes: AVX-512 with VNNI. Only for files that are compiled for it.
+// Sixteen lanes: AVX-512 with VNNI. Only for files compiled with these instructions.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace knap {
 namespace {
 
 struct Avx512Int8 {
-    using Small = std::uint8_t;  // the bits of either sign
+    using Small = std::uint8_t;  // bytes, signed or unsigned
     using Quads = __m512i;
     using Sums = __m512i;
     static constexpr int kMaxSums = 24;

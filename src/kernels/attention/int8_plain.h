@@ -1,8 +1,7 @@
-// Products of eight-bit integers, four at a time, one lane: the reference that int8_avx2.h and
-// int8_avx512.h are held to, bit for bit. They complement the vector types of simd_*.h and have as
-// many lanes.
-//
-// Where the cache's four numbers are a key's, they are stored with kKeyOffset added.
+// Dot products of eight-bit integers, four at a time, in one lane. This is the reference:
+// int8_avx2.h and int8_avx512.h give bit-identical results. These types complement the vector types
+// of simd_*.h and have the same number of lanes. Keys come with kKeyOffset added, as the cache
+// stores them.
 #pragma once
 
 #include <array>
@@ -16,7 +15,7 @@ struct PlainInt8 {
     using Small = std::int16_t;  // holds -127 .. 127 and 0 .. 255
     using Quads = std::array<int, 4>;
     using Sums = std::int32_t;
-    static constexpr int kMaxSums = 16;  // that registers hold
+    static constexpr int kMaxSums = 16;  // that fit in registers
 
     static void store(Small* p, float x) { *p = static_cast<Small>(std::nearbyint(x)); }
     static Sums zero() { return 0; }

@@ -1,9 +1,9 @@
-// Products of rows with packed matrices, and the small operators that make their inputs.
+// Products of rows and packed matrices, and the small operators that prepare their inputs.
 //
-// Quantised weights are multiplied in integers: inputs are rounded to eight bits, 32 at a time with
-// one scale, as ggml does, and every 32 products are summed exactly. The sums of a row are added up
-// in the order of its inputs, whatever rows and matrices are computed beside it. So a row's result
-// has the same bits alone and among others, on any number of threads, and by any of the kernels.
+// Quantised weights are multiplied in integers. As in ggml, inputs are rounded to eight bits, 32 at
+// a time with one scale, and every 32 products are summed exactly. These sums are added in the
+// order of the row's inputs, whatever rows and matrices are computed beside it. So a row's result
+// is batch-invariant, and the same on any number of threads and in every kernel.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,8 @@ struct QuantisedBlock {
     float scaled_sum;      // scale times the sum of the values
     std::int32_t less[2];  // minus the sum of the first and of the second 16 values
 
-    // Minus the sum of all values; unsigned, since where values are no numbers sums may overflow.
+    // Minus the sum of all values. Unsigned arithmetic, because NaN inputs can make the sum
+    // overflow.
     std::int32_t less_of_all() const {
         return static_cast<std::int32_t>(static_cast<std::uint32_t>(less[0]) +
                                          static_cast<std::uint32_t>(less[1]));
@@ -30,7 +31,7 @@ struct QuantisedBlock {
 };
 static_assert(sizeof(QuantisedBlock) == 48);
 
-// How the rows that a matrix is multiplied with are given.
+// The format of the rows that a matrix is multiplied with.
 enum class InputForm {
     quantised,  // QuantisedBlock [n_in / 32]
     floats,     // f32 [n_in]
@@ -38,15 +39,15 @@ enum class InputForm {
 InputForm input_form(ggml_type type);
 std::size_t input_row_bytes(InputForm form, int n_in);
 
-// Some groups of rows of a matrix, times the rows of a pass.
+// Some row groups of a matrix, times the rows of a pass.
 struct Product {
     const PackedMatrix* matrix = nullptr;
     int first_group = 0;
     int n_groups = 0;
-    const std::byte* inputs = nullptr;  // rows in the matrix's form, one behind another
+    const std::byte* inputs = nullptr;  // rows in the matrix's input form, contiguous
     int n_rows = 0;
-    // out[row * stride + i] is output i of the matrix; to it is added what `added` has at the same
-    // place, where that is not null.
+    // out[row * stride + i] is output i of the matrix, plus added[row * stride + i] unless `added`
+    // is null.
     float* out = nullptr;
     const float* added = nullptr;
     std::ptrdiff_t stride = 0;
@@ -57,7 +58,8 @@ struct MatmulKernel {
     void (*multiply)(const Product& product);
     // x [32 * blocks.size()]
     void (*quantise)(const float* x, std::span<QuantisedBlock> blocks);
-    // Blocks [first, first + blocks.size()) of the row x [n], normalised and weighed.
+    // Blocks [first, first + blocks.size()) of the row x [n], RMS-normalised and multiplied by
+    // `weight`.
     void (*norm_and_quantise)(const float* x,
                               const float* weight,
                               int n,
@@ -68,9 +70,9 @@ struct MatmulKernel {
     void (*gate_and_quantise)(const float* gate, const float* up, std::span<QuantisedBlock> blocks);
 };
 
-// Every kernel that may run on this machine, the fastest first; the last is the plain reference.
+// Every kernel that may run on this machine, fastest first. The last is the plain reference.
 std::span<const MatmulKernel> matmul_kernels();
-// Whether the fastest of them is worth choosing over ggml's operators.
+// True when the fastest of them is worth choosing over ggml's operators.
 bool has_fast_matmul();
 
 }  // namespace knap

@@ -1,4 +1,4 @@
-// Eight lanes: AVX2 with FMA and F16C. Compiled for it; called only where the machine has it.
+// Eight lanes: AVX2 with FMA and F16C. Called only on machines that have them.
 #include "kernels/matmul/matmul_body.h"
 #include "kernels/matmul/matmul_variants.h"
 #include "kernels/matmul/quantise_body.h"

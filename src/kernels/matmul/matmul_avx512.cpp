@@ -1,4 +1,4 @@
-// Sixteen lanes: AVX-512 with VNNI. Compiled for it; called only where the machine has it.
+// Sixteen lanes: AVX-512 with VNNI. Called only on machines that have them.
 #include "kernels/matmul/matmul_body.h"
 #include "kernels/matmul/matmul_variants.h"
 #include "kernels/matmul/quantise_body.h"

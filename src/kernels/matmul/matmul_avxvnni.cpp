@@ -1,4 +1,4 @@
-// Eight lanes: AVX2 with AVX-VNNI. Compiled for it; called only where the machine has it.
+// Eight lanes: AVX2 with AVX-VNNI. Called only on machines that have them.
 #include "kernels/matmul/matmul_body.h"
 #include "kernels/matmul/matmul_variants.h"
 #include "kernels/matmul/quantise_body.h"

@@ -1,10 +1,10 @@
-// Products with packed matrices, written once over a vector type (simd_*.h). Each instruction set
-// includes this in a file of its own, compiled for it; everything is in an unnamed namespace so
-// that no two of them share code.
+// Products with packed matrices, as templates over a vector type (simd_*.h). Each instruction set
+// includes this header in its own file, compiled for it. Everything is in an unnamed namespace so
+// that no two of those files share code.
 //
 // A tile is two vectors of matrix rows times a few rows of the pass. Weights are unpacked once for
-// all rows of the tile, and every four inputs that are spread over a register serve both vectors.
-// While a tile computes, it fetches its share of the weights that come next.
+// all rows of the tile, and each broadcast of four inputs serves both vectors. While a tile
+// computes, it prefetches its share of the weights that come next.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ class MatmulBody {
             case GGML_TYPE_BF16:
                 return run<FloatTiles<GGML_TYPE_BF16>>(product);
             default:
-                KNAP_ASSERT(false, "there is a layout for the type");
+                KNAP_ASSERT(false, "the type has a packed layout");
         }
     }
 
@@ -50,10 +50,10 @@ class MatmulBody {
     using Ints = typename Simd::Ints;
     using Bytes = typename Simd::Bytes;
     static constexpr int kWidth = Simd::kWidth;
-    static constexpr int kVectors = std::min(2, kGroupRows / kWidth);  // of a tile
-    static constexpr int kTileRows = kVectors * kWidth;                // matrix rows of a tile
+    static constexpr int kVectors = std::min(2, kGroupRows / kWidth);  // per tile
+    static constexpr int kTileRows = kVectors * kWidth;                // matrix rows per tile
 
-    // What tiles fetch for those that follow them: so many bytes a block, up to an end.
+    // Prefetches weights for the tiles that follow: `step` bytes per step, up to `end`.
     struct Ahead {
         const std::byte* at;
         const std::byte* end;
@@ -73,7 +73,8 @@ class MatmulBody {
     static void run(const Product& product) {
         const PackedMatrix& matrix = *product.matrix;
         const std::size_t n_bytes = group_bytes(matrix.type, matrix.n_in);
-        // Rows whose inputs stay near while the groups go by.
+        // Takes as many rows at a time as keep their inputs in the CPU's cache while all groups
+        // pass.
         constexpr std::size_t kNearBytes = 512 << 10;
         const std::size_t row_bytes = input_row_bytes(Tiles::kForm, matrix.n_in);
         const int n_near = std::max(Tiles::kColumns, static_cast<int>(kNearBytes / row_bytes) /
@@ -99,9 +100,9 @@ class MatmulBody {
         constexpr int kTiles = kGroupRows / kTileRows;
         const int n_passes = kTiles * ((n_rows + Tiles::kColumns - 1) / Tiles::kColumns);
         const int n_steps = Tiles::count_steps(product.matrix->n_in);
-        // The share of a tile, rounded up to whole lines.
+        // What each step prefetches; `ahead` rounds it up to whole cache lines.
         const std::size_t share = n_bytes / static_cast<std::size_t>(n_passes * n_steps);
-        // With few rows the weights are needed soon, and large groups would come too early.
+        // A single pass over the group needs the next weights soon: fetch them at most 4 KiB ahead.
         constexpr std::size_t kNearest = 4 << 10;
         const std::byte* next = weights + (n_passes == 1 ? std::min(n_bytes, kNearest) : n_bytes);
         Ahead ahead{next, next + n_bytes, (share + 63) / 64 * 64};
@@ -181,7 +182,7 @@ class MatmulBody {
         using Codes = WeightCodes<Simd, Type>;
         using Layout = UnitLayout<Type>;
         static constexpr InputForm kForm = InputForm::quantised;
-        // Accumulators of two kinds, weights, and inputs at hand fit the registers.
+        // Float sums, integer dots, weights and the current inputs must fit in the registers.
         static constexpr int kColumns =
             Simd::kRegisters >= 32 ? (Codes::kHalves == 2 ? 4 : 6) : (Codes::kHalves == 2 ? 1 : 2);
 
@@ -212,7 +213,7 @@ class MatmulBody {
             }
         }
 
-        // `stride` blocks lie between those of one row and the next.
+        // `stride` is the distance in blocks from one row to the next.
         template <int Columns>
         [[gnu::always_inline]] static void add_block(const std::byte* unit,
                                                      int b,
@@ -254,7 +255,7 @@ class MatmulBody {
             }
         }
 
-        // Where the offset of the codes is taken off: the dots begin at -offset * sum of inputs.
+        // Subtracts the offset of the codes: dots start at -offset times the sum of the inputs.
         [[gnu::always_inline]] static void start(const QuantisedBlock& block,
                                                  Ints (&dots)[kVectors][Codes::kHalves]) {
 #pragma GCC unroll 8

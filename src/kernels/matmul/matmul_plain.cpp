@@ -1,4 +1,4 @@
-// The reference: one number at a time.
+// The plain reference for products: one number at a time.
 #include "kernels/matmul/matmul_body.h"
 #include "kernels/matmul/matmul_variants.h"
 #include "kernels/matmul/quantise_body.h"

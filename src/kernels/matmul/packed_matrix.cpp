@@ -9,9 +9,9 @@
 namespace knap {
 namespace {
 
-constexpr int kSuperBlock = 256;  // inputs of a block of the K types
+constexpr int kSuperBlock = 256;  // inputs per block of the K types
 
-// The blocks of a file, as ggml lays them out.
+// Blocks as ggml stores them in a file.
 struct StoredQ4_0 {
     std::uint16_t d;
     std::uint8_t nibbles[16];
@@ -59,7 +59,7 @@ void split_nibbles(const std::uint8_t* nibbles, Codes& codes) {
     }
 }
 
-// Spreads the codes of 32 inputs over the bytes of row `row`; `high_bits` of them beyond four.
+// Writes the codes of 32 inputs of row `row`: four low bits, and `high_bits` more.
 void put_codes(const Codes& codes, int high_bits, int row, std::byte* low, std::byte* high) {
     const auto byte_at = [row](std::byte* rows, std::size_t quad, std::size_t t) -> std::byte& {
         return rows[(quad * kGroupRows + static_cast<std::size_t>(row)) * 4 + t];
@@ -131,7 +131,7 @@ void pack(const StoredQ8_0& block, int row, std::byte* unit) {
     }
 }
 
-// Scale and minimum of a sub-block, six bits each, out of the twelve bytes of Q4_K and Q5_K.
+// Unpacks the six-bit scales and minima of the sub-blocks from the twelve bytes of Q4_K and Q5_K.
 void put_scales(const std::uint8_t* packed, int row, SixBits& scales, SixBits& minima) {
     for (int b = 0; b < 4; ++b) {
         scales.set(b, row, packed[b] & 63U);
@@ -141,7 +141,7 @@ void put_scales(const std::uint8_t* packed, int row, SixBits& scales, SixBits& m
     }
 }
 
-// Sub-blocks 2 i and 2 i + 1 share 32 bytes: the low and the high nibbles.
+// Sub-blocks 2 i and 2 i + 1 share 32 bytes, as their low and high nibbles.
 void read_k_nibbles(const std::uint8_t* nibbles, int block, Codes& codes) {
     const std::uint8_t* bytes = nibbles + std::ptrdiff_t{block / 2} * kQuantBlock;
     for (std::size_t i = 0; i < kQuantBlock; ++i) {
@@ -181,7 +181,7 @@ void pack(const StoredQ5_K& block, int row, std::byte* unit) {
     }
 }
 
-// Halves of 128 inputs; within one, 64 bytes of nibbles and 32 of high bits hold four rows of 32.
+// Q6_K stores 128 inputs at a time: 64 bytes of nibbles and 32 of high bits hold four runs of 32.
 void read_q6_codes(const StoredQ6_K& block, int b, Codes& codes) {
     const int half = b / 4;
     const int part = b % 4;
@@ -284,7 +284,7 @@ void pack_row(const PackedMatrix& matrix, int row, const std::byte* stored) {
         case GGML_TYPE_BF16:
             return pack_floats(stored, n_in, in_group, group);
         default:
-            KNAP_ASSERT(false, "can_pack() was asked");
+            KNAP_ASSERT(false, "can_pack() accepted the type");
     }
 }
 

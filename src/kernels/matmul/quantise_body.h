@@ -1,5 +1,5 @@
-// Rows rounded to eight bits, written once over a vector type (simd_*.h). Blocks are taken whole:
-// every instruction set adds up the same partial sums in the same order.
+// Rounds rows to eight bits, as templates over a vector type (simd_*.h). Blocks are always whole,
+// so every instruction set adds the same partial sums in the same order.
 #pragma once
 
 #include <cmath>
@@ -76,7 +76,7 @@ class QuantiseBody {
         constexpr float kLargest = 127.0f;
         const float max = Simd::reduce_max(highest);
         const Vector inverse = Simd::broadcast(max > 0.0f ? kLargest / max : 0.0f);
-        // Of what is no number the sums mean nothing; as unsigned ones they may overflow.
+        // Unsigned, because NaN inputs give meaningless sums that may overflow.
         std::uint32_t sums[2] = {0, 0};
 #pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v) {
@@ -91,7 +91,7 @@ class QuantiseBody {
         block.less[1] = static_cast<std::int32_t>(0U - sums[1]);
     }
 
-    // Partial sums of every 32nd number, folded in halves.
+    // Sums every 32nd number separately, then adds the partial sums in halves.
     static float mean_square(const float* x, int n) {
         Vector sums[kVectors];
 #pragma GCC unroll 8
@@ -118,7 +118,7 @@ class QuantiseBody {
         return partial[0] / static_cast<float>(n);
     }
 
-    // x / (1 + e^-x), by a power that cannot overflow.
+    // x / (1 + e^-x), computed from e^-|x|, which cannot overflow.
     static Vector silu(Vector x) {
         const Vector one = Simd::broadcast(1.0f);
         const Vector power =

@@ -1,5 +1,5 @@
-// Where the parts of a unit lie (see packed_matrix.h), in bytes from its beginning, and how its
-// numbers make weights: weight = scale * (code - kOffset), or scale * code + minimum.
+// Byte offsets of the parts of a unit (see packed_matrix.h), and how its numbers encode weights:
+// weight = scale * (code - kOffset), or scale * code + minimum.
 #pragma once
 
 #include "kernels/matmul/packed_matrix.h"
@@ -12,7 +12,7 @@ inline constexpr int kHalvesBytes = 2 * kGroupRows;  // an f16 of every row
 // `HeaderBytes` of scales, then blocks of 32 inputs of `Bits` bits.
 template <int Inputs, int Bits, int HeaderBytes>
 struct BlockedUnit {
-    static constexpr int kInputs = Inputs;  // of a unit
+    static constexpr int kInputs = Inputs;  // per unit
     static constexpr int kBlocks = Inputs / kQuantBlock;
     static constexpr bool kIsBytes = Bits == 8;
     static constexpr int kHighBits = kIsBytes ? 0 : Bits - 4;

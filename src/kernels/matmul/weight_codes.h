@@ -1,4 +1,4 @@
-// How the numbers of a unit become vectors: codes of four inputs, scales and minima of many rows.
+// Loads the numbers of a unit into vectors: codes of four inputs, scales and minima of many rows.
 #pragma once
 
 #include "kernels/matmul/unit_layout.h"
@@ -15,9 +15,9 @@ struct WeightCodes {
 
     static constexpr bool kIsSuperBlock = Type == GGML_TYPE_Q4_K || Type == GGML_TYPE_Q5_K;
     static constexpr bool kHasMinima = Type == GGML_TYPE_Q4_1 || kIsSuperBlock;
-    // Scales of 32 inputs: one, or one of each half.
+    // Scales per 32 inputs: one, or one for each half.
     static constexpr int kHalves = Type == GGML_TYPE_Q6_K ? 2 : 1;
-    // Of the offset that the dots must start from: a power of two, or none.
+    // log2 of the offset that dots must start from, or 0 when there is none.
     static constexpr int kOffsetBits = [] {
         const int offset = Layout::kIsBytes && !Simd::kDotsOffsetBytes ? 0 : Layout::kOffset;
         int bits = 0;
@@ -27,7 +27,7 @@ struct WeightCodes {
         return bits;
     }();
 
-    // Codes of inputs 4 Quad .. of the first and of the second half of a block.
+    // Codes of inputs 4 Quad to 4 Quad + 3 in the first and in the second half of a block.
     struct Pair {
         Bytes first;
         Bytes second;
@@ -87,7 +87,7 @@ struct WeightCodes {
         }
     }
 
-    // What the sum of the inputs is multiplied with.
+    // The number that the sum of the inputs is multiplied by.
     [[gnu::always_inline]] static Vector minimum(const std::byte* unit,
                                                  int block,
                                                  int row) requires kHasMinima {
