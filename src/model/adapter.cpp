@@ -21,7 +21,7 @@ void check_architecture(const GgufFile& file, std::string_view expected) {
     }
 }
 
-// One layer of full multi-head attention as wide as the model.
+// An adapter is one layer of full multi-head attention, as wide as the model.
 void check_shape(const ConfigReader& reader, const ModelConfig& config, const ModelConfig& model) {
     if (config.n_layers != 1) {
         reader.fail_field("block_count", 1, config.n_layers);
@@ -35,7 +35,7 @@ void check_shape(const ConfigReader& reader, const ModelConfig& config, const Mo
                           concat(config.n_heads, " of ", config.head_dim));
     }
     if (config.n_kv_heads != config.n_heads) {
-        reader.fail_field("attention.head_count_kv", concat("the ", config.n_heads, " heads"),
+        reader.fail_field("attention.head_count_kv", concat(config.n_heads, ", one per head"),
                           config.n_kv_heads);
     }
 }

@@ -1,6 +1,6 @@
-// What Kangaroo adds to a model (methods 10): one layer of attention, without an MLP, that takes
-// the streams of the model's first layers and ends in the model's head. It lies in a GGUF file of
-// its own, of the architecture "kangaroo", and is trained for one model.
+// The adapter that Kangaroo adds to a model (docs/methods.md, "Kangaroo"): one layer of attention,
+// without an MLP, that reads the streams of the model's first layers and feeds the model's head. It
+// is trained for one model and stored in its own GGUF file, of the architecture "kangaroo".
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace knap {
 
 class Adapter {
   public:
-    // Checks the file against the model and places its tensors as the model's are, on the device of
-    // its head. Throws knap::Error when they do not fit one another. `weights` are the model's and
+    // Checks the file against the model and places its tensors, like the model's own, on the device
+    // of the head. Throws knap::Error when they do not fit together. `weights` are the model's and
     // must outlive the adapter.
     Adapter(const std::filesystem::path& path,
             const ModelConfig& model,
@@ -26,11 +26,11 @@ class Adapter {
     Adapter(const Adapter&) = delete;
     Adapter& operator=(const Adapter&) = delete;
 
-    int exit_layer() const { return exit_layer_; }  // how many of the model's layers come before it
-    // A model of one layer: its streams go in, the model's logits come out.
+    int exit_layer() const { return exit_layer_; }  // number of model layers before it
+    // The adapter as a model of one layer, from the model's streams to the model's logits.
     const ModelConfig& config() const { return config_; }
     const ModelTensors& tensors() const { return tensors_; }
-    // Of the file, without what is the model's.
+    // Of the adapter's file only, without the tensors shared with the model.
     std::int64_t n_parameters() const;
     std::int64_t n_bytes() const;
 

@@ -17,7 +17,7 @@
 namespace knap {
 namespace {
 
-// Beyond any model that is known, and low enough that no product of two of them overflows.
+// Above every known model, and low enough that no product of two of them overflows.
 constexpr int kMaxLayers = 1024;
 constexpr int kMaxEmbedding = 1 << 18;
 constexpr int kMaxFeedForward = 1 << 20;
@@ -26,17 +26,17 @@ constexpr int kMaxHeadDim = 1 << 12;
 constexpr int kMaxVocabulary = 1 << 22;
 constexpr int kMaxContext = std::numeric_limits<int>::max();
 
-// Fields that change what a model computes, in ways that are not computed here. Converters write
-// some of them into every file with a value that changes nothing.
+// Fields that change what a model computes in ways that knap does not support. Converters write
+// some of them into every file, with a value that changes nothing.
 struct UnsupportedField {
     const char* field;
     const char* meaning;
-    double neutral;  // beside 0, which always means "not used"
+    double neutral;  // a value that changes nothing, as 0 always does
 };
 constexpr UnsupportedField kUnsupportedFields[] = {
     {"expert_count", "a mixture of experts", 0},
-    {"nextn_predict_layers", "layers that predict several tokens", 0},
-    {"attention.scale", "a scale of its own for attention", 0},
+    {"nextn_predict_layers", "layers for multi-token prediction", 0},
+    {"attention.scale", "a custom attention scale", 0},
     {"attention.clamp_kqv", "clamped queries, keys and values", 0},
     {"attention.max_alibi_bias", "ALiBi positions", 0},
     {"residual_scale", "scaled residuals", 1},
@@ -57,7 +57,7 @@ void reject_unsupported(const ConfigReader& reader) {
     }
 }
 
-// A window at least as long as the context leaves nothing out.
+// A window at least as long as the context hides nothing.
 void reject_sliding_window(const ConfigReader& reader, int n_ctx_train) {
     constexpr char kField[] = "attention.sliding_window";
     const std::uint64_t window = reader.file().integer(reader.key(kField)).value_or(0);

@@ -1,4 +1,4 @@
-// What a model file says about the model, read and checked once and const ever after.
+// A model's configuration, read from its file and checked once. It never changes after that.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace knap {
 class GgufFile;
 struct Architecture;
 
-// Which channels of a head rotate together: neighbours (GGUF's llama) or halves (qwen).
+// Which channels of a head rotate as a pair: neighbours (llama in GGUF) or halves (qwen).
 enum class RopePairing { neighbours, halves };
 
 struct RopeConfig {
     RopePairing pairing = RopePairing::neighbours;
-    int n_rot = 0;  // channels of a head that rotate
+    int n_rot = 0;  // channels of a head that are rotated
     float freq_base = 10000.0f;
     float freq_scale = 1.0f;  // 1 / scaling factor
     float ext_factor = 0.0f;  // YaRN's extrapolation mix; 0: no YaRN
@@ -23,7 +23,7 @@ struct RopeConfig {
     float beta_fast = 32.0f;
     float beta_slow = 1.0f;
     int n_ctx_orig = 0;            // context before scaling
-    std::string scaling = "none";  // "none", "linear" or "yarn": for people
+    std::string scaling = "none";  // for display: "none", "linear" or "yarn"
 };
 
 struct ModelConfig {
@@ -33,7 +33,7 @@ struct ModelConfig {
     int n_embd = 0;
     int n_heads = 0;
     int n_kv_heads = 0;
-    int head_dim = 0;  // of queries, keys and values alike
+    int head_dim = 0;  // the same for queries, keys and values
     int n_ff = 0;
     int n_vocab = 0;
     int n_ctx_train = 0;
@@ -46,9 +46,9 @@ struct ModelConfig {
     int heads_per_kv() const { return n_heads / n_kv_heads; }
 };
 
-// Reads and checks the configuration; throws knap::Error naming the file and the field.
+// Reads and checks the configuration. Throws knap::Error that names the file and the field.
 ModelConfig read_config(const GgufFile& file);
-// The part of it that layers of attention need; feed-forward length and vocabulary are left 0.
+// Reads only what attention layers need. Leaves feed-forward length and vocabulary size at 0.
 ModelConfig read_attention_config(const GgufFile& file, const Architecture& architecture);
 
 }  // namespace knap

@@ -1,5 +1,5 @@
-// The fields <architecture>.<field> of a model file, each checked against its range as it is read.
-// Every message names the file and the key, what was expected and what was found.
+// Reads the fields <architecture>.<field> of a model file and checks each against its range. Every
+// error names the file and the key, what was expected and what was found.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ class ConfigReader {
     // Counts from 1 to `limit`.
     int count(std::string_view field, int limit) const;  // throws when absent
     int count_or(std::string_view field, int fallback, int limit) const;
-    // A count that a file may also give layer by layer, if it is the same in all. Nothing when
-    // absent.
+    // A count that a file may also give per layer, if all layers have the same. Returns
+    // nullopt when absent.
     std::optional<int> uniform_count(std::string_view field, int n_layers, int limit) const;
 
-    // A finite number; nothing when absent.
+    // A finite number. Returns nullopt when absent.
     std::optional<float> number(std::string_view field) const;
 
     template <typename Expected, typename Found>

@@ -1,4 +1,4 @@
-// Tells models apart without reading them whole.
+// Identifies a model without reading all of its file.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@ namespace knap {
 
 class GgufFile;
 
-// Depends on every tensor's name, type, shape and first bytes, not on the file's path. Two files
-// with the same fingerprint compute the same thing unless someone edited weights in the middle of a
-// tensor.
+// Depends on the name, type, shape and first bytes of every tensor, not on the file's path. Two
+// files with the same fingerprint compute the same thing, unless someone edited weights in the
+// middle of a tensor.
 std::uint64_t fingerprint(const GgufFile& file);
 
 }  // namespace knap

@@ -14,19 +14,19 @@ namespace knap {
 namespace {
 
 constexpr int kMostFrequent = 8192;
-// At least so many rows are for end-of-generation tokens and the text.
+// At least this many rows are for end-of-generation tokens and the text.
 constexpr int kLeastRoom = 64;
 
-// The lowest ids that are held whatever the text: a quarter of a small vocabulary.
+// How many of the lowest ids are always present: at most a quarter of the vocabulary.
 int count_frequent(int n_vocab) {
-    constexpr int kMultiple = 32;  // of rows: what kernels like
+    constexpr int kMultiple = 32;  // kernels prefer a multiple of 32 rows
     const int n_tokens = std::min(kMostFrequent, n_vocab / 4);
     return n_tokens < kMultiple ? n_tokens : n_tokens / kMultiple * kMultiple;
 }
 
 }  // namespace
 
-// A tied head that ggml has repacked is the embedding, of which there is a plain copy.
+// When ggml has repacked a tied head, its rows are read from the embedding, which is a plain copy.
 HeadSubset::Source HeadSubset::find_source(const Weights& weights) {
     const ModelTensors& tensors = weights.tensors();
     const HeadTensors head{tensors.output, tensors.output_b};
@@ -126,7 +126,7 @@ void HeadSubset::make_tensors() {
     constexpr std::size_t kTensors = 2;
     const HeadTensors& whole = source_.head;
     const bool is_packed = layout_of(whole.weight) == WeightLayout::packed;
-    // A packed matrix fills its last group.
+    // A packed matrix has whole groups.
     const int n_rows =
         is_packed ? (capacity_ + kGroupRows - 1) / kGroupRows * kGroupRows : capacity_;
     context_.reset(ggml_init({kTensors * ggml_tensor_overhead(), nullptr, true}));
@@ -144,7 +144,7 @@ void HeadSubset::make_tensors() {
              " MiB for the draft's head (head=reduced), found less");
     }
     ggml_backend_buffer_set_usage(buffer_.get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
-    // Rows that nothing was copied to are computed too.
+    // The product also computes rows that hold no token.
     ggml_backend_buffer_clear(buffer_.get(), 0);
     if (is_packed) {
         made.weight->ne[1] = capacity_;

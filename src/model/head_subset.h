@@ -1,11 +1,11 @@
-// The output head of a part of the vocabulary, for drafting (methods 3.15, O11): rows of the output
-// matrix copied as they are stored, so that their logits have the whole head's bits. A draft with
-// it never proposes another token, which changes what is accepted and nothing else.
+// The output head restricted to part of the vocabulary, for drafting (docs/methods.md, "Reduced
+// head"). Rows of the output matrix are copied as stored, so their logits are bit-identical to
+// those of the whole head. A draft made with it never proposes another token. That affects only how
+// many drafts are accepted.
 //
-// It holds the tokens with the lowest ids, which in the vocabularies of byte-pair encodings are the
-// alphabet and the earliest merges: the most frequent ones; every end-of-generation token; and
-// those of the text at hand. There is room for a fixed number, so that graphs that use it stay
-// valid while tokens come and go.
+// It has the tokens with the lowest ids, which in byte-pair vocabularies are the alphabet and the
+// earliest merges and so the most frequent; every end-of-generation token; and the tokens of the
+// current text. Its capacity is fixed, so graphs that use it stay valid while tokens change.
 #pragma once
 
 #include <cstddef>
@@ -26,38 +26,38 @@ class Weights;
 // An output matrix with its bias.
 struct HeadTensors {
     ggml_tensor* weight = nullptr;  // {n_embd, n_rows}
-    ggml_tensor* bias = nullptr;    // {n_rows}; null where the model has none
+    ggml_tensor* bias = nullptr;    // {n_rows}; null when the model has none
 };
 
 class HeadSubset {
   public:
-    // Whether the rows of the head can be read one by one: matrices in ggml's other layouts and on
-    // other devices than the host cannot.
+    // True when the rows of the head can be read one by one: not in ggml's other layouts, and not
+    // on other devices than the host.
     static bool is_possible(const Weights& weights);
-    // Rows that there is room for, in a vocabulary of `n_vocab` tokens.
+    // The number of rows for a vocabulary of `n_vocab` tokens.
     static int capacity_for(int n_vocab);
 
-    // Takes memory when tensors() is first called. `weights`, for which it must be possible, and
-    // `backend` must outlive the object. Of `always` there are as many as leave room for a text.
+    // Allocates when tensors() is first called. is_possible(weights) must hold. `weights` and
+    // `backend` must outlive the object. Takes as many tokens of `always` as leave room for a text.
     HeadSubset(const Weights& weights, const Backend& backend, std::span<const Token> always);
 
-    // Another text begins: the tokens of the one before are forgotten.
+    // Starts another text: drops the tokens of the previous one.
     void begin(std::span<const Token> text);
-    // The text goes on. Where room is short, the token of the text that came in first makes way. So
-    // the latest one is always there, and a draft has something to choose whatever a bias forbids.
+    // Adds the next token of the text. When full, it replaces the token of the text that was added
+    // first. So the latest token is always present, and a draft has a choice whatever a bias
+    // forbids.
     void add(Token token);
 
     int capacity() const { return capacity_; }
-    // The token of each row in use: the first rows of the matrix.
+    // The token of each row in use. These are the first rows of the matrix.
     std::span<const Token> tokens() const { return tokens_; }
-    // The same ones ever after; {n_embd, capacity()}. Rows that are not in use hold anything
-    // finite.
+    // {n_embd, capacity()}; always returns the same tensors. Unused rows hold finite numbers.
     HeadTensors tensors();
-    // Spreads logits [capacity(), n_rows] over the vocabulary: [n_vocab, n_rows], -infinity where
-    // there is no row.
+    // Spreads logits [capacity(), n_rows] over the vocabulary: [n_vocab, n_rows], -infinity for
+    // tokens without a row.
     void spread(std::span<const float> logits, std::vector<float>& out) const;
 
-    std::size_t bytes() const;  // taken so far
+    std::size_t bytes() const;  // allocated so far
 
   private:
     void put(Token token, std::size_t row);
@@ -74,14 +74,14 @@ class HeadSubset {
     const Backend& backend_;
     Source source_;
     int capacity_;
-    std::size_t n_kept_ = 0;      // tokens that are there whatever the text
-    std::size_t next_to_go_ = 0;  // row, once all are taken
+    std::size_t n_kept_ = 0;      // tokens that stay whatever the text
+    std::size_t next_to_go_ = 0;  // the next row to replace when all are in use
     std::vector<Token> tokens_;   // [rows in use]
     std::vector<bool> has_row_;   // [n_vocab]
     ggml_context_ptr context_;
     ggml_backend_buffer_ptr buffer_;
-    HeadTensors own_;      // null until there is memory
-    PackedWeight packed_;  // of own_, where the head is packed
+    HeadTensors own_;      // null until allocated
+    PackedWeight packed_;  // of own_, if the head is packed
 };
 
 }  // namespace knap

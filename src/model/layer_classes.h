@@ -1,4 +1,4 @@
-// Which layers of a model cost the same.
+// Finds the layers of a model that cost the same.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@ namespace knap {
 
 class Weights;
 
-// [n_layers] class of each layer, counted from 0 in the order of appearance: layers of one class
+// [n_layers] the class of each layer, numbered from 0 in order of appearance. Layers of one class
 // have matrices of the same types and shapes.
 std::vector<int> classify_layers(const Weights& weights);
 

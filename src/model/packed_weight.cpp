@@ -5,14 +5,14 @@
 namespace knap {
 
 const PackedWeight* packed_weight(const ggml_tensor* tensor) {
-    // In memory that is not the host's the field is ggml's own.
+    // Outside host memory ggml uses the field itself.
     return ggml_backend_buffer_is_host(tensor->buffer)
                ? static_cast<const PackedWeight*>(tensor->extra)
                : nullptr;
 }
 
 void set_packed_weight(ggml_tensor* tensor, const PackedWeight& weight) {
-    tensor->extra = const_cast<PackedWeight*>(&weight);  // ggml has no const there
+    tensor->extra = const_cast<PackedWeight*>(&weight);  // the field is not const in ggml
 }
 
 }  // namespace knap

@@ -1,5 +1,5 @@
-// Matrices in the layout of our own kernels, hung on the tensors that stand for them. Such a tensor
-// keeps the name, type and shape that the file gives it, but only products of ours can read it
+// Attaches matrices in the layout of our kernels to the tensors that represent them. Such a tensor
+// keeps the name, type and shape it has in the file, but only our own products can read it
 // (graph/products).
 #pragma once
 
@@ -11,12 +11,12 @@ namespace knap {
 
 struct PackedWeight {
     PackedMatrix matrix;
-    const std::byte* stored = nullptr;  // the rows in the mapped file, as they were
+    const std::byte* stored = nullptr;  // the original rows in the mapped file
 };
 
-// Null when the tensor lies in another layout.
+// Returns null when the tensor has another layout.
 const PackedWeight* packed_weight(const ggml_tensor* tensor);
-// Hangs `weight`, which must outlive the tensor's use, on a tensor of host memory.
+// Attaches `weight`, which must outlive the tensor's use, to a tensor in host memory.
 void set_packed_weight(ggml_tensor* tensor, const PackedWeight& weight);
 
 }  // namespace knap

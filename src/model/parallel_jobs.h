@@ -1,5 +1,5 @@
-// Independent jobs spread over the machine's cores, for work that happens once, such as writing a
-// model. (The thread pool of the forward pass belongs to the device.)
+// Runs independent jobs on all cores, for one-time work such as writing a model. (The thread pool
+// of the forward pass belongs to the device.)
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 
 namespace knap {
 
-// Runs job(0) ... job(n_jobs - 1), each once, in no promised order, the calling thread working
-// along. The first exception ends the run and is thrown again here. `on_progress` may be empty; it
-// is called on the calling thread.
+// Runs job(0) ... job(n_jobs - 1) once each, in any order; the calling thread takes part. The first
+// exception stops the run and is rethrown here. `on_progress` may be empty and is called on the
+// calling thread.
 void run_parallel(std::size_t n_jobs,
                   const std::function<void(std::size_t)>& job,
                   const std::function<void(double fraction)>& on_progress);

@@ -11,14 +11,14 @@
 namespace knap {
 namespace {
 
-// ggml's other layout, AMX, is left out: the result of a row depends on the size of the batch.
+// Leaves out ggml's AMX layout, in which a row's result depends on the size of the batch.
 constexpr std::string_view kRepacked = "CPU_REPACK";
 
 bool is_invariant(ggml_type type) {
     return row_invariant_rows(type, WeightLayout::repacked) == kAnyRows;
 }
 
-// Room for the tensors of one question to the device; none of them has memory.
+// Holds the tensors of one query to the device, without memory for their data.
 ggml_context_ptr question() {
     return ggml_context_ptr(ggml_init({4 * ggml_tensor_overhead(), nullptr, true}));
 }

@@ -1,4 +1,4 @@
-// Which matrices move into the layouts that ggml's faster kernels want, and whether the device can
+// Decides which matrices move into the layouts of ggml's faster kernels, and whether a device can
 // use a matrix.
 #pragma once
 
@@ -17,14 +17,14 @@ class RepackChooser {
   public:
     RepackChooser(const Backend& backend, Repack mode);
 
-    // The buffer type that takes this matrix and computes products with it; null when it stays as
+    // The buffer type that stores this matrix and multiplies by it. Returns null when it stays as
     // it is.
     ggml_backend_buffer_type_t choose(const TensorInfo& matrix) const;
 
   private:
     struct Layout {
         ggml_backend_buffer_type_t type;
-        ggml_backend_buffer_ptr empty;  // what ggml is asked with: a buffer of the type, of no size
+        ggml_backend_buffer_ptr empty;  // a buffer of the type and size 0, for queries
     };
 
     const Backend& backend_;
@@ -32,7 +32,8 @@ class RepackChooser {
     std::vector<Layout> layouts_;
 };
 
-// Whether the device multiplies by a matrix of this type and size, and looks up rows in it.
+// Whether the device can multiply by a matrix of this type and size, and whether it can look up
+// rows in it.
 bool can_multiply(const Backend& backend, const TensorInfo& matrix);
 bool can_look_up_rows(const Backend& backend, const TensorInfo& matrix);
 

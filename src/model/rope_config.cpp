@@ -15,8 +15,7 @@ namespace {
 
 enum class Scaling { none, linear, yarn };
 
-// A file without the field means linear scaling, by a factor that is 1 unless the file says
-// otherwise.
+// A file without this field means linear scaling, by a factor that defaults to 1.
 Scaling read_scaling(const ConfigReader& reader) {
     constexpr char kField[] = "rope.scaling.type";
     const std::string type = reader.file().string(reader.key(kField)).value_or("linear");
@@ -32,12 +31,12 @@ Scaling read_scaling(const ConfigReader& reader) {
     reader.fail_field(kField, "none, linear or yarn", in_quotes(type));
 }
 
-// By how much the context is stretched; 0 in a file means not at all.
+// How much the context is stretched. 0 in a file means not at all.
 float read_factor(const ConfigReader& reader) {
     const char* field = "rope.scaling.factor";
     std::optional<float> factor = reader.number(field);
     if (!factor) {
-        field = "rope.scale_linear";  // its older name
+        field = "rope.scale_linear";  // the field's older name
         factor = reader.number(field);
     }
     if (factor.value_or(0.0f) == 0.0f) {
@@ -49,23 +48,22 @@ float read_factor(const ConfigReader& reader) {
     return *factor;
 }
 
-// YaRN's attention factor, 1 + 0.1 ln(factor) (arXiv 2309.00071, section 3.4). ggml multiplies it
-// in on its own whenever ext_factor is not 0, so what it is given has that taken out again.
+// YaRN's attention factor, 1 + 0.1 ln(factor) (arXiv 2309.00071, section 3.4). ggml multiplies by
+// the same when ext_factor is not 0, so this divides it out.
 float yarn_attention_factor(float freq_scale) {
     const float factor = 1.0f / freq_scale;
     const float wanted = factor <= 1.0f ? 1.0f : 0.1f * std::log(factor) + 1.0f;
     return wanted * (1.0f / (1.0f + 0.1f * std::log(factor)));
 }
 
-// libllama reads these for other architectures and not for ours; what it does is what a model is
-// known by.
+// libllama reads these fields for other architectures but not for ours, and knap follows libllama.
 void mention_unused_yarn_fields(const ConfigReader& reader) {
     for (const char* field :
          {"ext_factor", "attn_factor", "beta_fast", "beta_slow", "log_multiplier"}) {
         const std::string key = reader.key(concat("rope.scaling.yarn_", field));
         if (const std::optional<double> value = reader.file().number(key)) {
             log_info(reader.file().path().string(), ": key ", key, " = ", *value,
-                     " is not used, as in libllama");
+                     " is ignored, as in libllama");
         }
     }
 }
@@ -75,7 +73,7 @@ void reject_sections(const ConfigReader& reader) {
     const auto sections = reader.file().integers(reader.key(kField));
     if (sections &&
         std::any_of(sections->begin(), sections->end(), [](auto n) { return n != 0; })) {
-        reader.fail_field(kField, "none", "sections, which rotate by several positions");
+        reader.fail_field(kField, "none", "sections (several positions per token, not supported)");
     }
 }
 

@@ -1,4 +1,4 @@
-// How a file's rope fields become the parameters of ggml_rope_ext.
+// Turns the rope fields of a file into the parameters of ggml_rope_ext.
 #pragma once
 
 #include "model/config.h"
@@ -7,8 +7,8 @@ namespace knap {
 
 class ConfigReader;
 
-// Computes what libllama computes from the same fields, so that both rotate alike. `head_dim` and
-// `n_ctx_train` are the model's; throws knap::Error for what is not rotated here: longrope,
+// Computes the same as libllama from the same fields, so that both rotate alike. `head_dim` and
+// `n_ctx_train` are the model's. Throws knap::Error for what knap does not support: longrope,
 // sections, partial rotation.
 RopeConfig read_rope_config(const ConfigReader& reader,
                             RopePairing pairing,

@@ -28,19 +28,19 @@ constexpr RowPromise kPromises[] = {
     {GGML_TYPE_Q4_0, WeightLayout::repacked, kAnyRows},
     {GGML_TYPE_IQ4_NL, WeightLayout::repacked, kAnyRows},
     {GGML_TYPE_MXFP4, WeightLayout::repacked, kAnyRows},
-    // From 8 rows on a tiled kernel takes over.
+    // From 8 rows on ggml uses a tiled kernel.
     {GGML_TYPE_Q2_K, WeightLayout::plain, 7},
     {GGML_TYPE_Q3_K, WeightLayout::plain, 7},
     {GGML_TYPE_Q4_K, WeightLayout::plain, 7},
     {GGML_TYPE_Q5_K, WeightLayout::plain, 7},
     {GGML_TYPE_Q6_K, WeightLayout::plain, 7},
-    // From 4 rows on they are multiplied four at a time.
+    // From 4 rows on ggml multiplies four at a time.
     {GGML_TYPE_Q2_K, WeightLayout::repacked, 3},
     {GGML_TYPE_Q4_K, WeightLayout::repacked, 3},
 };
 
-// ggml-cuda multiplies up to eight rows with quantised matrices by one kernel, whose threads share
-// out the sums in another way from five rows on.
+// ggml-cuda multiplies quantised matrices by up to eight rows with one kernel, but from five rows
+// on its threads split the sums differently.
 constexpr int kCudaRows = 4;
 
 int matrix_rows(const ggml_tensor* matrix) {

@@ -99,8 +99,7 @@ class Binder {
         }
     }
 
-    // ggml adds and multiplies vectors in F32 alone. A matrix may have any type that is made for
-    // weights.
+    // ggml adds and multiplies vectors only in F32. A matrix may have any type made for weights.
     void check_type(const TensorInfo& info, bool is_matrix) const {
         if (is_matrix ? !is_weight_type(info.type) : info.type != GGML_TYPE_F32) {
             fail(file_.path().string(), ": tensor ", info.name, ": expected type ",

@@ -1,5 +1,5 @@
-// The tensors that an architecture has, as data: name in the file, shape, and where each goes. The
-// check of a file against such a table is here too; placing the tensors is the business of Weights.
+// The tensors of an architecture, as data: name in the file, shape, and destination; and the check
+// of a file against such a table. Weights places the tensors.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@ namespace knap {
 
 struct TensorInfo;
 
-// Sizes that shapes are made of; what they come to is in the configuration.
+// The sizes in shapes. ModelConfig gives their values.
 enum class Size { one, n_embd, n_embd_q, n_embd_kv, head_dim, n_rot_half, n_ff, n_vocab };
 
 struct Shape {
@@ -23,11 +23,10 @@ struct Shape {
 
 enum class Presence { required, optional };
 
-// `Owner` is ModelTensors for a tensor that the model has once, LayerWeights for one that each
-// layer has.
+// `Owner` is ModelTensors for a tensor that the model has once, LayerWeights for one per layer.
 template <typename Owner>
 struct TensorSpec {
-    std::string_view name;  // within a layer: what follows "blk.<layer>."
+    std::string_view name;  // in a layer: the part after "blk.<layer>."
     ggml_tensor* Owner::*place;
     Shape shape;
     Presence presence;
@@ -38,25 +37,25 @@ struct TensorTable {
     std::vector<TensorSpec<LayerWeights>> of_layer;
 };
 
-// Of one layer: normalised attention without biases.
+// The tensors of one layer: normalised attention without biases.
 std::vector<TensorSpec<LayerWeights>> attention_tensors();
 
-// What every dense decoder here has: embedding, normalised attention with optional biases on q, k
-// and v, a gated MLP, a final norm, and a head unless it is tied to the embedding.
+// The tensors that every dense decoder here has: embedding, normalised attention with optional
+// biases on q, k and v, a gated MLP, a final norm, and a head unless it is tied to the embedding.
 TensorTable dense_decoder_tensors();
 
-// A tensor of the file and the place that it is meant for.
+// A tensor of the file and its destination.
 struct TensorBinding {
     const TensorInfo* info;
     ggml_tensor** place;
     bool is_matrix;
-    int layer = -1;  // that it belongs to; -1: to none
+    int layer = -1;  // -1: belongs to no layer
 };
 
-// Finds every tensor of `table` in the file. Throws knap::Error when a required one is missing,
-// when one has another shape or a type that cannot serve, and when the file has tensors that the
-// table does not know: leaving them out would compute another model. `tensors` gets its layers, all
-// places null; the bindings point into it.
+// Finds every tensor of `table` in the file. Throws knap::Error when a required one is missing, has
+// another shape or an unusable type, or when the file has tensors that the table lacks: ignoring
+// them would compute another model. Resizes tensors.layers and sets it to null; the bindings point
+// into `tensors`.
 std::vector<TensorBinding> bind_tensors(const GgufFile& file,
                                         const ModelConfig& config,
                                         const TensorTable& table,

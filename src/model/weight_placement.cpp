@@ -21,7 +21,7 @@
 namespace knap {
 namespace {
 
-// Foreign files may align their tensors less than the device needs.
+// Files written by other programs may align their tensors less than the device needs.
 bool can_stay_mapped(const Backend& backend, const TensorInfo& info) {
     return HostMemory::is_usable_by(backend) &&
            reinterpret_cast<std::uintptr_t>(info.data) %
@@ -29,7 +29,7 @@ bool can_stay_mapped(const Backend& backend, const TensorInfo& info) {
                0;
 }
 
-// The device of a tensor that belongs to a layer, to the embedding or to the head.
+// The device of a tensor: that of its layer, or of the embedding or the head.
 const LayerShare& share_of(const TensorBinding& binding,
                            const ModelTensors& tensors,
                            const LayerMap& layers) {
@@ -39,7 +39,7 @@ const LayerShare& share_of(const TensorBinding& binding,
     return binding.place == &tensors.token_embd ? layers.first() : layers.last();
 }
 
-// How tensors lie on one device.
+// Chooses the layouts of tensors on one device.
 class LayoutChooser {
   public:
     LayoutChooser(const Backend& backend, const WeightOptions& options)
@@ -48,7 +48,7 @@ class LayoutChooser {
                  has_fast_matmul() && HostMemory::is_usable_by(backend)),
           repacker_(backend, options.repack) {}
 
-    // The layout that products with a matrix are computed in; none: as it is stored.
+    // The layout for products with a matrix. Returns nullopt when it stays as stored.
     std::optional<Placement> choose(const TensorInfo* matrix, ggml_tensor** place) const {
         if (packs_ && can_pack(matrix->type, matrix->ne[0])) {
             return Placement{matrix, place, Placement::Kind::packed, &backend_};
@@ -72,7 +72,7 @@ class LayoutChooser {
     RepackChooser repacker_;
 };
 
-// Makes the tensors, without memory yet.
+// Creates the tensors without memory.
 ggml_context_ptr make_tensors(const std::vector<Placement>& placements) {
     ggml_context_ptr context(
         ggml_init({placements.size() * ggml_tensor_overhead(), nullptr, true}));
@@ -98,7 +98,7 @@ void pack_matrix(const PackedWeight& weight) {
         {});
 }
 
-// Null: there is not enough memory.
+// Returns null when there is not enough memory.
 ggml_backend_buffer_t allocate(ggml_context* tensors,
                                const Backend& backend,
                                ggml_backend_buffer_type_t type) {
@@ -106,7 +106,7 @@ ggml_backend_buffer_t allocate(ggml_context* tensors,
     return ggml_backend_alloc_ctx_tensors_from_buft(tensors, type);
 }
 
-// One wait for each tensor: to a worker, all of them may take longer than it may be silent.
+// Waits per tensor: copying all of them to a worker may take longer than its silence limit.
 void copy(const Placement& placement, const Backend& backend) {
     const WorkerWait wait = backend.waiting();
     ggml_backend_tensor_set(*placement.place, placement.info->data, 0, placement.info->n_bytes);
@@ -156,7 +156,7 @@ std::vector<Placement> plan_placements(const std::vector<TensorBinding>& binding
         has_own_head |= binding.place == &tensors.output;
         const LayoutChooser& chooser = layouts.at(share_of(binding, tensors, layers).backend);
         std::optional<Placement> placement;
-        if (binding.is_matrix && !is_embedding) {  // rows are looked up in the embedding
+        if (binding.is_matrix && !is_embedding) {  // the embedding serves row lookups
             placement = chooser.choose(binding.info, binding.place);
         }
         placements.push_back(placement ? *placement
@@ -232,7 +232,7 @@ void PlacedTensors::place_mapped(const GgufFile& file,
         ggml_backend_buffer_t& buffer = buffer_of_part[info.part];
         if (buffer == nullptr) {
             const std::span<const std::byte> bytes = file.mappings()[info.part];
-            // ggml has no const buffers; nothing writes to one of weights.
+            // ggml has no const buffers; nothing writes to a buffer of weights.
             buffer = ggml_backend_dev_buffer_from_host_ptr(
                 backend.device(), const_cast<std::byte*>(bytes.data()), bytes.size(), bytes.size());
             if (buffer == nullptr) {
@@ -264,8 +264,7 @@ void PlacedTensors::place_copied(const GgufFile& file,
     }
 }
 
-// Memory is taken group by group and given back to the file's as it is copied, so there are never
-// two copies of a model.
+// Releases the file's pages after each matrix, so there are never two copies of a model in memory.
 void PlacedTensors::place_packed(const Backend& backend,
                                  const std::vector<Placement>& placements,
                                  const std::function<void(std::size_t)>& on_copied) {

@@ -1,6 +1,6 @@
-// Giving tensors memory on the device that computes with them: in the mapped file where it can use
-// it there, in buffers of its own otherwise, and in the layout of our own kernels where they take
-// them.
+// Gives tensors memory on the device that computes with them: in the mapped file if the device can
+// use it there, otherwise in a buffer of the device, or in the layout of our kernels if they take
+// the matrix.
 #pragma once
 
 #include <deque>
@@ -24,10 +24,10 @@ class LayerMap;
 // Where a tensor goes.
 struct Placement {
     enum class Kind {
-        mapped,    // it stays in the file
-        copied,    // into memory of type `copy_to`
-        repacked,  // the same, in a layout of ggml's
-        packed,    // into the layout of our kernels
+        mapped,    // stays in the file
+        copied,    // copied into memory of type `copy_to`
+        repacked,  // the same, in one of ggml's layouts
+        packed,    // copied into the layout of our kernels
     };
     const TensorInfo* info;
     ggml_tensor** place;
@@ -36,30 +36,31 @@ struct Placement {
     ggml_backend_buffer_type_t copy_to = nullptr;
 };
 
-// Throws knap::Error when a tensor's device has no products with a matrix of such a type, or cannot
-// look rows up in the embedding. `bindings` point into `tensors`.
+// Throws knap::Error when a tensor's device cannot multiply by a matrix of its type, or cannot look
+// up rows in the embedding. `bindings` point into `tensors`.
 void check_devices_take(const GgufFile& file,
                         const LayerMap& layers,
                         const std::vector<TensorBinding>& bindings,
                         const ModelTensors& tensors);
 
-// `bindings` point into `tensors`. An embedding without a head beside it is the head as well: where
-// another layout takes that, or it is on another device, it gets a placement beside that of the
-// embedding. Divisors of frequencies go to every device, into the first layer of each.
+// `bindings` point into `tensors`. When the file has no head, the embedding is the head too, and
+// gets a second placement if products need another layout or the head is on another device.
+// Frequency divisors go to every device, into its first layer.
 std::vector<Placement> plan_placements(const std::vector<TensorBinding>& bindings,
                                        ModelTensors& tensors,
                                        const LayerMap& layers,
                                        const WeightOptions& options);
 
-// Lets all layers of a device have what its first one was given.
+// Copies the pointer to the frequency divisors from the first layer of each device to its other
+// layers.
 void spread_divisors(ModelTensors& tensors, const LayerMap& layers);
 
 // Tensors and their memory.
 class PlacedTensors {
   public:
-    // Makes every tensor and points its place to it. `file` must outlive this: mapped tensors lie
-    // in it. Throws knap::Error when there is not enough memory. `on_progress` gets the fraction
-    // copied and may be empty.
+    // Creates every tensor and sets its place. `file` must outlive this object, because mapped
+    // tensors are in it. Throws knap::Error when there is not enough memory. `on_progress` receives
+    // the fraction copied and may be empty.
     void place(const GgufFile& file,
                const std::vector<Placement>& placements,
                const std::function<void(double)>& on_progress);
@@ -78,10 +79,10 @@ class PlacedTensors {
                       const std::function<void(std::size_t)>& on_copied);
     void keep(ggml_backend_buffer_t buffer);
 
-    std::vector<ggml_context_ptr> contexts_;        // what the tensors are
-    std::vector<ggml_backend_buffer_ptr> buffers_;  // where they lie
-    std::deque<HostMemory> packed_memory_;          // of each device
-    std::deque<PackedWeight> packed_;               // keep their addresses
+    std::vector<ggml_context_ptr> contexts_;        // the tensors
+    std::vector<ggml_backend_buffer_ptr> buffers_;  // their memory
+    std::deque<HostMemory> packed_memory_;          // one per device
+    std::deque<PackedWeight> packed_;               // a deque keeps addresses stable
 };
 
 }  // namespace knap

@@ -1,4 +1,4 @@
-// The tensor types that serve as weights.
+// The tensor types that weights may have.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace knap {
 
-// Whether ggml multiplies by a matrix of this type and looks rows up in it. It has other types too,
-// for activations and indices, and aborts when a weight has one of those.
+// True when ggml can multiply by a matrix of this type and look up rows in it. ggml has other types
+// for activations and indices, and aborts when a weight has one of them.
 bool is_weight_type(ggml_type type);
 
-// As people write it: "Q4_0", "Q4_K", "BF16".
+// The usual spelling: "Q4_0", "Q4_K", "BF16".
 std::string type_label(ggml_type type);
 
 }  // namespace knap

@@ -1,5 +1,6 @@
-// A model's tensors where their devices can use them. On the CPU they stay in the mapped file, but
-// for the matrices that our kernels or ggml's have a faster layout for: those are copied into it.
+// A model's tensors, placed where their devices can use them. On the CPU they stay in the mapped
+// file, except matrices for which our kernels or ggml's have a faster layout: those are copied into
+// it.
 #pragma once
 
 #include <array>
@@ -21,7 +22,7 @@ class Backend;
 class GgufFile;
 class LayerMap;
 
-// Shapes in ggml order: a matrix is {n_in, n_out}. Null where the model has none.
+// Shapes are in ggml order: a matrix is {n_in, n_out}. Null where the model has no such tensor.
 struct LayerWeights {
     ggml_tensor* attn_norm = nullptr;   // {n_embd}
     ggml_tensor* wq = nullptr;          // {n_embd, n_embd_q}
@@ -41,11 +42,11 @@ struct LayerWeights {
     ggml_tensor* ffn_gate_b = nullptr;  // {n_ff}
     ggml_tensor* ffn_up_b = nullptr;    // {n_ff}
     ggml_tensor* ffn_down_b = nullptr;  // {n_embd}
-    // {n_rot / 2} f32: frequency divisors of Llama 3.1 and later, one tensor on each device
+    // {n_rot / 2} f32: frequency divisors of Llama 3.1 and later, one tensor per device
     ggml_tensor* rope_freqs = nullptr;
 };
 
-// The matrices that rows of a layer are multiplied with, attention's first.
+// The matrices of a layer, attention's first.
 inline std::array<ggml_tensor*, 7> matrices(const LayerWeights& layer) {
     return {layer.wq, layer.wk, layer.wv, layer.wo, layer.ffn_gate, layer.ffn_up, layer.ffn_down};
 }
@@ -53,14 +54,15 @@ inline std::array<ggml_tensor*, 7> matrices(const LayerWeights& layer) {
 struct ModelTensors {
     ggml_tensor* token_embd = nullptr;   // {n_embd, n_vocab}
     ggml_tensor* output_norm = nullptr;  // {n_embd}
-    // {n_embd, n_vocab}; shares token_embd's data when the head is tied
+    // {n_embd, n_vocab}; a tied head is token_embd, or a copy of it in another layout or on another
+    // device
     ggml_tensor* output = nullptr;
     ggml_tensor* output_b = nullptr;    // {n_vocab}
-    ggml_tensor* rope_freqs = nullptr;  // that of the first layers
+    ggml_tensor* rope_freqs = nullptr;  // that of the first layer
     std::vector<LayerWeights> layers;
 };
 
-// Which other layouts than the file's may be used.
+// Which layouts other than the file's are allowed.
 struct WeightOptions {
     Repack repack = Repack::automatic;
     Kernels kernels = Kernels::automatic;
@@ -68,12 +70,12 @@ struct WeightOptions {
 
 struct WeightStatistics {
     std::int64_t total_bytes = 0;  // of all tensors, as stored in the file
-    // Read to decode one token: every matrix and norm, one embedding row
+    // Bytes read to decode one token: every matrix and norm, and one embedding row
     std::int64_t per_token_bytes = 0;
     std::int64_t repacked_bytes = 0;  // copied into other layouts, ggml's or ours
     std::int64_t n_parameters = 0;
-    std::vector<std::pair<std::string, int>> types;  // tensor type -> count, most first
-    // The types that lie in layouts of ggml's, and in that of our kernels: "Q4_0,Q4_K", or "off"
+    std::vector<std::pair<std::string, int>> types;  // tensor type -> count, most frequent first
+    // The types in ggml's layouts and in that of our kernels: "Q4_0,Q4_K", or "off"
     std::string repacked_types;
     std::string packed_types;
     bool has_tied_head = false;
@@ -81,14 +83,14 @@ struct WeightStatistics {
 
 class Weights {
   public:
-    // Checks every tensor that the architecture declares (presence, shape, type, extent) and places
-    // it on its device. `file` must outlive the weights: mapped tensors point into it.
+    // Checks every tensor that the architecture declares (presence, shape, type, size) and places
+    // it on its device. `file` must outlive the weights, because mapped tensors point into it.
     static std::unique_ptr<Weights> load(const GgufFile& file,
                                          const ModelConfig& config,
                                          const LayerMap& layers,
                                          const WeightOptions& options,
                                          const std::function<void(double)>& on_progress);
-    // All of it on one device.
+    // The same with everything on one device.
     static std::unique_ptr<Weights> load(const GgufFile& file,
                                          const ModelConfig& config,
                                          Backend& backend,

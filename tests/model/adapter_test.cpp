@@ -99,7 +99,7 @@ TEST(Adapter, FieldsThatDoNotFitTheModelAreRefused) {
         {"block_count", 2, "key kangaroo.block_count: expected 1, found 2"},
         {"attention.head_count", 128, "key kangaroo.attention.key_length: expected an even number"},
         {"attention.head_count_kv", 2,
-         "key kangaroo.attention.head_count_kv: expected the 4 heads, found 2"},
+         "key kangaroo.attention.head_count_kv: expected 4, one per head, found 2"},
         {"attention.key_length", 32,
          "key kangaroo.attention.head_count: expected heads that divide the embedding of 64, found "
          "4 of 32"},

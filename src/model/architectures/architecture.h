@@ -1,5 +1,5 @@
-// What sets one architecture apart from another: a file arch_<name>.cpp each, and one list of them
-// all.
+// What distinguishes the supported architectures. Each has a file <name>.cpp here and an entry in
+// the list of all.
 #pragma once
 
 #include <string_view>
@@ -19,12 +19,12 @@ struct Architecture {
 Architecture arch_llama();
 Architecture arch_qwen2();
 Architecture arch_qwen3();
-Architecture arch_kangaroo();  // of adapters (adapter.h)
+Architecture arch_kangaroo();  // for adapters (adapter.h)
 
-// Those of models.
+// The architectures of models, without that of adapters.
 const std::vector<Architecture>& architectures();
 
-// Null when there is none of that name.
+// Returns null when no model architecture has that name.
 const Architecture* find_architecture(std::string_view name);
 
 }  // namespace knap

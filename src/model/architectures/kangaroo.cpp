@@ -1,4 +1,4 @@
-// The adapter of Kangaroo: attention alone, then the norm before the model's head.
+// Kangaroo's adapter: only attention, then the norm before the model's head.
 #include "model/architectures/architecture.h"
 
 namespace knap {

@@ -1,4 +1,4 @@
-// Llama 1 to 3.x, and the many that share their shape: Mistral 7B, SmolLM2, TinyLlama, Yi.
+// Llama 1 to 3.x, and the many models of the same shape: Mistral 7B, SmolLM2, TinyLlama, Yi.
 #include <utility>
 
 #include "model/architectures/architecture.h"

@@ -1,4 +1,4 @@
-// Qwen2 and Qwen2.5, dense: biases on the projections of attention.
+// Qwen2 and Qwen2.5, dense: the attention projections have biases.
 #include <utility>
 
 #include "model/architectures/architecture.h"

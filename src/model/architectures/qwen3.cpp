@@ -1,4 +1,4 @@
-// Qwen3, dense: queries and keys are normalised head by head before they rotate.
+// Qwen3, dense: queries and keys are normalised per head before rotation.
 #include <utility>
 
 #include "model/architectures/architecture.h"

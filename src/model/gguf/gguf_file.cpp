@@ -11,7 +11,7 @@
 namespace knap {
 namespace {
 
-// Where a file stands among the parts of its model, as it says itself. Numbers from 1.
+// Which part of a split model a file claims to be. Numbers start at 1.
 struct SplitPlace {
     std::uint64_t number = 1;
     std::uint64_t count = 1;
@@ -25,13 +25,13 @@ SplitPlace read_split_place(const GgufPart& part) {
     }
     const auto index = part.integer_of_type("split.no", GGUF_TYPE_UINT16);
     if (!index) {
-        fail(part.path().string(), ": key split.no: expected in one of ", count,
-             " parts, found none");
+        fail(part.path().string(), ": key split.no: expected an index below ", count,
+             ", found no such key");
     }
     return {*index + 1, count};
 }
 
-// The parts after `first`, in order; none when the model is one file.
+// The parts after `first`, in order. Empty when the model is a single file.
 std::vector<GgufPart> open_further_parts(const GgufPart& first) {
     const SplitPlace place = read_split_place(first);
     std::vector<GgufPart> parts;

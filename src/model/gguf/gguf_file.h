@@ -1,6 +1,5 @@
-// A GGUF model on disk, one file or several (-00001-of-0000N.gguf), mapped read-only. Parsing is
-// ggml's; what it accepts is checked again here, so that everything a GgufFile hands out lies
-// inside the file.
+// A GGUF model on disk, one file or several (-00001-of-0000N.gguf), mapped read-only. ggml parses
+// it. What ggml accepts is checked again here, so that all data of a GgufFile is inside the file.
 #pragma once
 
 #include <cstddef>
@@ -25,14 +24,14 @@ struct TensorInfo {
     std::int64_t ne[4];  // ggml order, 1 beyond the last dimension
     std::size_t n_bytes;
     std::size_t part;       // index into GgufFile::mappings()
-    std::size_t offset;     // from the beginning of that part
+    std::size_t offset;     // from the start of that part
     const std::byte* data;  // into the mapping
 };
 
 class GgufFile {
   public:
-    // Throws knap::Error when `path` cannot be read as a GGUF model: missing, not a file,
-    // truncated, corrupt.
+    // Throws knap::Error when `path` is not a readable GGUF model: missing, not a file, truncated
+    // or corrupt.
     static GgufFile open(const std::filesystem::path& path);
     ~GgufFile();
     GgufFile(GgufFile&&) noexcept;
@@ -40,9 +39,9 @@ class GgufFile {
     const std::filesystem::path& path() const;
     std::size_t total_bytes() const;
 
-    // Metadata of the first part. An absent key is nullopt; a key of another type throws, naming
-    // file and key. An integer may have any integer type and must not be negative; a number may
-    // have any type of float or integer.
+    // Metadata of the first part. Returns nullopt when the key is absent; throws knap::Error,
+    // naming file and key, when it has another type. An integer may have any integer type but must
+    // not be negative; a number may have any integer or float type.
     std::optional<std::string> string(std::string_view key) const;
     std::optional<std::uint64_t> integer(std::string_view key) const;
     std::optional<double> number(std::string_view key) const;
@@ -51,10 +50,10 @@ class GgufFile {
     std::optional<std::size_t> array_size(std::string_view key) const;
     std::optional<std::vector<std::uint64_t>> integers(std::string_view key) const;  // an array
 
-    const gguf_context* metadata() const;  // for a check that needs the exact types
+    const gguf_context* metadata() const;  // for checks that need the exact types
 
     const std::vector<TensorInfo>& tensors() const;                // of all parts
-    const TensorInfo* find(std::string_view name) const;           // null when absent
+    const TensorInfo* find(std::string_view name) const;           // returns null when absent
     std::span<const std::span<const std::byte>> mappings() const;  // one per part
 
   private:

@@ -31,8 +31,8 @@ bool use_as(const void* data, std::size_t index, Use use) {
     return true;
 }
 
-// Hands element `index` of `data` to `use` as the C++ type behind `type`; false when that is no
-// number.
+// Passes element `index` of `data` to `use` as the C++ type for `type`. Returns false when that is
+// not a number.
 template <typename Use>
 bool use_number(gguf_type type, const void* data, std::size_t index, Use use) {
     switch (type) {
@@ -74,8 +74,8 @@ bool is_integer(gguf_type type) {
     }
 }
 
-// The bytes that `ne` elements of `type` take, or nothing when that is beyond counting. ggml has
-// seen to it that `type` is one and that ne[0] is a multiple of its block.
+// The size of a tensor in bytes, or nullopt when that overflows. ggml has checked that `type` is
+// valid and that ne[0] is a multiple of its block size.
 std::optional<std::size_t> tensor_bytes(ggml_type type, const std::int64_t* ne) {
     const auto n_blocks = static_cast<std::size_t>(ne[0] / ggml_blck_size(type));
     std::size_t n_bytes = 0;
@@ -88,18 +88,18 @@ std::optional<std::size_t> tensor_bytes(ggml_type type, const std::int64_t* ne) 
 
 }  // namespace
 
-// A key's value where ggml keeps it.
+// A key's value, stored by ggml.
 struct GgufPart::Value {
     const gguf_context* metadata;
     std::int64_t id;
 
     bool is_array() const { return gguf_get_kv_type(metadata, id) == GGUF_TYPE_ARRAY; }
-    gguf_type type() const {  // of the elements when it is an array
+    gguf_type type() const {  // of the elements, for an array
         return is_array() ? gguf_get_arr_type(metadata, id) : gguf_get_kv_type(metadata, id);
     }
     bool is_scalar(gguf_type wanted) const { return !is_array() && type() == wanted; }
-    std::size_t size() const { return gguf_get_arr_n(metadata, id); }  // of an array
-    const void* data() const {                                         // of anything but strings
+    std::size_t size() const { return gguf_get_arr_n(metadata, id); }  // for an array
+    const void* data() const {                                         // for anything but strings
         return is_array() ? gguf_get_arr_data(metadata, id) : gguf_get_val_data(metadata, id);
     }
 };
@@ -130,7 +130,7 @@ std::optional<std::string> GgufPart::string(std::string_view key) const {
     return gguf_get_val_str(value->metadata, value->id);
 }
 
-// `value` holds integers.
+// `value` must hold integers.
 std::uint64_t GgufPart::integer_at(std::string_view key,
                                    const Value& value,
                                    std::size_t index) const {
@@ -251,7 +251,7 @@ TensorInfo GgufPart::tensor(std::int64_t id) const {
     if (!n_bytes || !has_offset || tensor.offset > file_size ||
         *n_bytes > file_size - tensor.offset) {
         fail(path_.string(), ": tensor ", in_quotes(tensor.name),
-             ": its data do not fit into the file of ", file_size,
+             ": its data does not fit in the file of ", file_size,
              " bytes (truncated or damaged?)");
     }
     tensor.n_bytes = *n_bytes;

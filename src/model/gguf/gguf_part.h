@@ -1,5 +1,4 @@
-// One GGUF file of the one or several that make up a model: its bytes, its metadata and its
-// tensors, checked.
+// One of the GGUF files that make up a model: its bytes, metadata and tensors, checked.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +25,7 @@ class GgufPart {
     std::span<const std::byte> bytes() const { return file_.bytes(); }
     const gguf_context* metadata() const { return metadata_.get(); }
 
-    // As the functions of GgufFile.
+    // The same as the functions of GgufFile.
     std::optional<std::string> string(std::string_view key) const;
     std::optional<std::uint64_t> integer(std::string_view key) const;
     std::optional<double> number(std::string_view key) const;
@@ -34,11 +33,10 @@ class GgufPart {
     bool is_array(std::string_view key) const;
     std::optional<std::size_t> array_size(std::string_view key) const;
     std::optional<std::vector<std::uint64_t>> integers(std::string_view key) const;
-    // An integer that must have exactly this type, because libllama reads it so without asking.
+    // An integer that must have exactly this type, because libllama reads it without checking.
     std::optional<std::uint64_t> integer_of_type(std::string_view key, gguf_type type) const;
 
-    // The tensors in their order, each with `part_index` as its part; their data lie inside the
-    // file.
+    // The tensors in file order, each with `part_index` as its part. Their data is inside the file.
     std::vector<TensorInfo> tensors(std::size_t part_index) const;
 
   private:

@@ -12,12 +12,13 @@
 namespace knap {
 namespace {
 
-// Far above any real model, and low enough that ggml's tables for them stay small.
+// Far above any real model, and low enough that ggml's tables stay small.
 constexpr std::uint64_t kMaxEntries = 1 << 16;
 constexpr std::uint64_t kMaxTensors = 1 << 16;
 constexpr std::uint64_t kMaxStringsInArray = 1 << 22;
 
-// Bytes of one value of a GGUF type; 0 for those of no fixed size and for numbers that are no type.
+// The size in bytes of one value of a GGUF type; 0 for types without a fixed size and for numbers
+// that are no type.
 std::size_t value_bytes(std::uint32_t type) {
     switch (type) {
         case GGUF_TYPE_UINT8:
@@ -87,7 +88,7 @@ class HeaderScanner {
 
     void skip_key() {
         const auto length = take<std::uint64_t>();
-        if (length == 0) {  // as where a false count has led into zeros
+        if (length == 0) {  // for example after a wrong count, in a run of zeros
             fail_here("a key without a name");
         }
         skip(length);
@@ -118,7 +119,7 @@ class HeaderScanner {
             fail_here(concat("unknown type ", type));
         }
         if (n > remaining() / size) {
-            fail_here(concat(n, " values of ", size, " bytes do not fit into the file"));
+            fail_here(concat(n, " values of ", size, " bytes do not fit in the file"));
         }
         skip(n * size);
     }
@@ -138,7 +139,7 @@ class HeaderScanner {
 
     void skip(std::uint64_t n) {
         if (n > remaining()) {
-            fail_here(concat(n, " bytes expected, ", remaining(), " left in the file"));
+            fail_here(concat("expected ", n, " bytes, found ", remaining(), " left in the file"));
         }
         at_ += n;
     }
@@ -159,7 +160,7 @@ class HeaderScanner {
     const std::filesystem::path& path_;
     std::span<const std::byte> bytes_;
     std::size_t at_ = 0;
-    std::string part_ = "header";  // what is being walked over, for messages
+    std::string part_ = "header";  // what is being scanned, for messages
 };
 
 }  // namespace

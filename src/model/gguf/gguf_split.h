@@ -1,5 +1,5 @@
-// The names of a model that is split over several files: MODEL-00001-of-00003.gguf and so on, in
-// one folder.
+// File names of a model split into several files in one folder: MODEL-00001-of-00003.gguf and so
+// on.
 #pragma once
 
 #include <filesystem>
@@ -10,14 +10,14 @@ namespace knap {
 
 struct SplitName {
     std::filesystem::path folder;
-    std::string model;  // what stands before "-00001-of-00003.gguf"
+    std::string model;  // the name before "-00001-of-00003.gguf"
     int number = 1;     // from 1
     int count = 1;
 
     std::filesystem::path part(int part_number) const;
 };
 
-// Nothing when `path` is not named like a part.
+// Returns nullopt when `path` is not named like a part.
 std::optional<SplitName> parse_split_name(const std::filesystem::path& path);
 
 }  // namespace knap

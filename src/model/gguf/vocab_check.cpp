@@ -22,7 +22,7 @@
 namespace knap {
 namespace {
 
-// The tokenizers of our architectures, and the ids that libllama takes for the first and the last
+// The tokenizers of our architectures, with the ids that libllama uses for the first and the last
 // token of a text when the file names none.
 struct Tokenizer {
     std::string_view name;  // tokenizer.ggml.model
@@ -37,7 +37,7 @@ constexpr Tokenizer kTokenizers[] = {
 
 constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 
-// Read as u32, and ignored by libllama when outside of the vocabulary.
+// Read as u32. libllama ignores ids outside the vocabulary.
 constexpr std::string_view kTokenIds[] = {
     "tokenizer.ggml.bos_token_id",     "tokenizer.ggml.eos_token_id",
     "tokenizer.ggml.eot_token_id",     "tokenizer.ggml.eom_token_id",
@@ -108,11 +108,11 @@ class VocabularyCheck {
         return *found;
     }
 
-    // libllama aborts on spaces in the text when this one, made for an embedding model, splits it.
+    // With this pre-tokenizer, made for an embedding model, libllama aborts on spaces in the text.
     void check_pre_tokenizer() const {
         constexpr std::string_view kKey = "tokenizer.ggml.pre";
         if (file_.string(kKey) == "whitespace") {
-            fail_key(kKey, "one for text generation", "'whitespace'");
+            fail_key(kKey, "a pre-tokenizer for text generation", "'whitespace'");
         }
     }
 
@@ -139,19 +139,19 @@ class VocabularyCheck {
         }
     }
 
-    // libllama keeps a map from text to id and insists that it has an entry for every id.
+    // libllama maps texts to ids and requires an entry for every id.
     void check_tokens_differ() const {
         const std::int64_t tokens = id_of(kTokens);
         std::unordered_set<std::string_view> seen;
         seen.reserve(n_tokens_);
-        std::deque<std::string> substitutes;  // what libllama puts in the place of empty ones
+        std::deque<std::string> substitutes;  // libllama's names for empty tokens
         for (std::size_t i = 0; i < n_tokens_; ++i) {
             std::string_view text = gguf_get_arr_str(metadata_, tokens, i);
             if (text.empty()) {
                 text = substitutes.emplace_back(concat("[EMPTY_", i, "]"));
             }
             if (!seen.insert(text).second) {
-                fail_key(kTokens, "tokens that differ", concat(in_quotes(text), " twice"));
+                fail_key(kTokens, "distinct tokens", concat(in_quotes(text), " twice"));
             }
         }
     }
@@ -166,12 +166,12 @@ class VocabularyCheck {
             fail_key(key, "u32", gguf_type_name(type));
         }
         if (*id >= n_tokens_) {
-            log_info(file_.path().string(), ": key ", key, ": ", *id, " is outside of the ",
-                     n_tokens_, " tokens and is not used");
+            log_info(file_.path().string(), ": key ", key, ": ", *id,
+                     " is outside the vocabulary of ", n_tokens_, " tokens and is ignored");
         }
     }
 
-    // A text may begin or end with this token, so there must be one.
+    // A text may start or end with this token, so it must exist.
     void check_has_token(std::string_view key, int default_id) const {
         const std::uint64_t id = file_.integer(key).value_or(n_tokens_);
         if (id >= n_tokens_ && std::cmp_greater_equal(default_id, n_tokens_)) {

@@ -1,13 +1,13 @@
-// libllama reads the vocabulary from the same file, and aborts the process on some that are
-// malformed. Whatever it relies on is checked here first.
+// Checks what libllama relies on when it reads the vocabulary from the same file: it aborts the
+// process on some malformed ones.
 #pragma once
 
 namespace knap {
 
 class GgufFile;
 
-// Throws knap::Error, naming file and key, when the file's vocabulary is missing, malformed or of a
-// kind that the architectures here do not use.
+// Throws knap::Error that names the file and the key when the vocabulary is missing, malformed or
+// of a kind that our architectures do not use.
 void check_vocabulary(const GgufFile& file);
 
 }  // namespace knap

@@ -48,7 +48,7 @@ TEST(VocabularyCheck, NeedsATokenizerOfAKnownKind) {
 TEST(VocabularyCheck, NeedsTokensThatDiffer) {
     TinyGguf twice;
     set_tokens(twice, {"a", "b", "a", "d"});
-    EXPECT_THAT(refusal_of(twice), HasSubstr("expected tokens that differ, found 'a' twice"));
+    EXPECT_THAT(refusal_of(twice), HasSubstr("expected distinct tokens, found 'a' twice"));
     TinyGguf empty;
     set_tokens(empty, {"[EMPTY_1]", ""});
     EXPECT_THAT(refusal_of(empty), HasSubstr("found '[EMPTY_1]' twice"));
