@@ -54,7 +54,7 @@ int Acceptance::follow(const Place& place) {
     return is_ratio ? follow_ratio(place) : follow_choice(place);
 }
 
-// Whatever was drafted, the tokens that come out are the target's own choices.
+// Emits the whole model's own choices, whatever was drafted.
 int Acceptance::follow_choice(const Place& place) {
     if (options_.measures_gaps) {
         const Choice choice = sampler_.sample_with_gap(place.row, place.position);
@@ -66,12 +66,12 @@ int Acceptance::follow_choice(const Place& place) {
     return find_child(place.tree, place.node, verdict_.next);
 }
 
-// Noise is keyed by position, and a position may be drafted in several rounds; but it is judged in
-// one alone, the round that emits its token. So nobody has seen the coins or the target's own noise
-// of a position before they are used here, and neither is what the drafts were drawn with
-// (draft_sampler.cpp, where drafting a position again is looked after): given all that has happened
-// before, they are fresh. The target's own noise serves a position once, for the draw from what is
-// left of p after rejections, or from p where nothing was drafted.
+// Noise depends on the position, and a position may be drafted in several rounds. But it is judged
+// in only one, the round that emits its token. So the random numbers used here, for acceptance and
+// for the whole model's own choice, have not been seen before, and drafts were drawn with other
+// noise (draft_sampler.cpp, which also handles a position drafted again): given everything before,
+// they are fresh. The whole model's own noise is used once per position: for the draw from the
+// residual of p after rejections, or from p when nothing was drafted.
 int Acceptance::follow_ratio(const Place& place) {
     const auto& [tree, node, row, position] = place;
     if (tree.first_child(node) == kNoNode) {

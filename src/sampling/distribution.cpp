@@ -14,7 +14,7 @@ SamplingTransform::SamplingTransform(const SamplingOptions& options)
       top_k_(static_cast<std::size_t>(options.top_k)),
       top_p_(options.top_p),
       min_p_(options.min_p) {
-    KNAP_ASSERT(temperature_ > 0.0f, "at temperature 0 the choice is greedy, not drawn");
+    KNAP_ASSERT(temperature_ > 0.0f, "at temperature 0 the choice is greedy");
 }
 
 void SamplingTransform::apply(std::span<const float> logits, Distribution& out) {
@@ -24,8 +24,8 @@ void SamplingTransform::apply(std::span<const float> logits, Distribution& out) 
     } else {
         ranking_.take_all(logits);
     }
-    // Both top-p and min-p keep a beginning of the ranking, so min-p may go first and leave less to
-    // sort. What top-p measures is the mass of all that top-k left.
+    // Top-p and min-p both keep a prefix of the ranking, so min-p may go first and leave less to
+    // sort. Top-p measures the mass of everything that top-k left.
     const double total = drop_improbable(maximum);
     ranking_.sort();
 
@@ -47,8 +47,8 @@ void SamplingTransform::apply(std::span<const float> logits, Distribution& out) 
     }
 }
 
-// Applies min-p, and drops what the softmax rounds to 0. Returns the weight of all tokens, dropped
-// ones included.
+// Applies min-p and drops tokens whose softmax rounds to 0. Returns the total weight, including
+// that of dropped tokens.
 double SamplingTransform::drop_improbable(float maximum) {
     double total = 0.0;
     std::vector<RankKey>& keys = ranking_.keys();
@@ -72,9 +72,9 @@ float SamplingTransform::weight(float logit, float maximum) const {
 namespace {
 
 // Calls keep(i, ratio) for the entries whose log p + gumbel is above `bar`, which keep() may raise.
-// log p + gumbel is the logarithm of p / e with e = -log(uniform), an exponential variate:
-// comparing the ratios gives the same choice. Since e >= 1 - uniform, most tokens are out without a
-// logarithm.
+// log p + gumbel is the logarithm of p / e, where e = -log(uniform) is an exponential variate, so
+// comparing ratios gives the same choice. Since e >= 1 - uniform, most tokens are ruled out without
+// a logarithm.
 template <typename Probability, typename Keep>
 void for_each_above(std::span<const Token> tokens,
                     std::span<const Probability> probabilities,
@@ -127,7 +127,7 @@ void draw_several(const Distribution& distribution,
     KNAP_ASSERT(n > 0, "at least one token is drawn");
     out.clear();
     const std::span<const Token> tokens = distribution.tokens;
-    double bar = 0.0;  // the last of n draws; 0 while there are fewer
+    double bar = 0.0;  // the ratio of the last of n draws; 0 while there are fewer
     for_each_above(tokens, std::span(distribution.probabilities), noise, bar,
                    [&](std::size_t i, double ratio) {
                        if (out.size() == n) {

@@ -1,12 +1,12 @@
-// From logits to the distribution that a token is drawn from: the sampling transform. In this
-// order, with temperature above 0:
-//   1. logits are divided by the temperature;
+// The sampling transform: turns logits into the distribution that a token is drawn from
+// (docs/methods.md, "Sampling transform"). In this order, with a temperature above 0:
+//   1. divides logits by the temperature;
 //   2. top-k drops those strictly below the k-th largest (ties at the k-th stay);
 //   3. top-p, on the softmax of the rest, keeps a token iff the mass ranked above it is < top_p;
 //   4. min-p keeps those with p >= min_p * p_max;
 //   5. softmax over the survivors.
-// Rank is by probability, and by token id among equals. So the token that crosses top_p stays, and
-// at least one token does.
+// Tokens are ranked by probability, then by id. So the token that crosses top_p stays, and at least
+// one token does.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace knap {
 
-// The tokens that can be drawn, most probable first, lowest id first among equals. Probabilities
+// The tokens that can be drawn, most probable first; among equals, lowest id first. Probabilities
 // sum to 1.
 struct Distribution {
     std::vector<Token> tokens;         // [n]
@@ -29,10 +29,10 @@ struct Distribution {
 
 class SamplingTransform {
   public:
-    explicit SamplingTransform(const SamplingOptions& options);  // its temperature must be above 0
+    explicit SamplingTransform(const SamplingOptions& options);  // the temperature must be above 0
 
-    // logits [n_vocab], bias and penalties applied. `out` is overwritten; its memory is reused.
-    // Throws when nothing can be chosen (row_maximum.h).
+    // `logits` [n_vocab] include bias and penalties. Overwrites `out`, reusing its memory. Throws
+    // when nothing can be chosen (row_maximum.h).
     void apply(std::span<const float> logits, Distribution& out);
 
   private:
@@ -46,8 +46,8 @@ class SamplingTransform {
     Ranking ranking_;
 };
 
-// argmax over v of log p(v) + gumbel(v): a draw from the distribution that depends on the noise
-// alone. The second form is for probabilities that need not sum to 1: [n] tokens, [n] weights.
+// The argmax over v of log p(v) + gumbel(v): a draw from the distribution that depends only on the
+// noise. The second form takes weights that need not sum to 1: [n] tokens, [n] weights.
 Token draw(const Distribution& distribution, const PositionNoise& noise);
 Token draw(std::span<const Token> tokens,
            std::span<const double> weights,
@@ -58,9 +58,9 @@ struct Draw {
     double ratio;  // its logarithm is log p + gumbel
 };
 
-// The n tokens with the largest log p(v) + gumbel(v), largest first: what draw() gives, then draws
-// without replacement (Gumbel top-k). Fewer where fewer have a probability above 0. `out` is
-// overwritten; its memory is reused.
+// The n tokens with the largest log p(v) + gumbel(v), largest first: the token of draw(), then
+// further draws without replacement (Gumbel top-k). Gives fewer when fewer have a probability above
+// 0. Overwrites `out`, reusing its memory.
 void draw_several(const Distribution& distribution,
                   const PositionNoise& noise,
                   std::size_t n,

@@ -42,17 +42,17 @@ void DraftSampler::choose_largest(std::span<const float> logits, std::size_t n_t
     ranking_.sort();
     for (const RankKey key : ranking_.keys()) {
         if (choice_.tokens.size() == n_tokens) {
-            break;  // ties at the last place
+            break;  // ties with the last one
         }
         choice_.tokens.push_back(token_of(key));
     }
 }
 
-// The ratio rule takes drafts for draws from q, whatever came before. A position is drafted again
-// in a later round when an ancestor of its first draft was rejected, and by then a strategy has
-// seen that first draft: what it learned may decide how, and whether, to draft there again. Noise
-// seen before would make the second draft something else than a draw; so every attempt has its own.
-// Under the other rules any noise gives plain decoding's tokens.
+// The ratio rule assumes that drafts are draws from q, whatever came before. When an ancestor of a
+// draft was rejected, its position is drafted again in a later round. By then the strategy has seen
+// the first draft, and what it learned may affect how, and whether, it drafts there again. With the
+// same noise the second draft would not be a draw from q, so every attempt gets fresh noise. Under
+// the other rules any noise gives plain decoding's tokens.
 PositionNoise DraftSampler::noise(std::int64_t position) {
     const PositionNoise own = sampler_.noise(position);
     if (rule_ == AcceptanceRule::shared_noise) {
@@ -70,7 +70,7 @@ namespace {
 constexpr std::size_t kSumLanes = 32;
 constexpr std::size_t kSumBlock = 32 * kSumLanes;
 
-// Lanes as in row_maximum.cpp. Limiting x in a loop of its own keeps branches out of the other.
+// Uses lanes like row_maximum.cpp. A separate loop clamps x, which keeps branches out of the other.
 double sum_exp(std::span<const float> block, float maximum) {
     std::array<float, kSumLanes> sums{};
     const std::size_t n_whole = block.size() / kSumLanes * kSumLanes;
@@ -97,13 +97,13 @@ double sum_exp(std::span<const float> block, float maximum) {
 
 float confidence(std::span<const float> logits, Token token) {
     const float maximum = find_maximum(logits).logit;
-    // Short blocks, so that floats add up few numbers each.
+    // Short blocks, so that each float sum has few terms.
     double total = 0.0;
     for (std::size_t begin = 0; begin < logits.size(); begin += kSumBlock) {
         const auto block = logits.subspan(begin, std::min(kSumBlock, logits.size() - begin));
         total += sum_exp(block, maximum);
     }
-    // The same exponential as in the sum, so that no quotient is above 1.
+    // Uses the same exponential as the sum, so the quotient is at most 1.
     const float logit = logits[static_cast<std::size_t>(token)];
     const float own = approximate_exp(std::max(logit - maximum, kExpLowest));
     return static_cast<float>(own / total);

@@ -1,7 +1,7 @@
 // The draft's side of an acceptance rule: which tokens to draft after a row of draft logits, and
-// the distribution that they were really drawn from. The same transforms as the target's apply
-// (bias, penalties, temperature, ...), because agreement is what drafting is for; the rule would
-// stay exact with any others.
+// the distribution that they were really drawn from. It applies the whole model's transforms (bias,
+// penalties, temperature, ...) because drafts should agree with the whole model; the rule would be
+// exact with any others.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +20,18 @@ namespace knap {
 
 struct DraftChoice {
     std::vector<Token> tokens;  // the children to draft, best or first drawn first; at least one
-    bool is_drawn = false;      // `q` is what they were drawn from, without replacement
+    bool is_drawn = false;      // drawn from `q` without replacement
     Distribution q;             // after all transforms; empty when greedy
 };
 
 class DraftSampler {
   public:
-    // The sampler's history must end with the token that the logits follow. Must outlive this.
+    // The sampler's history must end with the token that the logits follow. `sampler` must outlive
+    // this object.
     DraftSampler(Sampler& sampler, AcceptanceRule rule);
 
-    // At most `n_tokens` children for `position`; fewer where fewer can be drawn.
-    // Valid until the next call.
+    // Chooses at most `n_tokens` children for `position`, fewer when fewer can be drawn. The result
+    // is valid until the next call.
     const DraftChoice& choose(std::span<const float> logits, std::int64_t position, int n_tokens);
 
   private:
@@ -46,15 +47,16 @@ class DraftSampler {
     std::uint64_t attempt_ = 0;
 };
 
-// softmax(logits)[token], untransformed: what confidence exits look at (methods 1.8). Within a
-// relative error of 1e-5, and at most 1. Throws when the row has no usable maximum (row_maximum.h).
+// softmax(logits)[token] before the sampling transform (docs/methods.md, "Confidence exit"). Within
+// a relative error of 1e-5, and at most 1. Throws when the row has no usable maximum
+// (row_maximum.h).
 float confidence(std::span<const float> logits, Token token);
 
-// Whose probability a confidence is.
+// The token whose probability is the confidence.
 enum class ConfidenceOf : std::uint8_t {
-    drafted,    // the first drafted token's, untransformed
-    likeliest,  // the likeliest token's, untransformed
-    drawn,      // the first drafted token's in `q`; when greedy, as `drafted`
+    drafted,    // the first drafted token, before the transform
+    likeliest,  // the most probable token, before the transform
+    drawn,      // the first drafted token, in `q`; when greedy, the same as `drafted`
 };
 float confidence(std::span<const float> logits, const DraftChoice& choice, ConfidenceOf whose);
 

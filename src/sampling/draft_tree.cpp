@@ -45,7 +45,7 @@ void DraftTree::set_chain(std::span<const Token> tokens) {
 }
 
 void DraftTree::set_drawn_from(int parent, const Distribution& q) {
-    KNAP_ASSERT(parent >= kPendingNode && parent < n_nodes(), "children hang from a node");
+    KNAP_ASSERT(parent >= kPendingNode && parent < n_nodes(), "the parent is a node of the tree");
     int& source = links(parent).source;
     if (source == kNoSource) {
         source = static_cast<int>(n_sources_++);

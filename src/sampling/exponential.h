@@ -1,4 +1,4 @@
-// An exponential that compilers turn into vector instructions, which they cannot do with std::exp.
+// An exponential that compilers can vectorise, unlike std::exp.
 #pragma once
 
 #include <bit>
@@ -6,19 +6,19 @@
 
 namespace knap {
 
-// Below, results would not be normal numbers: nothing beside exp(0).
+// Below this, results would be subnormal: negligible beside exp(0).
 inline constexpr float kExpLowest = -87.0f;
 
-// Within a relative error of 1e-5 of exp(x), for x from kExpLowest to 0.
+// exp(x) within a relative error of 1e-5, for x from kExpLowest to 0.
 inline float approximate_exp(float x) {
     constexpr float kLog2E = 1.44269504f;
-    // Adding it leaves the nearest integer in the low bits of the mantissa.
+    // Adding this leaves the nearest integer in the low bits of the mantissa.
     constexpr float kRounder = 0x1.8p23f;
 
     const float exponent = x * kLog2E;
     const float rounded = exponent + kRounder;
     const float f = exponent - (rounded - kRounder);  // [-1/2, 1/2]
-    // The polynomial of degree 4 whose largest relative distance to 2^f is least: 2.6e-6.
+    // The degree-4 minimax polynomial for 2^f, with a relative error of at most 2.6e-6.
     float power = 0.0095701019f;
     power = power * f + 0.055917860f;
     power = power * f + 0.24024745f;

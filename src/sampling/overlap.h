@@ -1,11 +1,12 @@
-// How often a draft drawn from one distribution is kept by another: 1 - TV(p, q) (methods 1.6).
+// The probability that a draft drawn from q is accepted under p by the ratio rule: 1 - TV(p, q)
+// (docs/methods.md, "Ratio rule").
 #pragma once
 
 #include "sampling/distribution.h"
 
 namespace knap {
 
-// Sum over the tokens of min(p, q).
+// The sum of min(p, q) over all tokens.
 double overlap(const Distribution& p, const Distribution& q);
 
 }  // namespace knap

@@ -26,7 +26,7 @@ PenaltyWindow::PenaltyWindow(std::size_t size, int n_vocab)
 
 void PenaltyWindow::push(Token token) {
     KNAP_ASSERT(token >= 0 && static_cast<std::size_t>(token) < slots_.size(),
-                "only tokens of the vocabulary are said");
+                "pushed tokens are in the vocabulary");
     history_.push_back(token);
     add(token);
     if (history_.size() > size_) {
@@ -58,7 +58,7 @@ void PenaltyWindow::apply(const Penalties& penalties, std::span<float> logits) c
                 "a row has a logit for each token of the vocabulary");
     for (const auto& [token, count] : entries_) {
         float& logit = logits[token];
-        // Dividing a negative logit would make the token more likely.
+        // Dividing a negative logit would make the token more probable.
         logit = logit <= 0.0f ? logit * penalties.repeat : logit / penalties.repeat;
         logit -= static_cast<float>(count) * penalties.frequency + penalties.presence;
     }
@@ -78,7 +78,7 @@ void PenaltyWindow::remove(Token token) {
     if (--entry.count > 0) {
         return;
     }
-    entry = entries_.back();  // the last entry moves into the gap
+    entry = entries_.back();  // the last entry fills the gap
     slots_[entry.token] = slots_[token];
     slots_[token] = kNoSlot;
     entries_.pop_back();

@@ -1,5 +1,5 @@
-// What makes a token less likely for having been said: repetition, frequency and presence penalties
-// over a window of the latest tokens, with llama.cpp's formulas.
+// Logit bias, and penalties on tokens that have occurred: repetition, frequency and presence
+// penalties over a window of the latest tokens, with llama.cpp's formulas.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace knap {
 
-// Adds each bias to its token's logit; several for one token add up.
+// Adds each bias to its token's logit. Several biases for one token add up.
 void apply_bias(std::span<const std::pair<Token, float>> bias, std::span<float> logits);
 
 struct Penalties {
@@ -23,23 +23,23 @@ struct Penalties {
     bool are_active() const { return repeat != 1.0f || frequency != 0.0f || presence != 0.0f; }
 };
 
-// The last `size` tokens of a history, counted. Keeps the whole history, so that it can be rolled
-// back: a draft pushes its tokens, asks for penalties, and pops them again.
+// Counts of the last `size` tokens of a history. Keeps the whole history so that it can be rolled
+// back: a draft pushes its tokens, applies penalties, and pops the tokens again.
 //
-// Always: entries_ holds each token of the window once, with a count of at least 1, and
-// slots_[token] is its place there. So push, pop and an entry of apply cost constant time, whatever
-// the vocabulary.
+// Invariant: entries_ has each token of the window once, with a count of at least 1, and
+// slots_[token] is its index there. So push, pop and each entry of apply take constant time,
+// whatever the size of the vocabulary.
 class PenaltyWindow {
   public:
     PenaltyWindow(std::size_t size, int n_vocab);
 
     void push(Token token);  // must be in the vocabulary
-    // Takes back the last pushes, at most as many as there were.
+    // Undoes the last pushes; there must have been that many.
     void pop(std::size_t n_tokens = 1);
     void clear();
     std::size_t history_size() const { return history_.size(); }
 
-    // logits [n_vocab]: changes those of the window's tokens.
+    // Changes the logits of the window's tokens. `logits` is [n_vocab].
     void apply(const Penalties& penalties, std::span<float> logits) const;
 
   private:

@@ -10,10 +10,10 @@ namespace knap {
 
 namespace {
 
-constexpr float kLowest = std::numeric_limits<float>::lowest();  // only -infinity is below
+constexpr float kLowest = std::numeric_limits<float>::lowest();  // only -infinity is lower
 constexpr std::uint32_t kSignBit = 0x80000000u;
 
-// A fixed count, so that the compiler turns it into vector comparisons.
+// A fixed count, so that the compiler vectorises the comparisons.
 constexpr std::size_t kRankingBlock = 64;
 
 bool has_any_from(const float* block, float threshold) {
@@ -24,9 +24,9 @@ bool has_any_from(const float* block, float threshold) {
     return n_found > 0;
 }
 
-// Three passes over the logits' bits, from the lowest. Each pass keeps the order of equals, so keys
-// in the order of their tokens need none for those. Several times faster than comparisons for a
-// whole vocabulary.
+// Three passes over the logits' bits, lowest first. Each pass is stable, so keys in token order
+// need no pass over the tokens. For a whole vocabulary this is several times faster than a
+// comparison sort.
 void radix_sort_by_logit(std::vector<RankKey>& keys, std::vector<RankKey>& scratch) {
     constexpr int kDigitBits = 11;
     constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
@@ -52,7 +52,7 @@ void radix_sort_by_logit(std::vector<RankKey>& keys, std::vector<RankKey>& scrat
 
 RankKey rank_key(float logit, Token token) {
     const auto bits = std::bit_cast<std::uint32_t>(logit + 0.0f);  // -0 becomes 0
-    // Flipping the sign bit orders positive floats above negative ones; negative ones need all bits
+    // Flipping the sign bit puts positive floats above negative ones. Negative floats need all bits
     // flipped.
     const std::uint32_t ascending = bits & kSignBit ? ~bits : bits | kSignBit;
     return RankKey{~ascending} << 32 | static_cast<std::uint32_t>(token);
@@ -78,8 +78,8 @@ void Ranking::take_all(std::span<const float> logits) {
     }
 }
 
-// One sweep with a rising threshold: once a few blocks are seen, nearly every further block is
-// dismissed whole.
+// One sweep with a rising threshold. After a few blocks, nearly every further block is skipped as a
+// whole.
 void Ranking::take_largest(std::span<const float> logits, std::size_t n) {
     is_in_token_order_ = false;
     keys_.clear();
@@ -103,7 +103,7 @@ void Ranking::take_largest(std::span<const float> logits, std::size_t n) {
     keep_largest(n);
 }
 
-// Returns the n-th largest logit, below which nothing is left.
+// Keeps logits at or above the n-th largest, which it returns.
 float Ranking::keep_largest(std::size_t n) {
     if (keys_.size() <= n) {
         return kLowest;
@@ -116,7 +116,7 @@ float Ranking::keep_largest(std::size_t n) {
 }
 
 void Ranking::sort() {
-    constexpr std::size_t kWorthCounting = 2048;  // with fewer keys, comparisons are faster
+    constexpr std::size_t kWorthCounting = 2048;  // with fewer keys a comparison sort is faster
     if (is_in_token_order_ && keys_.size() >= kWorthCounting) {
         radix_sort_by_logit(keys_, scratch_);
     } else {

@@ -1,5 +1,4 @@
-// Tokens in the order of their logits, selected and sorted without touching more of the vocabulary
-// than needed.
+// Selects and sorts tokens by logit without touching more of the vocabulary than needed.
 #pragma once
 
 #include <cstddef>
@@ -11,24 +10,24 @@
 
 namespace knap {
 
-// A logit and its token in one number. Ascending numbers are descending logits, and ascending
-// tokens among equal logits, so that ordering costs one integer comparison. -0 counts as 0.
+// A logit and its token in one number. Ascending keys are descending logits, then ascending tokens,
+// so a comparison is one integer comparison. -0 counts as 0.
 using RankKey = std::uint64_t;
 RankKey rank_key(float logit, Token token);
 float logit_of(RankKey key);
 Token token_of(RankKey key);
 
-// A list of ranked tokens over memory that is kept between rows. No logit may be NaN; tokens with
+// A list of ranked tokens that reuses its memory between rows. No logit may be NaN. Tokens at
 // -infinity are left out.
 class Ranking {
   public:
     void take_all(std::span<const float> logits);
-    // The tokens whose logit is not below the n-th largest; ties at the n-th stay. n >= 1.
+    // The tokens whose logit is at least the n-th largest; ties with the n-th stay. n >= 1.
     void take_largest(std::span<const float> logits, std::size_t n);
 
     void sort();
-    // The tokens in no particular order, or in the order of their rank after sort(). Entries may be
-    // removed as long as the others keep their order.
+    // The tokens, ordered by rank after sort() and unordered before. Entries may be removed if the
+    // others keep their order.
     std::vector<RankKey>& keys() { return keys_; }
 
   private:

@@ -39,7 +39,7 @@ void leave_residual(std::span<double> p, std::span<const double> q) {
 }
 
 void exclude(std::span<double> probabilities, std::size_t entry) {
-    // Summed rather than 1 less the entry: near 1 that would leave rounding errors.
+    // Sums the others: for an entry near 1, one minus it would be mostly rounding error.
     const double total = sum(probabilities.first(entry)) + sum(probabilities.subspan(entry + 1));
     if (total <= 0.0) {
         return;
@@ -60,8 +60,7 @@ void RatioTrial::start(const Distribution& p, const Distribution* q, int n_vocab
     for (std::size_t i = 0; i < p.tokens.size(); ++i) {
         p_[entry_of(p.tokens[i])] = p.probabilities[i];
     }
-    // The floats of a distribution sum to 1 within rounding; what is drawn from them is normalised
-    // exactly.
+    // The floats of a distribution sum to 1 only up to rounding. Normalise in double precision.
     normalize(p_, sum(p_));
     if (q != nullptr) {
         for (std::size_t i = 0; i < q->tokens.size(); ++i) {
@@ -92,7 +91,7 @@ void RatioTrial::reject(Token draft) {
     }
 }
 
-// The token's place, made if there is none.
+// The token's index; adds an entry if there is none.
 std::size_t RatioTrial::entry_of(Token token) {
     std::int32_t& entry = entries_[static_cast<std::size_t>(token)];
     if (entry == kNoEntry) {

@@ -22,8 +22,8 @@ struct BlockSummary {
     bool is_sound;  // no NaN, no +infinity
 };
 
-// Independent lanes, because a compiler must not reorder one running maximum of floats into
-// vectors; and more of them than it would unroll, which leaves it with single numbers.
+// Independent lanes, because a compiler may not reorder one running maximum of floats into vectors.
+// There are more lanes than it would unroll; otherwise it computes one number at a time.
 BlockSummary summarize_lanes(const float* values, std::size_t n_values) {
     std::array<float, kMaximumLanes> maximum;
     std::array<std::uint32_t, kMaximumLanes> n_unsound{};
@@ -54,7 +54,7 @@ BlockSummary summarize(std::span<const float> block) {
     const auto at =
         std::find_if(logits.begin(), logits.end(), [](float x) { return !(x <= kLargest); });
     fail("the model computed ", std::isnan(*at) ? "NaN" : "+infinity", " as the logit of token ",
-         at - logits.begin(), ": its weights may be damaged, or a `.logit_bias` too large");
+         at - logits.begin(), ": its weights may be damaged, or a `.logit_bias` is too large");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The largest logit of a row, which is also where rows that cannot be sampled from are noticed.
+// Finds the largest logit of a row, and detects rows that cannot be sampled from.
 #pragma once
 
 #include <span>
@@ -12,7 +12,8 @@ struct RowMaximum {
     float logit;
 };
 
-// Throws when a logit is NaN or +infinity, or when all are -infinity. The row must not be empty.
+// Throws knap::Error when a logit is NaN or +infinity, or when all are -infinity. The row must not
+// be empty.
 RowMaximum find_maximum(std::span<const float> logits);
 
 }  // namespace knap

@@ -87,7 +87,7 @@ void Sampler::reset() {
     }
 }
 
-// The given row where neither bias nor penalties are set.
+// Returns `logits` itself when neither bias nor penalties are set.
 std::span<const float> Sampler::adjust(std::span<const float> logits) {
     KNAP_ASSERT(logits.size() == static_cast<std::size_t>(n_vocab_),
                 "a row has a logit for each token of the vocabulary");

@@ -1,8 +1,8 @@
-// Chooses tokens from logits as SamplingOptions say. The choice depends on the logits, the accepted
-// tokens (where penalties look at them), the seed and the position; on nothing else.
+// Chooses tokens from logits according to SamplingOptions. The choice depends only on the logits,
+// the accepted tokens (if penalties are set), the seed and the position.
 //
-// Speculation uses the parts: distribution() for a row whose ancestors are accept()ed first and
-// taken back with rewind(), then draw() or an acceptance rule of its own.
+// Speculation uses the parts: it accept()s a row's ancestors, calls distribution() for the row,
+// undoes the accepts with rewind(), and then uses draw() or an acceptance rule.
 #pragma once
 
 #include <cstddef>
@@ -23,42 +23,43 @@ namespace knap {
 
 struct Choice {
     Token token;
-    // By how much, in logits, it was preferred to the second choice; infinite where there is none.
-    // Greedily the difference of the two largest logits; otherwise temperature times that of the
-    // two largest log p + gumbel.
+    // By how much, in logits, it was preferred to the second choice; infinite when there is none.
+    // At temperature 0, the difference of the two largest logits; otherwise the temperature times
+    // the difference of the two largest log p + gumbel.
     float gap;
 };
 
 class Sampler {
   public:
-    // Throws when the options are not valid. `n_ctx` is the longest window, and what a
-    // repeat_last_n of -1 stands for.
+    // Throws knap::Error when the options are invalid. `n_ctx` limits the penalty window; a
+    // repeat_last_n of -1 means `n_ctx`.
     Sampler(const SamplingOptions& options, int n_vocab, int n_ctx);
 
-    // The token at `position` (counted from the start of the conversation), from the logits of the
-    // row before it [n_vocab]. Throws when the row has no usable maximum (row_maximum.h).
+    // The token at `position` (counted from the start of the conversation), from the logits
+    // [n_vocab] of the row before it. Throws knap::Error when the row has no usable maximum
+    // (row_maximum.h).
     Token sample(std::span<const float> logits, std::int64_t position);
 
-    // sample(), measuring the gap.
+    // The same as sample(), and measures the gap.
     Choice sample_with_gap(std::span<const float> logits, std::int64_t position);
 
-    // The two halves of sample(). At temperature 0 the distribution is the greedy choice alone.
+    // The two halves of sample(). At temperature 0 the distribution has only the greedy choice.
     void distribution(std::span<const float> logits, Distribution& out);
     Token draw(const Distribution& distribution, std::int64_t position) const;
 
-    // The history that penalties look at: every token in order, prompt included.
+    // The history for penalties: every token in order, including the prompt.
     void accept(Token token);
-    void rewind(std::size_t n_tokens);  // takes back the last accept()s
+    void rewind(std::size_t n_tokens);  // undoes the last accept()s
     void reset();
 
     bool is_greedy() const { return !transform_.has_value(); }
-    // Whether the choice is the largest logit as it comes: greedy, and nothing changes logits.
+    // True when the choice is the largest raw logit: greedy, without bias or penalties.
     bool takes_largest_logit() const { return is_greedy() && bias_.empty() && !window_; }
     int n_vocab() const { return n_vocab_; }
-    // What draw() uses at a position.
+    // The noise that draw() uses at a position.
     PositionNoise noise(std::int64_t position) const { return {seed_, position}; }
-    // The row after bias and penalties, which every choice starts from. Valid until the next call
-    // of any function that takes logits, and while `logits` are.
+    // The row with bias and penalties, which every choice starts from. Valid while `logits` is,
+    // until the next call of any function that takes logits.
     std::span<const float> adjust(std::span<const float> logits);
 
   private:
@@ -67,15 +68,15 @@ class Sampler {
     float temperature_;
     std::vector<std::pair<Token, float>> bias_;
     Penalties penalties_;
-    std::optional<PenaltyWindow> window_;         // none: penalties are off
-    std::optional<SamplingTransform> transform_;  // none: greedy
+    std::optional<PenaltyWindow> window_;         // empty: no penalties
+    std::optional<SamplingTransform> transform_;  // empty: greedy
     std::vector<float> adjusted_;  // [n_vocab], or empty while nothing changes logits
     Distribution drawn_from_;
     Ranking ranking_;
     std::vector<Draw> best_two_;
 };
 
-// Lets a sampler's history grow for a while, and takes it back in the end, also when a row throws.
+// Extends a sampler's history temporarily. The destructor restores it, also after an exception.
 class HistoryExtension {
   public:
     explicit HistoryExtension(Sampler& sampler) : sampler_(sampler) {}

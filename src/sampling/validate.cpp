@@ -20,7 +20,7 @@ void require(bool holds, const char* flag, const char* expected, Value found) {
 void validate_bias(const std::pair<Token, float>& entry, int n_vocab) {
     const auto& [token, bias] = entry;
     if (token < 0 || token >= n_vocab) {
-        fail("`.logit_bias`: expected a token of 0..", n_vocab - 1, ", found ", token);
+        fail("`.logit_bias`: expected a token from 0 to ", n_vocab - 1, ", found ", token);
     }
     require(std::isfinite(bias) || bias == -std::numeric_limits<float>::infinity(), "`.logit_bias`",
             "a finite number or -inf", bias);
@@ -35,8 +35,8 @@ void validate(const SamplingOptions& options, int n_vocab) {
             "a finite number of at least 0", options.temperature);
     require(options.top_k >= 0, "`.top_k`", "at least 0", options.top_k);
     require(options.top_p > 0.0f && options.top_p <= 1.0f, "`.top_p`",
-            "a number above 0 and up to 1", options.top_p);
-    require(options.min_p >= 0.0f && options.min_p <= 1.0f, "`.min_p`", "a number of 0..1",
+            "a number above 0 and at most 1", options.top_p);
+    require(options.min_p >= 0.0f && options.min_p <= 1.0f, "`.min_p`", "a number from 0 to 1",
             options.min_p);
     require(options.repeat_penalty > 0.0f && is_finite(options.repeat_penalty), "`.repeat_penalty`",
             "a finite number above 0", options.repeat_penalty);

@@ -1,11 +1,11 @@
-// The one place where sampling options are checked.
+// Checks sampling options.
 #pragma once
 
 #include "knap/types.h"
 
 namespace knap {
 
-// Throws, naming the flag, when a value is out of its range or not finite.
+// Throws knap::Error that names the field when a value is out of range or not finite.
 void validate(const SamplingOptions& options, int n_vocab);
 
 }  // namespace knap

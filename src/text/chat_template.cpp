@@ -28,7 +28,7 @@ std::string join(const std::vector<std::string>& names) {
     return text;
 }
 
-// nullopt: libllama does not recognise `source`.
+// Returns nullopt when libllama does not recognise `source`.
 std::optional<std::string> apply(const std::string& source,
                                  std::span<const ChatMessage> messages,
                                  bool open_answer) {
@@ -50,7 +50,7 @@ std::optional<std::string> apply(const std::string& source,
     return text;
 }
 
-// libllama keeps to itself what it recognised, but what it renders gives it away.
+// libllama does not report which template it recognised. Compare what the known ones render.
 std::string find_name(const std::string& source) {
     const std::vector<ChatMessage> probe = {
         {"system", " Be brief. "}, {"user", " Hello "}, {"assistant", " Hi "}, {"user", " Why? "}};
@@ -72,40 +72,36 @@ ChatTemplate ChatTemplate::choose(std::string_view name, std::string_view model_
     const std::vector<std::string> names = known_names();
     if (!name.empty()) {
         if (std::find(names.begin(), names.end(), name) == names.end()) {
-            fail("`.chat_template`: ", in_quotes(name),
-                 " is not one that libllama knows: ", join(names));
+            fail("`.chat_template`: expected one of ", join(names), ", found ", in_quotes(name));
         }
         return ChatTemplate(std::string(name), std::string(name));
     }
     if (model_text.empty()) {
-        fail("the model has no chat template: expected the name of one in `.chat_template`");
+        fail("the model has no chat template: expected a name in `.chat_template`, found none");
     }
     if (!recognises(model_text)) {
-        fail(
-            "the model's chat template is not one that libllama knows: expected in "
-            "`.chat_template` one of ",
-            join(names));
+        fail("libllama does not know the model's chat template: expected one of ", join(names),
+             " in `.chat_template`, found none");
     }
     const std::string source(model_text);
     return ChatTemplate(find_name(source), source);
 }
 
 bool ChatTemplate::recognises(std::string_view model_text) {
-    // libllama reads an empty text as an unknown template, and answers for a conversation without
-    // messages.
+    // An empty text is an unknown template to libllama. No messages are needed to ask.
     return apply(std::string(model_text), {}, false).has_value();
 }
 
 std::string ChatTemplate::render(std::span<const ChatMessage> messages, bool open_answer) const {
     for (const ChatMessage& message : messages) {
-        // libllama takes C strings: the rest of the message would be lost without a word.
+        // libllama takes C strings and would silently drop the rest of the message.
         if (message.role.find('\0') != std::string::npos ||
             message.content.find('\0') != std::string::npos) {
-            fail("a message of a conversation must not contain a zero byte");
+            fail("messages: expected text without zero bytes, found one");
         }
     }
     auto text = apply(source_, messages, open_answer);
-    KNAP_ASSERT(text.has_value(), "choose() made sure that libllama knows this template");
+    KNAP_ASSERT(text.has_value(), "choose() checked that libllama knows this template");
     return *std::move(text);
 }
 

@@ -30,7 +30,7 @@ StopStrings::StopStrings(std::vector<std::string> strings) {
     matchers_.reserve(strings.size());
     for (std::string& string : strings) {
         if (string.empty()) {
-            fail("`.stop`: expected a string of at least one byte, found an empty one");
+            fail("`.stop`: expected a string of at least one byte, found an empty string");
         }
         if (whole_utf8_length(string) != string.size()) {
             fail("`.stop`: expected UTF-8 text, found other bytes");

@@ -35,11 +35,11 @@ ModelHandle load_vocabulary(const std::filesystem::path& gguf) {
 }
 
 [[noreturn]] void fail_too_long(std::string_view text) {
-    fail("a text of ", text.size(), " bytes is too long to be tokenized");
+    fail("a text of ", text.size(), " bytes is too long to tokenize");
 }
 
 [[noreturn]] void fail_without_token() {
-    fail("the model's vocabulary has no token for some byte of the text");
+    fail("the model's vocabulary lacks a token for a byte of the text");
 }
 
 std::optional<Token> present(llama_token token) {
@@ -56,7 +56,7 @@ std::vector<Token> find_end_of_generation(const llama_vocab* vocab) {
     return tokens;
 }
 
-// The bytes of every token, end to end: one block of memory however large the vocabulary.
+// The bytes of all tokens, concatenated: one block of memory however large the vocabulary.
 class PieceTable {
   public:
     explicit PieceTable(const llama_vocab* vocab) {
@@ -96,7 +96,7 @@ class PieceTable {
     std::vector<std::size_t> ends_;
 };
 
-// The token that stands for each single byte, where the vocabulary has one.
+// The token for each single byte, if the vocabulary has one.
 using ByteTokens = std::array<std::optional<Token>, 256>;
 
 ByteTokens find_byte_tokens(const PieceTable& pieces, const llama_vocab* vocab) {
@@ -125,7 +125,7 @@ struct Tokenizer::Impl {
 
     ModelHandle model;
     const llama_vocab* vocab;  // belongs to `model`
-    bool is_bpe;               // else SPM
+    bool is_bpe;               // otherwise SPM
     PieceTable pieces;
     ByteTokens byte_tokens;
     std::vector<Token> end_of_generation;
@@ -149,9 +149,9 @@ Tokenizer::Impl::Impl(ModelHandle handle)
     chat_template = text == nullptr ? "" : text;
 }
 
-// libllama gets the well-formed stretches of a text only. From other bytes its BPE makes U+FFFD, or
-// throws for what looks like a code point above U+10FFFF; its SPM takes the bytes after a broken
-// one, spaces included, for a part of the same character.
+// Passes only the well-formed stretches of a text to libllama. For other bytes its BPE gives
+// U+FFFD, or throws on what looks like a code point above U+10FFFF. Its SPM treats the bytes after
+// a broken one, including spaces, as part of the same character.
 void Tokenizer::Impl::append_text(std::string_view text, bool parse_special, Tokens& tokens) const {
     const std::size_t n_leading = whole_utf8_length(text);
     append_stretch(text.substr(0, n_leading), parse_special, tokens);
@@ -166,7 +166,7 @@ void Tokenizer::Impl::append_text(std::string_view text, bool parse_special, Tok
     }
 }
 
-// The tokens around a text are left to encode(): they belong to the text, not to each stretch.
+// Adds no tokens around the text: encode() does that once per text, not per stretch.
 void Tokenizer::Impl::append_stretch(std::string_view stretch,
                                      bool parse_special,
                                      Tokens& tokens) const {
@@ -179,7 +179,7 @@ void Tokenizer::Impl::append_stretch(std::string_view stretch,
     try {
         int n_tokens = write(stretch.size());
         if (n_tokens < 0 && n_tokens != std::numeric_limits<int>::min()) {
-            // More tokens than bytes: SPM may put a space in front, or spell spaces as three bytes.
+            // More tokens than bytes: SPM may prepend a space, or spell a space as three bytes.
             n_tokens = write(static_cast<std::size_t>(-n_tokens));
         }
         if (n_tokens < 0) {
@@ -191,9 +191,8 @@ void Tokenizer::Impl::append_stretch(std::string_view stretch,
     }
 }
 
-// SPM puts a space in front of whatever it gets, which is right only where a text begins. A byte
-// that merges with nothing goes ahead of the stretch, takes the space upon itself, and is dropped
-// with it.
+// SPM prepends a space to every input, which is right only at the start of a text. So a byte that
+// merges with nothing is put before the stretch. It takes the space, and both are dropped.
 void Tokenizer::Impl::append_inner_stretch(std::string_view stretch,
                                            bool parse_special,
                                            Tokens& tokens) const {
@@ -254,7 +253,7 @@ std::vector<Token> Tokenizer::encode(std::string_view text,
 
 std::string_view Tokenizer::piece(Token token) const {
     if (token < 0 || token >= n_vocab()) {
-        fail("expected a token of 0..", n_vocab() - 1, ", found ", token);
+        fail("expected a token from 0 to ", n_vocab() - 1, ", found ", token);
     }
     return impl_->pieces[token];
 }

@@ -4,11 +4,11 @@ namespace knap {
 
 namespace {
 
-// What a lead byte asks for: how many bytes in all, and the range of the second. The ranges of the
-// second byte are what keeps out overlong forms, surrogates and code points above U+10FFFF; later
-// bytes are always 80..BF.
+// What a lead byte requires: the total number of bytes and the range of the second. The range of
+// the second byte excludes overlong forms, surrogates and code points above U+10FFFF; later bytes
+// are always 80..BF.
 struct LeadByte {
-    std::size_t n_bytes;  // 0: no character begins with this byte
+    std::size_t n_bytes;  // 0: no character starts with this byte
     unsigned char second_low = 0x80;
     unsigned char second_high = 0xBF;
 };

@@ -1,4 +1,4 @@
-// Finding the characters in bytes that may or may not be UTF-8.
+// Finds the characters in bytes that may not be UTF-8.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+
 
 enum class Utf8Kind {
     whole,    // one well-formed character (Unicode 15, table 3-7: no overlong forms, no surrogates)
-    invalid,  // a maximal subpart of an ill-formed sequence: one U+FFFD stands for it
+    invalid,  // a maximal subpart of an ill-formed sequence, replaced by one U+FFFD
     cut,      // the text ends inside what may become a character
 };
 
@@ -19,10 +19,10 @@ struct Utf8Sequence {
     std::size_t n_bytes;
 };
 
-// The sequence at the beginning of `bytes`, which must not be empty. Its length is at least 1.
+// The first sequence of `bytes`, which must not be empty. Its length is at least 1.
 Utf8Sequence first_utf8_sequence(std::string_view bytes);
 
-// How many bytes at the beginning of `bytes` form whole characters.
+// The number of leading bytes that form whole characters.
 std::size_t whole_utf8_length(std::string_view bytes);
 
 }  // namespace knap

@@ -1,7 +1,7 @@
-// Turns the bytes of tokens into text as they come. A token may end inside a character, so a
-// beginning of one is held back until the rest arrives. What comes out is always valid UTF-8, and
-// the same however the input was split: a maximal ill-formed subsequence becomes one U+FFFD, as the
-// Unicode standard recommends (section 3.9).
+// Turns the bytes of tokens into text as they arrive. A token may end inside a character, so the
+// start of a character is held back until the rest arrives. The output is always valid UTF-8 and
+// does not depend on how the input was split. A maximal ill-formed subsequence becomes one U+FFFD,
+// as the Unicode standard recommends (section 3.9).
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@ namespace knap {
 
 class Utf8Stream {
   public:
-    // The characters that `bytes` completes; may be empty.
+    // Returns the characters that `bytes` completes; may be empty.
     std::string push(std::string_view bytes);
-    // Ends the text: one U+FFFD when it ended inside a character, else nothing. The stream is then
-    // as new.
+    // Ends the text and resets the stream. Returns one U+FFFD if the text ended inside a character,
+    // otherwise nothing.
     std::string finish();
 
   private:
-    std::string cut_;  // the beginning of a character, at most 3 bytes
+    std::string cut_;  // the start of a character, at most 3 bytes
 };
 
 }  // namespace knap

@@ -55,14 +55,15 @@ TEST(ChatTemplate, AGivenNameOverridesTheModels) {
 TEST(ChatTemplate, AModelWithoutTemplateIsAClearError) {
     EXPECT_FALSE(ChatTemplate::recognises(""));
     EXPECT_EQ(error_of([] { ChatTemplate::choose("", ""); }),
-              "the model has no chat template: expected the name of one in `.chat_template`");
+              "the model has no chat template: expected a name in `.chat_template`, found none");
 }
 
 TEST(ChatTemplate, AnUnknownTextIsAClearError) {
     EXPECT_FALSE(ChatTemplate::recognises("{{ messages }}"));
-    EXPECT_THAT(error_of([] { ChatTemplate::choose("", "{{ messages }}"); }),
-                testing::AllOf(testing::HasSubstr("is not one that libllama knows"),
-                               testing::HasSubstr("chatml")));
+    EXPECT_THAT(
+        error_of([] { ChatTemplate::choose("", "{{ messages }}"); }),
+        testing::AllOf(testing::HasSubstr("libllama does not know the model's chat template"),
+                       testing::HasSubstr("chatml")));
 }
 
 TEST(ChatTemplate, AnUnknownNameListsTheKnownOnes) {
