@@ -20,13 +20,13 @@ namespace knap {
 
 namespace {
 
-constexpr int kMaxLayers = 512;  // libllama loads no more
+constexpr int kMaxLayers = 512;  // libllama's limit
 constexpr std::size_t kChunkBytes = 1 << 20;
 
 ModelShape requested_shape(const RandomModelOptions& options) {
     ModelShape shape = find_shape(options.shape);
     if (options.n_layers < 0 || options.n_layers > kMaxLayers) {
-        fail("--layers: expected 1 to ", kMaxLayers, " (0: as the shape has), found ",
+        fail("--layers: expected 1 to ", kMaxLayers, " (0: as in the shape), found ",
              options.n_layers);
     }
     if (options.n_layers > 0) {
@@ -35,7 +35,7 @@ ModelShape requested_shape(const RandomModelOptions& options) {
     return shape;
 }
 
-// What the options come to, checked.
+// What the options describe, checked.
 struct ModelContents {
     ModelShape shape;
     WeightRecipe recipe;
@@ -130,7 +130,7 @@ void add_tensors(gguf_context* gguf, const std::vector<RandomTensor>& tensors) {
     }
 }
 
-// A piece of a tensor's data that one thread makes and writes.
+// A piece of a tensor's data that one thread generates and writes.
 struct Chunk {
     const RandomTensor* tensor;
     std::int64_t first_row;

@@ -1,5 +1,5 @@
-// The tensors that a converter would write for a checkpoint of a given shape, each with the
-// distribution its random values follow, in the order in which they lie in the file.
+// The tensors that a converter would write for a checkpoint of a given shape, in file order, each
+// with the distribution of its random values.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace knap {
 struct RandomTensor {
     std::string name = {};
     ggml_type type = GGML_TYPE_F32;
-    std::int64_t n_in = 0;    // values of a row
+    std::int64_t n_in = 0;    // values per row
     std::int64_t n_rows = 1;  // 1: a vector
     float mean = 0.0f;
     float deviation = 0.0f;
-    std::vector<float> values = {};  // not empty: these n_in values instead of random ones
+    std::vector<float> values = {};  // if not empty: these n_in values instead of random ones
 
     bool is_matrix() const { return n_rows > 1; }
 };

@@ -20,9 +20,8 @@ std::uint64_t row_key(std::uint64_t seed, std::string_view name, std::int64_t ro
     return mix_in(mix_in(seed, name_hash.value()), std::uint64_t(row));
 }
 
-// The sum of four 16-bit uniforms, scaled to mean 0 and variance 1: close to normal, never
-// beyond 3.47, and made of integer arithmetic alone, so that a seed gives the same weights on every
-// machine.
+// The sum of four 16-bit uniforms, scaled to mean 0 and variance 1: close to normal and never above
+// 3.47 in magnitude. The sum is of integers, so a seed gives the same weights on every machine.
 float near_normal(std::uint64_t bits) {
     constexpr float kInverseDeviation = 2.6429135e-5f;  // sqrt(3) / 65536
     const auto quarter = [bits](int i) { return std::int32_t((bits >> (16 * i)) & 0xFFFF); };

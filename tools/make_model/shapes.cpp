@@ -22,7 +22,7 @@ constexpr ModelShape kShapes[] = {
     {"tiny-qwen3", "qwen3", 4, 64, 4, 2, 16, 128, 288, 1024, false, 1e-6f, 1e6f},
     // One query head per KV head.
     {"tiny-mha", "llama", 4, 64, 4, 4, 16, 128, 288, 1024, false, 1e-5f, 10000.0f},
-    // Rows of whole 256-value blocks, as the K-quants need them; heads wider than n_embd / n_heads in small-qwen3.
+    // Rows are multiples of 256 values, as the K-quants need; heads are wider than n_embd / n_heads in small-qwen3.
     {"small-llama", "llama", 4, 256, 4, 2, 64, 512, 288, 1024, false, 1e-5f, 10000.0f},
     {"small-qwen3", "qwen3", 4, 256, 4, 2, 128, 512, 288, 1024, false, 1e-6f, 1e6f},
 

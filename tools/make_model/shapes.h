@@ -1,5 +1,5 @@
-// The model shapes that knap can write with random weights: small ones for tests, and the sizes of
-// known checkpoints for measuring costs without their weights. A shape says everything but the
+// The model shapes that knap can write with random weights: small ones for tests, and those of
+// known checkpoints for measuring costs without their weights. A shape gives everything but the
 // weight types.
 #pragma once
 
@@ -12,8 +12,8 @@
 namespace knap {
 
 // How Llama 3.1 and later stretch RoPE to longer contexts: slow channels turn `factor` times
-// slower, fast ones stay, and those between are interpolated. Stored in a file as one divisor per
-// channel pair.
+// slower, fast ones are unchanged, and those between are interpolated. A file stores it as one
+// divisor per channel pair.
 struct Llama3RopeScaling {
     float factor = 8.0f;
     float low_freq_factor = 1.0f;
@@ -42,14 +42,14 @@ struct ModelShape {
 };
 
 std::span<const ModelShape> known_shapes();
-std::string shape_names();  // "tiny-llama, tiny-qwen2, ...", for messages and help
+std::string shape_names();  // for messages and help: "tiny-llama, tiny-qwen2, ..."
 
-// The shape called `name`; "tiny" is short for "tiny-llama". Throws knap::Error listing the names
-// otherwise.
+// The shape called `name`; "tiny" is short for "tiny-llama". Throws knap::Error that lists the
+// names if there is none.
 const ModelShape& find_shape(std::string_view name);
 
-// The tensor rope_freqs.weight: {head_dim / 2}, what each pair's frequency is divided by. Empty
-// without scaling.
+// The tensor rope_freqs.weight: {head_dim / 2}, the divisor of each pair's frequency. Empty without
+// scaling.
 std::vector<float> rope_frequency_divisors(const ModelShape& shape);
 
 }  // namespace knap

@@ -14,7 +14,7 @@ struct Merge {
     std::string_view right;
 };
 
-// Every part is a byte or made by an earlier merge.
+// Every part is a byte or the result of an earlier merge.
 constexpr Merge kMerges[] = {
     {" ", "t"},   {" ", "a"},  {"h", "e"},   {"i", "n"}, {"r", "e"},  {"o", "n"},
     {" t", "he"}, {"e", "r"},  {" ", "s"},   {"a", "t"}, {" ", "w"},  {" ", "o"},
@@ -31,7 +31,7 @@ constexpr std::string_view kChatTemplate =
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 
-// UTF-8 of a code point below 0x800, all that the byte alphabet needs.
+// UTF-8 of a code point below 0x800, which is all that the byte alphabet needs.
 std::string encode_utf8(int code_point) {
     if (code_point < 0x80) {
         return std::string(1, char(code_point));
@@ -39,7 +39,7 @@ std::string encode_utf8(int code_point) {
     return {char(0xC0 | (code_point >> 6)), char(0x80 | (code_point & 0x3F))};
 }
 
-// GPT-2 writes each byte as one printable character: itself where Latin-1 has a visible one there,
+// GPT-2 writes each byte as one printable character: the Latin-1 character if it is visible,
 // otherwise the next free one from U+0100 on.
 std::array<std::string, 256> make_byte_alphabet() {
     const auto is_visible = [](int byte) {
@@ -61,8 +61,8 @@ std::string spell(std::string_view bytes, const std::array<std::string, 256>& al
     return spelled;
 }
 
-// " baba", " babe", ...: the index in base 75, a syllable per digit, two syllables at least, so no
-// two are alike.
+// " baba", " babe", ...: the index in base 75, one syllable per digit and at least two, so all
+// words differ.
 std::string filler_word(int index) {
     constexpr std::string_view kConsonants = "bdfghjklmnprstv";
     constexpr std::string_view kVowels = "aeiou";

@@ -1,7 +1,7 @@
-// A small byte-level BPE vocabulary, padded to any size, so that random models take and give text.
-// Token i < 256 is the byte i; a few merges of common English letters follow, then the special
-// tokens, then made-up words that no text is ever split into but that decode to readable text when
-// a model picks them.
+// A small byte-level BPE vocabulary, padded to any size, so that random models read and write text.
+// Token i < 256 is the byte i. Then come a few merges of common English letters, the special
+// tokens, and made-up words that no text is ever split into but that decode to readable text when a
+// model picks them.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ enum class TokenType : std::int32_t { normal = 1, control = 3 };
 struct SyntheticVocab {
     std::vector<std::string> tokens;  // spelled in GPT-2's printable alphabet for bytes
     std::vector<TokenType> types;     // one per token
-    std::vector<std::string> merges;  // "left right", most urgent first
+    std::vector<std::string> merges;  // "left right", highest priority first
     std::uint32_t end_of_text_id;     // <|endoftext|>
     std::uint32_t end_of_turn_id;     // <|im_end|>
-    std::string_view chat_template;   // Jinja; libllama knows it as chatml
+    std::string_view chat_template;   // Jinja; libllama recognises it as chatml
 };
 
 // Throws knap::Error when `n_vocab` is too small for the bytes, merges and special tokens.

@@ -66,7 +66,7 @@ const NamedType& find_type(std::string_view flag, std::string_view name) {
 ggml_type find_head_type(std::string_view name) {
     const NamedType& type = find_type("--head-type", name);
     if (type.is_mixture()) {
-        fail("--head-type: ", name, " is a mixture of types, and a head has one type");
+        fail("--head-type: expected a single type, found ", name, ", which is a mixture");
     }
     return type.base;
 }

@@ -1,5 +1,4 @@
-// Which ggml type each matrix of a model gets, from the names that people type: "Q4_0", "BF16",
-// "Q4_K_M".
+// Chooses the ggml type of each matrix from the name that a user types: "Q4_0", "BF16", "Q4_K_M".
 #pragma once
 
 #include <cstdint>
@@ -11,20 +10,20 @@
 namespace knap {
 
 struct WeightRecipe {
-    ggml_type base;     // most matrices
-    ggml_type boosted;  // those that a mixture gives more bits; `base` when the type is no mixture
-    ggml_type embedding;      // token_embd, which is the head as well when that is tied
+    ggml_type base;           // most matrices
+    ggml_type boosted;        // those that get more bits in a mixture; otherwise `base`
+    ggml_type embedding;      // token_embd, which is also a tied head
     ggml_type head;           // output
-    std::uint32_t file_type;  // general.file_type, as llama.cpp numbers them
+    std::uint32_t file_type;  // general.file_type, numbered as in llama.cpp
 
-    // For attn_v and ffn_down, which suffer most from coarse weights. A mixture boosts them in the
-    // first and last eighth of the layers and in every third layer between: about half of them, as
-    // llama.cpp does.
+    // For attn_v and ffn_down, which suffer most from coarse weights. Like llama.cpp, a mixture
+    // boosts them in the first and last eighth of the layers and in every third layer between:
+    // about half of them.
     ggml_type sensitive_type(int layer, int n_layers) const;
 };
 
-// Names are matched without regard to case. An empty `head_type` follows `type`. Throws knap::Error
-// for a type that is not known, or that ggml quantises only with an importance matrix.
+// Names are case-insensitive. An empty `head_type` follows `type`. Throws knap::Error for an
+// unknown type, or one that ggml quantises only with an importance matrix.
 WeightRecipe parse_weight_recipe(std::string_view type,
                                  std::string_view head_type,
                                  bool has_tied_head);

@@ -42,7 +42,8 @@ llama_context_ptr make_context(llama_model* model, const PeerOptions& options) {
         options.flash_attention ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
     llama_context_ptr context(llama_init_from_model(model, params));
     if (context == nullptr) {
-        fail("libllama could not make a context of ", options.n_ctx, " tokens: ", errors.reason());
+        fail("libllama could not create a context of ", options.n_ctx,
+             " tokens: ", errors.reason());
     }
     return context;
 }

@@ -1,5 +1,5 @@
-// libllama computing the same model: what our forward pass is held to in tests and compared with in
-// benchmarks.
+// libllama running the same model: the reference for our forward pass in tests, and the other side
+// of comparisons in benchmarks.
 #pragma once
 
 #include <filesystem>
@@ -19,8 +19,8 @@ struct PeerOptions {
     int n_threads = 1;
     bool flash_attention = false;
     bool repack = false;
-    // Computes where this backend does, and with its threads, so that both sides wait and wake
-    // alike; must outlive the peer. Null: the CPU.
+    // Computes on this backend's device and with its threads, so that both sides wait and wake
+    // alike. Must outlive the peer. Null: the CPU.
     Backend* beside = nullptr;
 };
 
@@ -31,10 +31,10 @@ class LlamaPeer {
     LlamaPeer(LlamaPeer&&) noexcept;
 
     enum class Logits { last_row, every_row };
-    // Feeds `tokens` after what was fed before. The logits of the rows asked for, [n_vocab] each,
-    // until the next feed.
+    // Appends `tokens` to those fed before. Returns the logits of the requested rows, [n_vocab]
+    // each, valid until the next feed.
     std::vector<std::span<const float>> feed(std::span<const Token> tokens, Logits wanted);
-    void truncate(int n_rows);  // forgets rows from `n_rows` on
+    void truncate(int n_rows);  // drops the rows from `n_rows` on
     int n_rows() const;
 
   private:
