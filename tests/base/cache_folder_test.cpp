@@ -7,7 +7,7 @@
 namespace knap::test::cache_folder_test {
 namespace {
 
-// All four variables, each set or set to nothing.
+// All four variables, each set or empty.
 struct Variables {
     Variables(const char* own, const char* shared, const char* xdg, const char* home)
         : own_("KNAP_CACHE_DIR", own),
@@ -21,7 +21,7 @@ struct Variables {
     EnvironmentVariable home_;
 };
 
-TEST(CacheFolder, IsThatOfTheFirstVariableSet) {
+TEST(CacheFolder, FollowsTheFirstVariableSet) {
     {
         const Variables set("/own", "/shared", "/xdg", "/home/me");
         EXPECT_EQ(cache_folder(), "/own/");
@@ -40,13 +40,13 @@ TEST(CacheFolder, IsThatOfTheFirstVariableSet) {
     }
 }
 
-TEST(CacheFolder, IsNoneWhereNoVariableIsSet) {
+TEST(CacheFolder, IsNoneWhenNoVariableIsSet) {
     const Variables set("", "", "", "");
     EXPECT_EQ(cache_folder(), std::nullopt);
     EXPECT_EQ(shared_cache_folder(), std::nullopt);
 }
 
-TEST(CacheFolder, ModelsStayWhereTheyWereFetched) {
+TEST(CacheFolder, SharedFolderIgnoresKnapCacheDir) {
     const Variables set("/own", "", "/xdg", "/home/me");
     EXPECT_EQ(shared_cache_folder(), "/xdg/knap");
 }

@@ -5,7 +5,7 @@
 namespace knap::number_text_test {
 namespace {
 
-TEST(NumberText, HasAsManyDecimalsAsAreWanted) {
+TEST(NumberText, HasTheRequestedDecimals) {
     EXPECT_EQ(format_fixed(3.1, 2), "3.10");
     EXPECT_EQ(format_fixed(0.05, 1), "0.1");
     EXPECT_EQ(format_fixed(-2.5e6, 0), "-2500000");

@@ -10,11 +10,11 @@ TEST(Quoted, KeepsPrintableText) {
     EXPECT_EQ(in_quotes("llama"), "'llama'");
 }
 
-TEST(Quoted, LeavesNothingThatATerminalActsOn) {
+TEST(Quoted, ReplacesBytesThatATerminalActsOn) {
     EXPECT_EQ(printable(std::string_view("a\nb\x1b[2J\0c\x7f\xc3\xa9", 12)), "a?b?[2J?c???");
 }
 
-TEST(Quoted, CutsWhatIsLong) {
+TEST(Quoted, CutsLongText) {
     EXPECT_EQ(printable("abcdef", 3), "abc...");
 }
 

@@ -8,13 +8,13 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(Split, GivesWhatStandsBetweenSeparators) {
+TEST(Split, ReturnsThePartsBetweenSeparators) {
     EXPECT_THAT(split("CUDA0,CPU", ','), ElementsAre("CUDA0", "CPU"));
     EXPECT_THAT(split("16+256", '+'), ElementsAre("16", "256"));
     EXPECT_THAT(split("a,b", '+'), ElementsAre("a,b"));
 }
 
-TEST(Split, KeepsEmptyPartsWhereverTheyAre) {
+TEST(Split, KeepsEmptyParts) {
     EXPECT_THAT(split("", ','), ElementsAre(""));
     EXPECT_THAT(split(",", ','), ElementsAre("", ""));
     EXPECT_THAT(split(",a,,b,", ','), ElementsAre("", "a", "", "b", ""));

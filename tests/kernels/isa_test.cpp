@@ -8,21 +8,21 @@
 namespace knap::test::isa_test {
 namespace {
 
-TEST(InstructionSets, ThatStandBehindTheNamedOneAreNotUsed) {
+TEST(InstructionSets, AfterTheNamedOneAreNotUsed) {
     const EnvironmentVariable limit("KNAP_ISA", "plain");
     EXPECT_TRUE(may_use(Isa::plain));
     EXPECT_FALSE(may_use(Isa::avx2));
     EXPECT_FALSE(may_use(Isa::avx512));
 }
 
-TEST(InstructionSets, OfTheMachineAreAllUsedWhenNoneIsNamed) {
+TEST(InstructionSets, AreAllUsedWhenNoneIsNamed) {
     const EnvironmentVariable none("KNAP_ISA", "");
     const bool has_avx512 = may_use(Isa::avx512);
     const EnvironmentVariable limit("KNAP_ISA", "avx512");
     EXPECT_EQ(may_use(Isa::avx512), has_avx512);
 }
 
-TEST(InstructionSets, ThatNobodyKnowsAreRefused) {
+TEST(InstructionSets, UnknownNamesAreRefused) {
     const EnvironmentVariable limit("KNAP_ISA", "sse");
     try {
         may_use(Isa::plain);

@@ -85,9 +85,9 @@ struct Problem {
     std::vector<float> mask;     // [n_positions, n_columns]
 };
 
-// The problem's keys and values as an f16 cache holds them.
+// The problem's keys and values in the format of an f16 cache.
 struct HalfCache {
-    static constexpr double kBound = 2e-5;  // of a mean of normal numbers
+    static constexpr double kBound = 2e-5;  // absolute error of a mean of normal numbers
 
     explicit HalfCache(const Problem& problem)
         : head_dim(problem.head_dim), keys(problem.keys.size()), values(problem.values.size()) {
@@ -111,7 +111,7 @@ struct HalfCache {
     std::vector<std::uint16_t> values;
 };
 
-// As an int8 cache does.
+// The same in the format of an int8 cache.
 struct Int8Cache {
     static constexpr double kBound = 5e-2;
 
@@ -200,7 +200,7 @@ std::vector<float> solve(const AttentionKernel& kernel,
     return out;
 }
 
-// A kernel over one kind of cache.
+// A kernel for one type of cache.
 struct Solver {
     std::string name;
     AttentionKernel kernel;
@@ -248,7 +248,7 @@ TEST_P(AttentionKernels, AgreeWithTheDefinition) {
     }
 }
 
-// A last-place difference of a weight may become a step of 1/255 where weights are integers.
+// A difference in the last bit of a weight can become a step of 1/255 when weights are integers.
 TEST_P(AttentionKernels, AgreeWithTheReference) {
     const AttentionKernel& plain = attention_kernels().back();
     for (const int head_dim : {48, 64, 128}) {
@@ -295,8 +295,8 @@ TEST_P(AttentionKernels, HiddenPositionsAtTheEndChangeNothing) {
     EXPECT_EQ(GetParam()(longer, 0, 5), GetParam()(shorter, 0, 5));
 }
 
-// Among them one whose score would be the highest and whose value the largest.
-TEST_P(AttentionKernels, WhatAHiddenPositionHoldsChangesNothing) {
+// The hidden position would have the highest score and the largest value.
+TEST_P(AttentionKernels, ContentsOfHiddenPositionsChangeNothing) {
     Problem problem(64, 3, 320, 7);
     for (int c = 0; c < 3; ++c) {
         problem.mask[Problem::at(c, 320, 70)] = -kInfinity;
@@ -309,7 +309,7 @@ TEST_P(AttentionKernels, WhatAHiddenPositionHoldsChangesNothing) {
     EXPECT_EQ(GetParam()(problem, 0, 3), expected);
 }
 
-TEST_P(AttentionKernels, AColumnThatSeesNothingIsZero) {
+TEST_P(AttentionKernels, AColumnThatAttendsToNothingIsZero) {
     Problem problem(64, 2, 64, 4);
     std::fill(problem.mask.begin(), problem.mask.begin() + 64, -kInfinity);
     const auto out = GetParam()(problem, 0, 2);
@@ -324,11 +324,11 @@ TEST_P(AttentionKernels, LargeScoresDoNotOverflow) {
     }
     for (const float x : GetParam()(problem, 0, 3)) {
         EXPECT_TRUE(std::isfinite(x));
-        EXPECT_LT(std::abs(x), 6.0f) << "a mean of values stays among them";
+        EXPECT_LT(std::abs(x), 6.0f) << "a mean lies within the range of its values";
     }
 }
 
-// A cache that was never written, and a query of nothing.
+// A cache that was never written, and an all-zero query.
 TEST_P(AttentionKernels, ZerosGiveZeros) {
     Problem problem(64, 2, 128, 8);
     std::fill(problem.keys.begin(), problem.keys.end(), 0.0f);
@@ -337,8 +337,8 @@ TEST_P(AttentionKernels, ZerosGiveZeros) {
     EXPECT_EQ(GetParam()(problem, 0, 2), std::vector<float>(128, 0.0f));
 }
 
-// Where one position outweighs all others, as a text's first token often does, and is worth
-// nothing, the others' share is still told apart.
+// One position outweighs all others, as the first token often does, and its value is zero. The
+// other positions must still keep their precision.
 TEST_P(AttentionKernels, AnEmptySinkDoesNotDrownTheOthers) {
     Problem problem(64, 1, 256, 9);
     std::fill(problem.mask.begin(), problem.mask.end(), 0.0f);
@@ -352,7 +352,7 @@ TEST_P(AttentionKernels, AnEmptySinkDoesNotDrownTheOthers) {
     }
     const auto out = GetParam()(problem, 0, 1);
     EXPECT_NEAR(out[0], problem.expected(0)[0], GetParam().bound);
-    EXPECT_LT(out[0], 0.9f) << "the sink has a share";
+    EXPECT_LT(out[0], 0.9f) << "the sink has some weight";
 }
 
 INSTANTIATE_TEST_SUITE_P(Machine,

@@ -27,7 +27,8 @@ std::vector<float> random_numbers(int n, unsigned seed) {
 
 class HeadsKernels : public ::testing::TestWithParam<HeadsKernel> {
   protected:
-    // Every channel of a rotated head, straight from the definition; `partner` channels apart.
+    // Checks every channel of a rotated head against the definition. Pairs are `partner` channels
+    // apart.
     static void expect_rotated(int n_rot,
                                int partner,
                                const std::vector<float>& turns,
@@ -37,7 +38,7 @@ class HeadsKernels : public ::testing::TestWithParam<HeadsKernel> {
             const int channel = static_cast<int>(i);
             const int stride = partner == 1 ? 2 : n_rot;
             if (channel >= n_rot) {
-                EXPECT_EQ(out[i], x[i]) << "channel " << i << " does not rotate";
+                EXPECT_EQ(out[i], x[i]) << "channel " << i << " is not rotated";
                 continue;
             }
             const bool is_first = channel % stride < partner;
@@ -76,7 +77,7 @@ TEST_P(HeadsKernels, RotateHalves) {
     }
 }
 
-// Numbers whose rounding to half precision is delicate, among ordinary ones.
+// Ordinary numbers, and some that are hard to round to half precision.
 std::vector<float> numbers_to_round(int head_dim) {
     auto x = random_numbers(head_dim, 3);
     x[0] = 1.0f + 0x1p-11f;      // a tie: down to even
@@ -89,7 +90,7 @@ std::vector<float> numbers_to_round(int head_dim) {
     return x;
 }
 
-TEST_P(HeadsKernels, ValuesAreRoundedAsGgmlDoes) {
+TEST_P(HeadsKernels, ValuesAreRoundedAsInGgml) {
     const auto x = numbers_to_round(80);
     std::vector<std::uint16_t> out(80);
     GetParam().store_value(80, x.data(), out.data());
@@ -112,7 +113,7 @@ TEST_P(HeadsKernels, AKeyFillsItsLaneOfTheTile) {
     }
 }
 
-// Whole numbers of a scale, as near as they come.
+// Checks that each number is within half a step of its int8 code.
 void expect_int8(const std::vector<float>& x, std::uint16_t scale_bits, const auto& whole) {
     const float scale = ggml_fp16_to_fp32(scale_bits);
     for (std::size_t d = 0; d < x.size(); ++d) {
@@ -152,7 +153,7 @@ TEST_P(HeadsKernels, AnInt8ValueFillsItsLaneOfTheTile) {
     }
 }
 
-TEST_P(HeadsKernels, Int8NumbersAreThoseOfTheReference) {
+TEST_P(HeadsKernels, Int8NumbersMatchTheReference) {
     const HeadsKernel& plain = heads_kernels().back();
     for (unsigned seed = 1; seed <= 50; ++seed) {
         const auto x = random_numbers(80, seed);
@@ -164,7 +165,7 @@ TEST_P(HeadsKernels, Int8NumbersAreThoseOfTheReference) {
     }
 }
 
-// Nothing, and numbers beyond what a half-precision scale reaches.
+// Zeros, and numbers out of range for a half-precision scale.
 TEST_P(HeadsKernels, Int8ScalesStayFinite) {
     for (const float size : {0.0f, 1e-30f, 1e-7f, 3e-6f, 1e9f}) {
         std::vector<float> x(32, size);

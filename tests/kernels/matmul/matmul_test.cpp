@@ -27,7 +27,7 @@ std::vector<float> random_numbers(std::size_t n, unsigned seed) {
     return numbers;
 }
 
-// Memory at an address that vectors can be loaded from, zero at first.
+// Zeroed memory, aligned for vector loads.
 class AlignedBytes {
   public:
     explicit AlignedBytes(std::size_t n)
@@ -44,7 +44,7 @@ class AlignedBytes {
     std::byte* data_;
 };
 
-// A matrix of random weights: as a file stores it, as numbers, and packed.
+// A matrix of random weights: as stored in a file, as numbers, and packed.
 struct Weights {
     Weights(ggml_type type, int n_in, int n_out)
         : stored(ggml_row_size(type, n_in) * static_cast<std::size_t>(n_out)),
@@ -69,7 +69,7 @@ struct Weights {
     PackedMatrix matrix;
 };
 
-// Rows in the form that a matrix wants, and the numbers that they stand for.
+// Rows in the input form of a matrix, and the numbers that they represent.
 struct Inputs {
     Inputs(const MatmulKernel& kernel, const PackedMatrix& matrix, int n_rows, unsigned seed)
         : numbers(random_numbers(
@@ -94,7 +94,7 @@ struct Inputs {
     std::vector<std::byte> bytes;
 };
 
-// Multiplies rows [first, first + count), the groups in calls of `n_groups` each.
+// Multiplies rows [first, first + count), `n_groups` groups per call.
 std::vector<float> multiply(const MatmulKernel& kernel,
                             const PackedMatrix& matrix,
                             const Inputs& inputs,
@@ -138,7 +138,7 @@ std::vector<Case> all_cases() {
     return cases;
 }
 
-// Widths and heights, also ones that fill neither vectors nor groups.
+// Widths and heights, including some that fill neither vectors nor groups.
 struct Shape {
     int n_in;
     int n_out;
@@ -185,7 +185,7 @@ TEST_P(Matmul, AgreesWithTheDefinition) {
     }
 }
 
-TEST_P(Matmul, GivesARowTheSameBitsAloneAndAmongOthers) {
+TEST_P(Matmul, IsBatchInvariant) {
     const auto& [kernel, type] = GetParam();
     const auto [n_in, n_out] = shapes(type).back();
     const Weights weights(type, n_in, n_out);
@@ -210,7 +210,7 @@ TEST_P(Matmul, DoesNotDependOnHowGroupsAreShared) {
     }
 }
 
-TEST_P(Matmul, HasTheBitsOfTheReference) {
+TEST_P(Matmul, IsBitIdenticalToTheReference) {
     const auto& [kernel, type] = GetParam();
     const MatmulKernel& reference = matmul_kernels().back();
     for (const auto& [n_in, n_out] : shapes(type)) {
@@ -224,7 +224,7 @@ TEST_P(Matmul, HasTheBitsOfTheReference) {
     }
 }
 
-TEST_P(Matmul, AddsWhatItIsGiven) {
+TEST_P(Matmul, AddsTheGivenNumbers) {
     const auto& [kernel, type] = GetParam();
     const Weights weights(type, 256, 50);
     const Inputs inputs(kernel, weights.matrix, 8, 5);
@@ -269,20 +269,20 @@ TEST_P(RowQuantiser, RoundsToTheNearestOf255Steps) {
     }
 }
 
-TEST_P(RowQuantiser, MakesZerosOfZeros) {
+TEST_P(RowQuantiser, KeepsZeros) {
     const QuantisedBlock block = quantised(GetParam(), std::vector<float>(32)).front();
     EXPECT_TRUE(std::ranges::all_of(block.values, [](int value) { return value == 0; }));
     EXPECT_EQ(block.scale, 0.0f);
 }
 
-TEST_P(RowQuantiser, LetsInfinityThroughAsNoNumber) {
+TEST_P(RowQuantiser, InfinityGivesANonFiniteScale) {
     std::vector<float> x = random_numbers(32, 1);
     x[5] = std::numeric_limits<float>::infinity();
     const QuantisedBlock block = quantised(GetParam(), x).front();
     EXPECT_FALSE(std::isfinite(block.scale));
 }
 
-TEST_P(RowQuantiser, NormalisesBlockByBlockAsTheWholeRow) {
+TEST_P(RowQuantiser, NormalisesSingleBlocksLikeTheWholeRow) {
     constexpr int kSize = 320;
     constexpr float kEps = 1e-5f;
     const std::vector<float> x = random_numbers(kSize, 1);
@@ -314,7 +314,7 @@ TEST_P(RowQuantiser, GatesWithSilu) {
     std::vector<float> gate = random_numbers(96, 1);
     const std::vector<float> up = random_numbers(96, 2);
     std::ranges::transform(gate, gate.begin(), [](float x) { return 20 * x; });
-    gate[3] = 200.0f;  // whose e^x is no f32
+    gate[3] = 200.0f;  // e^200 overflows an f32
     gate[40] = -200.0f;
     std::vector<QuantisedBlock> blocks(3);
     GetParam().gate_and_quantise(gate.data(), up.data(), blocks);
@@ -335,7 +335,7 @@ INSTANTIATE_TEST_SUITE_P(,
                          ::testing::ValuesIn(matmul_kernels().begin(), matmul_kernels().end()),
                          [](const auto& test) { return std::string(to_string(test.param.isa)); });
 
-TEST(PackedMatrix, TakesTheRoomOfTheFile) {
+TEST(PackedMatrix, TakesTheSpaceOfTheFile) {
     for (const ggml_type type : kTypes) {
         EXPECT_EQ(packed_bytes(type, 512, 64), ggml_row_size(type, 512) * 64);
         EXPECT_EQ(packed_bytes(type, 512, 65), ggml_row_size(type, 512) * 96);
@@ -350,7 +350,7 @@ TEST(PackedMatrix, RefusesTypesAndWidthsWithoutALayout) {
     EXPECT_TRUE(can_pack(GGML_TYPE_F16, 37));
 }
 
-TEST(PackedMatrix, OverwritesARowAndNoOther) {
+TEST(PackedMatrix, OverwritesOnlyTheGivenRow) {
     for (const ggml_type type : kTypes) {
         const Weights weights(type, 256, 40);
         const Inputs inputs(matmul_kernels().back(), weights.matrix, 1, 5);
