@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// Of 4 layers and 64 channels.
+// A model of 4 layers and 64 channels.
 LoadedModel& model() {
     static LoadedModel loaded(tiny_model("tiny-llama", "Q8_0"));
     return loaded;
@@ -28,7 +28,7 @@ Adapter load(const std::filesystem::path& path, const WeightOptions& options = {
     return {path, model().config, *model().weights, model().backend, options};
 }
 
-// What loading the file throws; "accepted": nothing.
+// The error that loading the file throws, or "accepted".
 std::string refusal_of(const std::filesystem::path& path) {
     try {
         load(path);
@@ -60,10 +60,11 @@ TEST(Adapter, IsAModelOfOneLayerThatEndsInTheModelsHead) {
     EXPECT_NE(adapter.tensors().layers[0].wo, nullptr);
     EXPECT_EQ(adapter.tensors().layers[0].ffn_down, nullptr);
     EXPECT_EQ(adapter.n_parameters(), 4 * 64 * 64 + 2 * 64);
-    EXPECT_EQ(adapter.n_bytes(), 4 * 64 * 64 / 32 * 34 + 2 * 64 * 4) << "Q8_0, and norms of F32";
+    EXPECT_EQ(adapter.n_bytes(), 4 * 64 * 64 / 32 * 34 + 2 * 64 * 4)
+        << "Q8_0 matrices and F32 norms";
 }
 
-TEST(Adapter, GivesItsHeadTheModelsBias) {
+TEST(Adapter, SharesTheBiasOfTheModelsHead) {
     TinyGguf with_bias("qwen2", {}, GGML_TYPE_Q8_0);
     with_bias.tensors().push_back({"output.bias", GGML_TYPE_F32, {with_bias.sizes().n_vocab}});
     LoadedModel biased(write_tiny(with_bias, "biased.gguf"));
@@ -74,9 +75,9 @@ TEST(Adapter, GivesItsHeadTheModelsBias) {
     EXPECT_EQ(adapter.tensors().output_b, biased.weights->tensors().output_b);
 }
 
-TEST(Adapter, IsPackedAsTheModelIs) {
+TEST(Adapter, IsPackedLikeTheModel) {
     if (!has_fast_matmul()) {
-        GTEST_SKIP() << "no kernels of ours on this machine";
+        GTEST_SKIP() << "our kernels do not run on this machine";
     }
     const auto path = write_tiny(tiny_adapter(), "adapter-packed.gguf");
     const Adapter packed = load(path);
@@ -142,7 +143,7 @@ TEST(Adapter, MissingFieldsAreRefused) {
     }
 }
 
-TEST(Adapter, AnotherArchitectureIsNone) {
+TEST(Adapter, OfAnotherArchitectureIsRefused) {
     EXPECT_THAT(refusal_of(tiny_model()),
                 HasSubstr("key general.architecture: expected kangaroo (an adapter), found "
                           "'llama'"));
@@ -193,7 +194,7 @@ TEST(Adapter, BrokenFilesAreRefusedInOneLineThatNamesThem) {
         EXPECT_THAT(refusal, HasSubstr("bad-adapter.gguf: ")) << n;
         EXPECT_THAT(refusal, Not(HasSubstr("\n")));
     }
-    // Each number of the header, damaged.
+    // Damage each number of the header.
     for (const GgufField& field : lay_out(good).fields) {
         if (field.size <= 8) {
             const std::string refusal = refusal_of(

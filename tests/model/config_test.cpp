@@ -100,7 +100,7 @@ TEST(Config, HeadSizeNeedNotDivideTheEmbedding) {
     EXPECT_EQ(config.rope.n_rot, 16);
 }
 
-TEST(Config, CountsPerLayerMayBeEqual) {
+TEST(Config, CountsPerLayerMustBeEqual) {
     TinyGguf tiny;
     const std::int32_t equal[] = {2, 2};
     const std::string key = tiny.key("attention.head_count_kv");
@@ -132,8 +132,8 @@ TEST(Config, LinearScalingDividesFrequencies) {
     EXPECT_EQ(config_of(tiny).rope.scaling, "none");
 }
 
-// ggml multiplies by 1 + 0.1 ln(4) itself; what is left to hand over is what the file adds.
-TEST(Config, YarnHandsGgmlAnAttentionFactorItCompletes) {
+// ggml itself multiplies by 1 + 0.1 ln(4), so ours is only the factor that the file adds.
+TEST(Config, YarnLeavesOutTheFactorThatGgmlApplies) {
     TinyGguf tiny("qwen2");
     set_string(tiny, "rope.scaling.type", "yarn");
     set_f32(tiny, "rope.scaling.factor", 4.0f);
@@ -149,11 +149,11 @@ TEST(Config, YarnHandsGgmlAnAttentionFactorItCompletes) {
 
     set_f32(tiny, "rope.scaling.attn_factor", 0.5f);
     EXPECT_NEAR(config_of(tiny).rope.attn_factor, 0.5f, 1e-6f);
-    set_f32(tiny, "rope.scaling.yarn_beta_fast", 16.0f);  // libllama does not read it here
+    set_f32(tiny, "rope.scaling.yarn_beta_fast", 16.0f);  // libllama ignores it here
     EXPECT_EQ(config_of(tiny).rope.beta_fast, 32.0f);
 }
 
-TEST(Config, UnknownArchitectureListsTheKnown) {
+TEST(Config, UnknownArchitectureListsTheKnownOnes) {
     EXPECT_THAT(refusal_of(TinyGguf("gemma3")),
                 HasSubstr("key general.architecture: expected one of llama, qwen2, qwen3, "
                           "found 'gemma3'"));
@@ -252,7 +252,7 @@ TEST(Config, FieldsThatChangeNothingAreAccepted) {
     EXPECT_EQ(config_of(tiny).n_layers, 2);
 }
 
-TEST(Config, OtherWaysToRotateAndAttendAreRefused) {
+TEST(Config, OtherKindsOfRotationAndAttentionAreRefused) {
     TinyGguf longrope;
     set_string(longrope, "rope.scaling.type", "longrope");
     EXPECT_THAT(refusal_of(longrope), HasSubstr("expected none, linear or yarn, found 'longrope'"));

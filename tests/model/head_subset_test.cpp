@@ -24,7 +24,7 @@ using Tokens = std::vector<Token>;
 
 constexpr Token kEnd = 250;
 
-// A vocabulary of which a part is held.
+// A subset smaller than the vocabulary.
 class HeadSubsets : public ::testing::Test {
   protected:
     explicit HeadSubsets(const char* type = "Q8_0")
@@ -37,7 +37,7 @@ class HeadSubsets : public ::testing::Test {
         return {held.begin(), held.end()};
     }
 
-    // Every row in use is the head's row of its token.
+    // Checks that every row in use equals its token's row of the head.
     void expect_rows_of_the_head() {
         const HeadTensors own = subset_.tensors();
         const ggml_tensor* head = model_.weights->tensors().output;
@@ -57,7 +57,7 @@ class HeadSubsets : public ::testing::Test {
     std::size_t n_kept_ = subset_.tokens().size();
 };
 
-TEST_F(HeadSubsets, HoldTheLowestIdsAndThoseThatAreAlwaysThere) {
+TEST_F(HeadSubsets, HaveTheLowestIdsAndThePermanentTokens) {
     const int n_frequent = static_cast<int>(n_kept_) - 1;  // token 2 is one of them
     EXPECT_EQ(n_frequent, model_.config.n_vocab / 4 / 32 * 32);
     for (Token token = 0; token < n_frequent; ++token) {
@@ -67,7 +67,7 @@ TEST_F(HeadSubsets, HoldTheLowestIdsAndThoseThatAreAlwaysThere) {
     EXPECT_LT(subset_.capacity(), model_.config.n_vocab);
 }
 
-TEST_F(HeadSubsets, GrowWithTheTextEachTokenOnce) {
+TEST_F(HeadSubsets, AddEachTokenOfTheTextOnce) {
     subset_.begin(Tokens{200, 5, 201, 200});
     subset_.add(kEnd);
     subset_.add(202);
@@ -75,7 +75,7 @@ TEST_F(HeadSubsets, GrowWithTheTextEachTokenOnce) {
     EXPECT_THAT(text_tokens(), ElementsAre(200, 201, 202));
 }
 
-TEST_F(HeadSubsets, ForgetOneTextWhenAnotherBegins) {
+TEST_F(HeadSubsets, ForgetTheTextWhenAnotherBegins) {
     subset_.begin(Tokens{200, 201});
     subset_.begin(Tokens{202});
     EXPECT_THAT(text_tokens(), ElementsAre(202));
@@ -84,8 +84,8 @@ TEST_F(HeadSubsets, ForgetOneTextWhenAnotherBegins) {
     EXPECT_THAT(subset_.tokens(), Contains(kEnd));
 }
 
-TEST_F(HeadSubsets, LetTheOldestTokenGoWhereRoomIsShort) {
-    const Token first = static_cast<Token>(n_kept_);  // outside of the lowest ids
+TEST_F(HeadSubsets, ReplaceTheOldestTokenWhenFull) {
+    const Token first = static_cast<Token>(n_kept_);  // above the lowest ids
     Tokens text;
     for (Token token = first; static_cast<int>(text.size()) < n_room(); ++token) {
         text.push_back(token);
@@ -104,7 +104,7 @@ TEST_F(HeadSubsets, LetTheOldestTokenGoWhereRoomIsShort) {
     expect_rows_of_the_head();
 }
 
-TEST_F(HeadSubsets, RoomGoesRoundFromItsEnd) {
+TEST_F(HeadSubsets, ReplacementWrapsAround) {
     std::vector<Token> others;
     for (Token token = 64; token < model_.config.n_vocab; ++token) {
         if (token != kEnd) {
@@ -118,7 +118,7 @@ TEST_F(HeadSubsets, RoomGoesRoundFromItsEnd) {
     EXPECT_EQ(std::set<Token>(held.begin(), held.end()), latest);
 }
 
-TEST_F(HeadSubsets, HoldRowsAsTheyAreStored) {
+TEST_F(HeadSubsets, CopyRowsAsStored) {
     subset_.begin(Tokens{100, 200});
     expect_rows_of_the_head();
     const HeadTensors before = subset_.tensors();
@@ -130,7 +130,7 @@ TEST_F(HeadSubsets, HoldRowsAsTheyAreStored) {
     EXPECT_EQ(subset_.tensors().weight->data, before.weight->data);
 }
 
-TEST_F(HeadSubsets, TakeMemoryWhenTheyAreFirstUsed) {
+TEST_F(HeadSubsets, AllocateOnFirstUse) {
     subset_.begin(Tokens{100, 200});
     EXPECT_EQ(subset_.bytes(), 0u);
     subset_.tensors();
@@ -143,7 +143,7 @@ TEST_F(HeadSubsets, SpreadLogitsOverTheVocabulary) {
     subset_.begin(Tokens{100});
     const auto capacity = static_cast<std::size_t>(subset_.capacity());
     const auto n_vocab = static_cast<std::size_t>(model_.config.n_vocab);
-    std::vector<float> logits(2 * capacity, 99.0f);  // of rows that are not in use
+    std::vector<float> logits(2 * capacity, 99.0f);  // for unused rows
     for (std::size_t i = 0; i < subset_.tokens().size(); ++i) {
         logits[i] = static_cast<float>(subset_.tokens()[i]);
         logits[capacity + i] = -logits[i];
@@ -168,7 +168,7 @@ TEST(HeadSubset, HasRoomForAQuarterOfASmallVocabularyAndAText) {
     EXPECT_EQ(HeadSubset::capacity_for(1), 1);
 }
 
-TEST(HeadSubset, LeavesRoomForATextHoweverManyAreAlwaysThere) {
+TEST(HeadSubset, LeavesRoomForATextWithManyPermanentTokens) {
     LoadedModel model(tiny_model("tiny-llama", "F32"));
     Tokens all;
     for (Token token = 0; token < model.config.n_vocab; ++token) {
@@ -198,12 +198,12 @@ TEST(HeadSubset, CopiesTheBiasToo) {
     EXPECT_EQ(own[5], bias[5]);
 }
 
-// Whether ggml has repacked the head here.
+// Whether ggml has repacked the head.
 bool is_repacked(const LoadedModel& model) {
     return !ggml_backend_buffer_is_host(model.weights->tensors().output->buffer);
 }
 
-TEST(HeadSubset, IsNotPossibleWhereTheHeadIsRepacked) {
+TEST(HeadSubset, IsImpossibleWhenTheHeadIsRepacked) {
     TinyGguf tiny("llama", {}, GGML_TYPE_Q4_0);
     tiny.write(temporary_folder() / "head-repacked.gguf");
     const LoadedModel plain(temporary_folder() / "head-repacked.gguf", Repack::off);
@@ -215,7 +215,7 @@ TEST(HeadSubset, IsNotPossibleWhereTheHeadIsRepacked) {
     EXPECT_FALSE(HeadSubset::is_possible(*repacked.weights));
 }
 
-TEST(HeadSubset, OfATiedHeadThatIsRepackedComesFromTheEmbedding) {
+TEST(HeadSubset, CopiesARepackedTiedHeadFromTheEmbedding) {
     TinyGguf tiny("llama", {}, GGML_TYPE_Q4_0);
     tiny.remove_tensor("output.weight");
     tiny.write(temporary_folder() / "head-tied.gguf");

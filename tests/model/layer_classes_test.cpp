@@ -15,8 +15,8 @@ TEST(LayerClasses, LayersOfOneTypeAreAlike) {
     EXPECT_EQ(static_cast<int>(classify_layers(*model.weights).size()), model.config.n_layers);
 }
 
-// A mixture gives some layers' sensitive matrices more bits than others'.
-TEST(LayerClasses, AMixtureHasTwoClassesInTheOrderOfTheirFirstLayers) {
+// A mixture gives the sensitive matrices of some layers more bits.
+TEST(LayerClasses, AMixtureHasTwoClassesInOrderOfAppearance) {
     const LoadedModel model(tiny_model("small-llama", "Q4_K_M"));
     const std::vector<int> classes = classify_layers(*model.weights);
     EXPECT_EQ(classes.front(), 0);

@@ -13,7 +13,7 @@
 namespace knap::test::row_invariance_table_test {
 namespace {
 
-TEST(RowInvarianceTable, SaysWhatWasMeasured) {
+TEST(RowInvarianceTable, HasTheMeasuredLimits) {
     for (const ggml_type type : {GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0,
                                  GGML_TYPE_Q5_1, GGML_TYPE_MXFP4}) {
         EXPECT_EQ(row_invariant_rows(type, WeightLayout::plain), kAnyRows) << ggml_type_name(type);
@@ -50,7 +50,7 @@ int rows_of(const TinyGguf& tiny, Repack repack = Repack::off) {
     return row_invariant_rows(*LoadedModel(path, repack).weights);
 }
 
-TEST(ModelRowInvariance, IsThatOfTheLeastMatrix) {
+TEST(ModelRowInvariance, IsTheMinimumOverTheMatrices) {
     const TinySizes wide{.n_embd = 256, .n_ff = 256};
     TinyGguf tiny("llama", wide, GGML_TYPE_Q8_0);
     EXPECT_EQ(rows_of(tiny), kAnyRows);
@@ -90,7 +90,7 @@ void PrintTo(const Stored& stored, std::ostream* out) {
 
 constexpr int kTokens = 60;
 
-// Passes of `max_rows` rows, and one of what is left.
+// Passes of `max_rows` rows, then one with the rest.
 std::vector<int> passes_of(int max_rows) {
     std::vector<int> passes;
     for (int left = kTokens; left > 0; left -= passes.back()) {
@@ -101,8 +101,8 @@ std::vector<int> passes_of(int max_rows) {
 
 class ComputedRows : public ::testing::TestWithParam<Stored> {};
 
-// Passes as large as the table allows give the bits of passes of one row.
-TEST_P(ComputedRows, KeepTheirBitsUpToTheLimit) {
+// Passes as large as the table allows are bit-identical to single-row passes.
+TEST_P(ComputedRows, AreBitIdenticalUpToTheLimit) {
     LoadedModel model(tiny_model("small-llama", GetParam().type), GetParam().repack);
     if (GetParam().repack == Repack::on && model.weights->statistics().repacked_bytes == 0) {
         GTEST_SKIP() << "no repacked layout on this machine";

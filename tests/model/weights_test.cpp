@@ -133,8 +133,8 @@ TEST(Weights, TiedHeadIsTheEmbedding) {
 
 TEST(Weights, StatisticsAddUp) {
     TinyGguf tiny("llama", {.n_layers = 1}, GGML_TYPE_Q8_0);
-    // Elements: embedding and head 32 * 24 each; q and o 32 * 32; k and v 32 * 16; the MLP three
-    // times 32 * 64.
+    // Elements: embedding and head have 32 * 24 each, q and o 32 * 32, k and v 32 * 16, and the MLP
+    // three times 32 * 64.
     const std::int64_t in_layer = 2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 64;
     const auto q8_bytes = [](std::int64_t n) { return n / 32 * 34; };
     const std::int64_t norm_bytes = 3 * 32 * 4;
@@ -161,7 +161,7 @@ TEST(Weights, LessAlignedFilesAreCopied) {
     gguf_set_val_u32(tiny.metadata(), "general.alignment", 8);
     std::vector<std::byte> bytes;
     GgufLayout layout;
-    std::string filler;  // grows until the data begin where the device cannot use them
+    std::string filler;  // grows until the data starts where the device cannot use it
     do {
         filler += "x";
         gguf_set_val_str(tiny.metadata(), "test.filler", filler.c_str());
@@ -181,7 +181,7 @@ TEST(Weights, LessAlignedFilesAreCopied) {
     EXPECT_GT(loaded.progress.size(), 1u);
 }
 
-// Whether this machine's ggml has a repacked layout for a type.
+// Whether ggml has a repacked layout for a type on this machine.
 bool has_layout(ggml_type type) {
     const TinyGguf tiny("llama", {.n_embd = 256, .n_ff = 256}, type);
     return Loaded(write_tiny(tiny, "layout.gguf"), Repack::on)
@@ -189,7 +189,7 @@ bool has_layout(ggml_type type) {
                .repacked_bytes > 0;
 }
 
-TEST(Weights, AutomaticRepackingTakesRowInvariantTypesAlone) {
+TEST(Weights, AutomaticRepackingTakesOnlyBatchInvariantTypes) {
     if (!has_layout(GGML_TYPE_Q4_0) || !has_layout(GGML_TYPE_Q4_K)) {
         GTEST_SKIP() << "no repacked layouts on this machine";
     }
@@ -223,7 +223,7 @@ TEST(Weights, EmbeddingStaysMappedWhenTheTiedHeadIsRepacked) {
     EXPECT_EQ(loaded.weights->statistics().repacked_bytes, matrices);
 }
 
-// weight times n_rows rows of input, [n_out * n_rows].
+// The product of `weight` and n_rows rows of input, [n_out * n_rows].
 std::vector<float> multiply(Loaded& loaded, ggml_tensor* weight, const std::vector<float>& input) {
     const std::int64_t n_in = weight->ne[0];
     const ggml_context_ptr context(
@@ -242,7 +242,7 @@ std::vector<float> multiply(Loaded& loaded, ggml_tensor* weight, const std::vect
     return output;
 }
 
-TEST(Weights, AutomaticallyRepackedMatricesAreRowInvariant) {
+TEST(Weights, AutomaticallyRepackedMatricesAreBatchInvariant) {
     const TinyGguf tiny("llama", {.n_embd = 256, .n_ff = 512}, GGML_TYPE_Q4_0);
     Loaded loaded(write_tiny(tiny, "invariant.gguf"), Repack::automatic);
     ggml_tensor* weight = loaded.tensors().layers[0].ffn_up;
@@ -294,7 +294,7 @@ TEST(Weights, MisshapenTensorsAreNamed) {
     EXPECT_THAT(refusal_of(vocabulary), HasSubstr("expected shape {32, 24}, found {32, 25}"));
 }
 
-TEST(Weights, TypesThatCannotServeAreNamed) {
+TEST(Weights, UnusableTypesAreNamed) {
     TinyGguf norm;
     norm.tensor("blk.0.attn_norm.weight").type = GGML_TYPE_F16;
     EXPECT_THAT(refusal_of(norm),

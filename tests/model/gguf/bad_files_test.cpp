@@ -1,5 +1,4 @@
-// Whatever a file holds, loading it ends in a model or in one line that says what is wrong with the
-// file.
+// Whatever a file contains, loading it gives a model or a one-line error about the file.
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -30,8 +29,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Goes the way that every model goes, libllama's reading of the vocabulary included: it aborts on
-// what the checks before it should have refused.
+// Loads like every model, including libllama's reading of the vocabulary, which aborts on anything
+// that the earlier checks should have refused.
 void load(const std::filesystem::path& path) {
     static Backend backend(1);
     const GgufFile file = GgufFile::open(path);
@@ -49,7 +48,7 @@ void load(const std::filesystem::path& path) {
     }
 }
 
-// The refusal, or nothing when the file was loaded.
+// The error, or nullopt when the file was loaded.
 std::optional<std::string> refusal_of(const std::filesystem::path& path) {
     try {
         load(path);
@@ -66,7 +65,7 @@ void expect_one_line(const std::string& message) {
 
 std::string expect_refused(const std::vector<std::byte>& bytes) {
     const std::optional<std::string> refusal = refusal_of(write_bytes("bad.gguf", bytes));
-    EXPECT_TRUE(refusal.has_value()) << "was loaded";
+    EXPECT_TRUE(refusal.has_value()) << "the file was loaded";
     expect_one_line(refusal.value_or("bad.gguf"));
     return refusal.value_or("");
 }
@@ -89,7 +88,7 @@ std::uint64_t value_of(const GgufField& field) {
     return value;
 }
 
-// Each field of a kind, with each of the values in its place; one by one, every file is refused.
+// Puts each value into each field of a kind, one at a time. Every such file must be refused.
 void expect_each_refused(FieldKind kind, const std::vector<std::uint64_t>& values) {
     const std::vector<GgufField> fields = fields_of(kind);
     ASSERT_FALSE(fields.empty());
@@ -111,7 +110,7 @@ std::vector<std::uint64_t> huge_and(std::initializer_list<std::uint64_t> others)
     return values;
 }
 
-TEST(BadFiles, TheGoodFileIsGood) {
+TEST(BadFiles, TheGoodFileLoads) {
     EXPECT_EQ(refusal_of(write_bytes("good.gguf", good_bytes())), std::nullopt);
 }
 
@@ -126,7 +125,7 @@ TEST(BadFiles, Directory) {
     EXPECT_THAT(refusal_of(path).value(), HasSubstr("expected a GGUF file, found a directory"));
 }
 
-TEST(BadFiles, PipeIsNotWaitedFor) {
+TEST(BadFiles, DoesNotWaitForAPipe) {
     const std::filesystem::path path = temporary_folder() / "pipe-bad.gguf";
     ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
     EXPECT_THAT(refusal_of(path).value(), HasSubstr("not a regular file"));
@@ -146,7 +145,7 @@ TEST(BadFiles, Text) {
 TEST(BadFiles, TruncatedAnywhere) {
     const GgufLayout layout = lay_out(good_bytes());
     std::vector<std::size_t> sizes;
-    for (const GgufField& field : layout.fields) {  // before, in and at the end of every field
+    for (const GgufField& field : layout.fields) {  // before, inside and at the end of every field
         sizes.insert(sizes.end(),
                      {field.offset, field.offset + field.size / 2, field.offset + field.size});
     }
@@ -175,7 +174,7 @@ TEST(BadFiles, OtherVersions) {
     }
 }
 
-TEST(BadFiles, FalseCounts) {
+TEST(BadFiles, WrongCounts) {
     for (const FieldKind kind : {FieldKind::tensor_count, FieldKind::key_count}) {
         const std::uint64_t real = value_of(fields_of(kind)[0]);
         expect_each_refused(kind, huge_and({0, real - 1, real + 1, 65536}));
@@ -189,21 +188,21 @@ TEST(BadFiles, FalseCounts) {
     }
 }
 
-TEST(BadFiles, FalseLengths) {
+TEST(BadFiles, WrongLengths) {
     expect_each_refused(FieldKind::string_length, huge_and({100000}));
 }
 
-TEST(BadFiles, UnknownTypesOfValues) {
+TEST(BadFiles, UnknownValueTypes) {
     expect_each_refused(FieldKind::value_type, {13, 255, 0x80000000u, 0xffffffffu});
     expect_each_refused(FieldKind::element_type, {9, 13, 255, 0x80000000u, 0xffffffffu});
 }
 
-TEST(BadFiles, FalseDimensions) {
+TEST(BadFiles, WrongDimensions) {
     expect_each_refused(FieldKind::dimension_count, {0, 5, 100, 0xffffffffu});
     expect_each_refused(FieldKind::dimension, huge_and({0, 1, 33, 1ull << 58, 1ull << 59}));
 }
 
-// Two dimensions whose product, or its bytes, wrap around to something small.
+// Two dimensions whose product, or its size in bytes, wraps around to a small number.
 TEST(BadFiles, DimensionsWhoseProductOverflows) {
     const std::vector<GgufField> fields = fields_of(FieldKind::dimension);
     const auto first =
@@ -219,13 +218,13 @@ TEST(BadFiles, DimensionsWhoseProductOverflows) {
     }
 }
 
-TEST(BadFiles, TensorTypesThatAreNone) {
-    // Removed ones, activations, integers, and numbers that never were a type.
+TEST(BadFiles, InvalidTensorTypes) {
+    // Removed types, activations, integers, and numbers that never were a type.
     expect_each_refused(FieldKind::tensor_type,
                         {4, 5, 15, 24, 26, 28, 31, 36, 43, 1000, 0xffffffffu});
 }
 
-TEST(BadFiles, FalseOffsets) {
+TEST(BadFiles, WrongOffsets) {
     for (const GgufField& field : fields_of(FieldKind::tensor_offset)) {
         const std::uint64_t real = value_of(field);
         for (const std::uint64_t value : huge_and({real + 1, real + 32, real - 32, ~0ull - 31})) {
@@ -235,7 +234,7 @@ TEST(BadFiles, FalseOffsets) {
     }
 }
 
-TEST(BadFiles, AlignmentThatIsNone) {
+TEST(BadFiles, InvalidAlignment) {
     for (const std::uint64_t alignment : {0ull, 3ull, 1ull << 31}) {
         TinyGguf tiny;
         gguf_set_val_u32(tiny.metadata(), "general.alignment", 32);
@@ -248,7 +247,7 @@ TEST(BadFiles, AlignmentThatIsNone) {
     }
 }
 
-// Every key that a valid file holds is read by someone; as a string list, none of them makes sense.
+// Every key of a valid file is read somewhere, and none makes sense as a list of strings.
 TEST(BadFiles, KeysOfAnotherType) {
     const TinyGguf good;
     const std::int64_t n_keys = gguf_get_n_kv(const_cast<TinyGguf&>(good).metadata());
@@ -271,14 +270,15 @@ long peak_kib() {
     return usage.ru_maxrss;
 }
 
-// In a large file a false count fits easily; believing it would claim gigabytes.
-TEST(BadFiles, FalseCountsInLargeFilesClaimNoMemory) {
+// In a large file a wrong count fits easily. Trusting it would allocate gigabytes.
+TEST(BadFiles, WrongCountsInLargeFilesAllocateLittle) {
     for (const GgufField& field : fields_of(FieldKind::element_count)) {
         for (const std::uint64_t count : {1ull << 22, 1ull << 26, 1ull << 29}) {
             SCOPED_TRACE(field.where + " = " + std::to_string(count));
             const std::filesystem::path path =
                 write_bytes("bad.gguf", with_value(good_bytes(), field, count));
-            std::filesystem::resize_file(path, std::uintmax_t{8} << 30);  // a hole: no disk is used
+            std::filesystem::resize_file(path, std::uintmax_t{8} << 30);  // a sparse file: uses no
+                                                                          // disk
             const long before_kib = peak_kib();
             const std::optional<std::string> refusal = refusal_of(path);
             ASSERT_TRUE(refusal.has_value());
@@ -288,8 +288,7 @@ TEST(BadFiles, FalseCountsInLargeFilesClaimNoMemory) {
     }
 }
 
-// One byte of the header after another gets other values; whatever comes of it, the process
-// survives.
+// Changes every byte of the header, one at a time. The process must survive.
 TEST(BadFiles, AnyByteOfTheHeaderMayBeWrong) {
     const std::size_t header_end = lay_out(good_bytes()).header_end;
     int n_refused = 0;

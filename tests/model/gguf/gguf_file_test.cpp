@@ -48,7 +48,7 @@ TEST(GgufFile, ReadsEveryKindOfValue) {
     EXPECT_EQ(file.array_size("tokenizer.ggml.tokens"), 24u);
 }
 
-TEST(GgufFile, AbsentKeysAreNothing) {
+TEST(GgufFile, AbsentKeysGiveNullopt) {
     const GgufFile file = GgufFile::open(write_tiny(TinyGguf(), "absent.gguf"));
     EXPECT_EQ(file.string("test.none"), std::nullopt);
     EXPECT_EQ(file.integer("test.none"), std::nullopt);
@@ -113,7 +113,7 @@ TEST(GgufFile, StaysValidWhenMoved) {
     EXPECT_EQ(other.string("general.name"), "tiny");
 }
 
-// A model of two parts: the first with the embedding and the head, the second with the layers.
+// A model in two parts: the first has the embedding and the head, the second the layers.
 class SplitGgufFile : public ::testing::Test {
   protected:
     SplitGgufFile() {
@@ -130,7 +130,7 @@ class SplitGgufFile : public ::testing::Test {
         gguf_set_val_i32(part.metadata(), "split.tensors.count", 21);
     }
 
-    // Writes both into a fresh folder and gives the path of the first.
+    // Writes both into a fresh folder and returns the path of the first.
     std::filesystem::path write_parts() {
         std::filesystem::remove_all(folder_);
         std::filesystem::create_directory(folder_);
@@ -164,7 +164,7 @@ TEST_F(SplitGgufFile, MissingPartIsNamed) {
                           (folder_ / "model-00002-of-00002.gguf").string()));
 }
 
-TEST_F(SplitGgufFile, AnotherThanTheFirstPartNamesTheFirst) {
+TEST_F(SplitGgufFile, LaterPartNamesTheFirst) {
     write_parts();
     EXPECT_THAT(error_of([&] { GgufFile::open(folder_ / "model-00002-of-00002.gguf"); }),
                 HasSubstr("part 2 of 2: open the first part instead, " +
@@ -184,7 +184,7 @@ TEST_F(SplitGgufFile, PartsOutOfOrderAreRefused) {
                 HasSubstr("expected part 2 of 2, found part 1 of 2"));
 }
 
-TEST_F(SplitGgufFile, PartOfAnotherTypeOfNumberIsRefused) {
+TEST_F(SplitGgufFile, PartNumberOfAnotherTypeIsRefused) {
     gguf_set_val_i32(second_.metadata(), "split.no", 1);
     EXPECT_THAT(error_of([&] { GgufFile::open(write_parts()); }),
                 HasSubstr("key split.no: expected u16, found i32"));

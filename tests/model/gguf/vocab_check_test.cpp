@@ -30,7 +30,7 @@ void set_tokens(TinyGguf& tiny, std::vector<const char*> tokens) {
     gguf_remove_key(tiny.metadata(), "tokenizer.ggml.token_type");
 }
 
-TEST(VocabularyCheck, AcceptsAGoodOne) {
+TEST(VocabularyCheck, AcceptsAGoodVocabulary) {
     EXPECT_EQ(refusal_of(TinyGguf()), "accepted");
 }
 
@@ -45,7 +45,7 @@ TEST(VocabularyCheck, NeedsATokenizerOfAKnownKind) {
     EXPECT_THAT(refusal_of(tiny), HasSubstr("found no such key"));
 }
 
-TEST(VocabularyCheck, NeedsTokensThatDiffer) {
+TEST(VocabularyCheck, NeedsDistinctTokens) {
     TinyGguf twice;
     set_tokens(twice, {"a", "b", "a", "d"});
     EXPECT_THAT(refusal_of(twice), HasSubstr("expected distinct tokens, found 'a' twice"));
@@ -88,8 +88,7 @@ TEST(VocabularyCheck, SpecialTokensAreU32) {
                 HasSubstr("tokenizer.ggml.eot_token_id: expected u32, found i32"));
 }
 
-// libllama falls back to an id of its own, and aborts when it needs one and that does not exist
-// either.
+// libllama falls back to a default id, and aborts when it needs one that does not exist either.
 TEST(VocabularyCheck, FirstAndLastTokenMustExist) {
     TinyGguf tiny;
     gguf_set_val_u32(tiny.metadata(), "tokenizer.ggml.padding_token_id", 1000);
@@ -107,7 +106,7 @@ TEST(VocabularyCheck, SwitchesAreBools) {
                 HasSubstr("tokenizer.ggml.add_eos_token: expected a bool, found u32"));
 }
 
-TEST(VocabularyCheck, RefusesAPreTokenizerThatLibllamaAbortsIn) {
+TEST(VocabularyCheck, RefusesAPreTokenizerThatMakesLibllamaAbort) {
     TinyGguf tiny;
     gguf_set_val_str(tiny.metadata(), "tokenizer.ggml.pre", "whitespace");
     EXPECT_THAT(refusal_of(tiny), HasSubstr("tokenizer.ggml.pre: expected"));
