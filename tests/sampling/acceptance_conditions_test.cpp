@@ -1,5 +1,5 @@
-// The conditions under which speculative sampling keeps the target's distribution, one test each
-// (methods 1.6).
+// The conditions under which speculative sampling keeps the whole model's distribution, one test
+// each (docs/methods.md, "Conditions for exact sampling").
 #include <algorithm>
 #include <functional>
 #include <vector>
@@ -31,7 +31,7 @@ auto near(const Probabilities& expected, double tolerance) {
     return ElementsAreArray(matchers);
 }
 
-// What is left of p for the token, spread over the vocabulary.
+// The residual of p, spread over the vocabulary.
 Probabilities remaining(const RatioTrial& trial, int n_vocab) {
     Probabilities probabilities(static_cast<std::size_t>(n_vocab));
     for (std::size_t i = 0; i < trial.tokens().size(); ++i) {
@@ -40,7 +40,8 @@ Probabilities remaining(const RatioTrial& trial, int n_vocab) {
     return probabilities;
 }
 
-// What comes out at one position when `draft` is judged against p as a draw from q (null: chosen).
+// The distribution of the emitted token when `draft` is judged against p as a draw from q (null:
+// chosen deterministically).
 Probabilities outcome(const Distribution& p, const Distribution* q, Token draft, int n_vocab) {
     RatioTrial trial;
     trial.start(p, q, n_vocab);
@@ -54,7 +55,7 @@ Probabilities outcome(const Distribution& p, const Distribution* q, Token draft,
     return result;
 }
 
-// The mean of an outcome over drafts drawn from q.
+// The mean outcome over drafts drawn from q.
 Probabilities average(const Distribution& q,
                       const std::function<Probabilities(Token)>& outcome_of) {
     Probabilities mean;
@@ -81,18 +82,19 @@ SamplingOptions cut_to_two() {
 TEST(AcceptanceCondition1, QIsWhatTheDraftWasDrawnFrom) {
     const Distribution p = distribution_of(Probabilities{0.5, 0.3, 0.2});
     const Distribution q = distribution_of(Probabilities{0.6, 0.3, 0.1});
-    // A greedy draft is always token 0, so its q is one-hot: kept with p(0), residual p without 0.
+    // A greedy draft is always token 0, so its q is one-hot: it is accepted with p(0), and the
+    // residual is p without 0.
     RatioTrial trial;
     trial.start(p, nullptr, 3);
     EXPECT_NEAR(trial.keep_probability(0), 0.5, 1e-7);
     EXPECT_THAT(outcome(p, nullptr, 0, 3), near(dense(p, 3), 1e-15));
     trial.reject(0);
     EXPECT_THAT(remaining(trial, 3), near({0.0, 0.6, 0.4}, 1e-7));
-    // Taken for a draw from q it would give something else.
+    // Judged as a draw from q it would give another distribution.
     EXPECT_THAT(outcome(p, &q, 0, 3), near({5.0 / 6, 0.0, 1.0 / 6}, 1e-6));
 }
 
-TEST(AcceptanceCondition1, TheDraftSamplerHandsOutTheQItDrewFrom) {
+TEST(AcceptanceCondition1, TheDraftSamplerReturnsTheQItDrewFrom) {
     SamplingOptions options = cut_to_two();
     const std::vector<float> logits = {1.0f, 2.0f, 0.5f, 1.5f};
     Sampler sampler(options, 4, 16);
@@ -120,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(Rules,
                                            AcceptanceRule::equality),
                          [](const auto& tested) { return test::name_of(tested.param); });
 
-// The first row leaves one choice, which is drafted; the bonus row has four, of which two are cut.
+// The first row leaves one choice, which is drafted. The bonus row has four, of which two are cut.
 TEST_P(AcceptanceCondition2, TheBonusRowIsTransformedLikeAnyOther) {
     const std::vector<float> rows = {0.0f, 90.0f, 0.0f, 0.0f, 1.0f, 1.5f, 1.1f, 1.4f};
     DraftTree tree;
@@ -134,7 +136,7 @@ TEST_P(AcceptanceCondition2, TheBonusRowIsTransformedLikeAnyOther) {
         Acceptance acceptance(sampler, {.rule = GetParam()});
         const Verdict& verdict = acceptance.judge(tree, rows, 10);
         ASSERT_THAT(verdict.path, ElementsAre(0));
-        // Nothing was drafted there, so that it is plain decoding's own draw.
+        // Nothing was drafted there, so it is plain decoding's own draw.
         ASSERT_EQ(verdict.next, sampler.sample(std::span(rows).subspan(4), 11));
         ++counts[verdict.next];
         Distribution bonus;
@@ -157,7 +159,7 @@ TEST(AcceptanceCondition3, TheDraftsTransformMayDiffer) {
     Sampler(hotter, 4, 16).distribution(draft, q);
     const auto outcome_of = [&](Token token) { return outcome(p, &q, token, 4); };
     EXPECT_THAT(average(q, outcome_of), near(dense(p, 4), 1e-14));
-    // Tokens that the target's transform cuts are never kept.
+    // Tokens that the whole model's transform cuts are never accepted.
     RatioTrial trial;
     trial.start(p, &q, 4);
     EXPECT_EQ(trial.keep_probability(0), 0.0);
@@ -165,7 +167,7 @@ TEST(AcceptanceCondition3, TheDraftsTransformMayDiffer) {
     EXPECT_GT(trial.keep_probability(3), 0.0);
 }
 
-// The counter-example: drafts that q gives less than 0.3 are dropped, and p draws instead.
+// The counterexample: drafts with q below 0.3 are dropped, and the token is drawn from p instead.
 TEST(AcceptanceCondition4, ADrawnTokenIsNotDiscardedForItsOwnProbability) {
     const Distribution p = distribution_of(Probabilities{0.5, 0.3, 0.2});
     const Distribution q = distribution_of(Probabilities{0.2, 0.2, 0.6});
@@ -178,11 +180,11 @@ TEST(AcceptanceCondition4, ADrawnTokenIsNotDiscardedForItsOwnProbability) {
     EXPECT_THAT(average(q, keeping), near(dense(p, 3), 1e-14));
 }
 
-TEST(AcceptanceCondition5, WhereNothingIsLeftPItselfDraws) {
+TEST(AcceptanceCondition5, AnEmptyResidualDrawsFromP) {
     const Distribution p = distribution_of(Probabilities{0.5, 0.3, 0.2});
     RatioTrial drawn;
     drawn.start(p, &p, 3);
-    drawn.reject(0);  // rounding alone could do this: p = q is kept with probability 1
+    drawn.reject(0);  // only rounding could do this: with p = q the probability of acceptance is 1
     EXPECT_THAT(remaining(drawn, 3), near(dense(p, 3), 1e-15));
 
     const Distribution certain = distribution_of(Probabilities{0.0, 1.0, 0.0});
@@ -196,7 +198,7 @@ TEST(AcceptanceCondition5, WhereNothingIsLeftPItselfDraws) {
     EXPECT_THAT(below, ElementsAre(0.25, 0.5));
 }
 
-// Floats are right to about 1e-7: these are right to 1e-15.
+// Floats are accurate to about 1e-7; these results to 1e-15.
 TEST(AcceptanceCondition6, RatioAndResidualAreDouble) {
     const Probabilities p = {0.1, 0.2, 0.3, 0.4};
     const Probabilities q = {0.4, 0.1, 0.35, 0.15};
@@ -212,7 +214,7 @@ TEST(AcceptanceCondition6, RatioAndResidualAreDouble) {
     EXPECT_NEAR(trial.keep_probability(0), dense(float_p, 4)[0] / dense(float_q, 4)[0], 1e-15);
 }
 
-TEST(AcceptanceCondition6, TheTreeKeepsTheRowsOfQAsTheyWereComputed) {
+TEST(AcceptanceCondition6, TheTreeKeepsQAsComputed) {
     Sampler sampler(cut_to_two(), 3, 16);
     DraftSampler drafts(sampler, AcceptanceRule::ratio);
     DraftTree tree;

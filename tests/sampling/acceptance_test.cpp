@@ -54,8 +54,8 @@ SamplingOptions with_penalties(SamplingOptions options) {
     return options;
 }
 
-// Greedy, shared noise and equality: whatever is drafted, the text is plain decoding's.
-TEST(Acceptance, GivesTheVeryTokensOfPlainDecoding) {
+// Greedy, shared noise and equality: whatever is drafted, the text is that of plain decoding.
+TEST(Acceptance, EmitsTheTokensOfPlainDecoding) {
     int longest_path = 0;
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
         SamplingOptions sampling = seed % 3 == 0 ? SamplingOptions{} : warm(seed);
@@ -92,7 +92,7 @@ TEST(Acceptance, TheRatioRuleIsGreedyAtTemperatureZero) {
     }
 }
 
-// The probability of each text of run.n_tokens; the last token counts fastest.
+// The probability of each text of run.n_tokens tokens. The last token varies fastest.
 std::vector<double> plain_law(const ToyRun& run, Text& text, int n_left, Sampler& sampler) {
     if (n_left == 0) {
         return {1.0};
@@ -122,7 +122,7 @@ std::vector<double> plain_law(const ToyRun& run) {
     return plain_law(run, text, run.n_tokens, sampler);
 }
 
-// Over many seeds, texts are as frequent as the target's distributions say.
+// Over many seeds, texts are as frequent as the whole model's distributions predict.
 void expect_plain_frequencies(ToyRun run, int n_seeds) {
     const std::vector<double> law = plain_law(run);
     std::vector<int> counts(law.size());
@@ -150,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(Rules,
                                            AcceptanceRule::equality),
                          [](const auto& tested) { return test::name_of(tested.param); });
 
-TEST_P(AcceptanceFrequencies, OfChainsAreTheTargets) {
+TEST_P(AcceptanceFrequencies, OfChainsMatchPlainSampling) {
     for (const int n_drafted : {1, 3}) {
         expect_plain_frequencies({.sampling = warm(),
                                   .rule = GetParam(),
@@ -164,7 +164,7 @@ TEST_P(AcceptanceFrequencies, OfChainsAreTheTargets) {
     }
 }
 
-TEST_P(AcceptanceFrequencies, OfTreesAreTheTargets) {
+TEST_P(AcceptanceFrequencies, OfTreesMatchPlainSampling) {
     for (const std::uint64_t seed : {3, 4, 6}) {
         expect_plain_frequencies({.sampling = warm(),
                                   .rule = GetParam(),
@@ -178,7 +178,7 @@ TEST_P(AcceptanceFrequencies, OfTreesAreTheTargets) {
     }
 }
 
-TEST_P(AcceptanceFrequencies, WithPenaltiesAndTruncationAreTheTargets) {
+TEST_P(AcceptanceFrequencies, WithPenaltiesAndTruncationMatchPlainSampling) {
     SamplingOptions sampling = with_penalties(warm());
     sampling.top_k = 3;
     expect_plain_frequencies({.sampling = sampling,
@@ -192,7 +192,7 @@ TEST_P(AcceptanceFrequencies, WithPenaltiesAndTruncationAreTheTargets) {
                              30'000);
 }
 
-// The share of first drafts that are kept, over positions of one row of logits.
+// The share of first drafts that are accepted, over positions with the same row of logits.
 double acceptance_rate(AcceptanceRule rule,
                        const std::vector<double>& p,
                        const std::vector<double>& q,
@@ -219,7 +219,7 @@ double acceptance_rate(AcceptanceRule rule,
     return n_kept / static_cast<double>(n_drafts);
 }
 
-TEST(Acceptance, RatesAreThoseOfTheory) {
+TEST(Acceptance, RatesMatchTheory) {
     const std::vector<double> p = {0.45, 0.25, 0.2, 0.1};
     const std::vector<double> q = {0.15, 0.3, 0.15, 0.4};
     double shared_noise = 0.0;
@@ -231,7 +231,7 @@ TEST(Acceptance, RatesAreThoseOfTheory) {
             total += std::max(p[j] / p[i], q[j] / q[i]);
         }
         shared_noise += 1 / total;
-        ratio += std::min(p[i], q[i]);  // 1 less the total variation
+        ratio += std::min(p[i], q[i]);  // 1 minus the total variation
         equality += p[i] * q[i];
     }
     constexpr int kDrafts = 40'000;
@@ -242,9 +242,9 @@ TEST(Acceptance, RatesAreThoseOfTheory) {
     EXPECT_NEAR(acceptance_rate(AcceptanceRule::equality, p, q, kDrafts), equality, tolerance);
 }
 
-// Two tokens are drafted, and the first is often rejected; the second, discarded with it, decides
-// whether its position is drafted again. Were that drafted with the same noise, a 0 would come
-// three times out of four.
+// Two tokens are drafted, and the first is often rejected. The second, dropped with it, decides
+// whether its position is drafted again. If that draft reused the noise, three out of four emitted
+// tokens would be 0.
 TEST(Acceptance, ADiscardedDraftMaySteerTheNextRound) {
     const std::vector<float> target = logits_of(std::vector{0.1, 0.9});
     const std::vector<float> draft = logits_of(std::vector{0.9, 0.1});
@@ -281,8 +281,8 @@ TEST(Acceptance, ADiscardedDraftMaySteerTheNextRound) {
     EXPECT_LT(chi_square(counts, std::vector{0.5, 0.5}), chi_square_bound(std::vector{0.5, 0.5}));
 }
 
-// Chosen without chance: the rows' p alone decides, also among siblings, also for repeated ones.
-TEST(Acceptance, RatioKeepsChosenDraftsWithTheirProbability) {
+// Drafts chosen deterministically are judged by p alone, also among siblings and repeated siblings.
+TEST(Acceptance, RatioAcceptsDeterministicDraftsWithTheirProbability) {
     const std::vector<double> p = {0.5, 0.3, 0.2};
     std::vector<float> rows;
     for (int i = 0; i < 4; ++i) {
@@ -313,7 +313,7 @@ TEST(Acceptance, RatioKeepsChosenDraftsWithTheirProbability) {
     EXPECT_EQ(kept[2], 0);
 }
 
-// A tree of one path and a wrong sibling, on rows whose choices are plain to see.
+// A tree of one path and a wrong sibling, on rows with an obvious choice.
 //   pending -> 2; 2 -> 0; 2 0 -> 1
 DraftTree two_right_drafts() {
     DraftTree tree;
@@ -330,7 +330,7 @@ std::vector<float> rows_of_two_right_drafts() {
             0.0f, 8.0f, 1.0f};  // after 2 0: 1
 }
 
-TEST(Acceptance, FollowsTheChildThatTheTargetChooses) {
+TEST(Acceptance, FollowsTheChildThatTheModelChooses) {
     Sampler sampler({}, 3, kContext);
     Acceptance acceptance(sampler, {});
     const Verdict& verdict = acceptance.judge(two_right_drafts(), rows_of_two_right_drafts(), 0);
@@ -384,8 +384,8 @@ TEST(Acceptance, RatioHasNoGaps) {
                 IsEmpty());
 }
 
-TEST(Acceptance, AnAssumedRateKeepsFirstChildrenByACoin) {
-    // Rows whose choice, 3, is never drafted.
+TEST(Acceptance, AnAssumedRateAcceptsFirstChildrenAtRandom) {
+    // In every row the choice is 3, which is never drafted.
     const std::vector<float> rows = {0.0f, 0.0f, 0.0f, 9.0f, 0.0f, 0.0f, 0.0f, 9.0f,
                                      0.0f, 0.0f, 0.0f, 9.0f, 0.0f, 0.0f, 0.0f, 9.0f};
     DraftTree tree;
@@ -409,7 +409,7 @@ TEST(Acceptance, AnAssumedRateKeepsFirstChildrenByACoin) {
     EXPECT_LT(chi_square(n_paths, expected), chi_square_bound(expected));
 }
 
-TEST(Acceptance, AnAssumedRateOfOneKeepsAllAndOfZeroNone) {
+TEST(Acceptance, AssumedRatesOfOneAndZeroAcceptAllAndNone) {
     Sampler sampler({}, 3, kContext);
     const DraftTree tree = two_right_drafts();
     const std::vector<float> rows = rows_of_two_right_drafts();
@@ -432,7 +432,7 @@ INSTANTIATE_TEST_SUITE_P(Rules,
                                            HistoryCase{"Assumption", {.assumed_rate = 1.0}}),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-// Each row leaves one choice, 0 then 0 then 1, despite penalties; the path is 0 0.
+// Each row leaves one choice, 0 then 0 then 1, despite penalties. The path is 0 0.
 struct CertainRound {
     CertainRound() {
         tree.add(0, kPendingNode);
@@ -457,7 +457,7 @@ Sampler sampler_with_history() {
 // The last three of 0 1 1 0 are 1 1 0.
 constexpr float kAfterHistory[] = {-1.0f, -2.0f};
 
-TEST_P(AcceptanceHistory, IsAsFoundAfterAVerdict) {
+TEST_P(AcceptanceHistory, IsRestoredAfterAVerdict) {
     Sampler sampler = sampler_with_history();
     Acceptance acceptance(sampler, GetParam().options);
     const CertainRound round;
@@ -466,7 +466,7 @@ TEST_P(AcceptanceHistory, IsAsFoundAfterAVerdict) {
                 ::testing::ElementsAreArray(kAfterHistory));
 }
 
-TEST_P(AcceptanceHistory, IsAsFoundWhenARowCannotBeSampled) {
+TEST_P(AcceptanceHistory, IsRestoredWhenARowCannotBeSampled) {
     Sampler sampler = sampler_with_history();
     Acceptance acceptance(sampler, GetParam().options);
     CertainRound round;

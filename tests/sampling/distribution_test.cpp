@@ -20,7 +20,7 @@ using ::testing::FloatNear;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// No truncation, so that each test turns on the one it is about.
+// No truncation, so that each test enables only the one it is about.
 SamplingOptions plain(float temperature = 1.0f) {
     SamplingOptions options;
     options.temperature = temperature;
@@ -121,7 +121,7 @@ TEST(SamplingTransform, TopPKeepsAtLeastOne) {
 TEST(SamplingTransform, TopPMeasuresWhatTopKLeft) {
     SamplingOptions options = plain();
     options.top_k = 2;
-    options.top_p = 0.6f;  // of (0.4, 0.3) renormalised the first has 0.57; of all four it has 0.4
+    options.top_p = 0.6f;  // of (0.4, 0.3) renormalised the first has 0.57, of all four 0.4
     EXPECT_THAT(transform(options, logits_of({0.4, 0.3, 0.2, 0.1})).tokens, ElementsAre(0, 1));
     options.top_p = 0.5f;
     EXPECT_THAT(transform(options, logits_of({0.4, 0.3, 0.2, 0.1})).tokens, ElementsAre(0));
@@ -139,7 +139,8 @@ TEST(SamplingTransform, MinPIsRelativeToTheMostProbable) {
 TEST(SamplingTransform, MinPDoesNotChangeWhatTopPMeasures) {
     SamplingOptions options = plain();
     options.min_p = 0.3f;  // leaves 0.5 and 0.2
-    // Of the whole mass: 0.5 < 0.6 keeps the second; of what min-p leaves it would not
+    // Of the whole mass, 0.5 < 0.6 keeps the second token. Of what min-p leaves, it would be
+    // dropped.
     options.top_p = 0.6f;
     EXPECT_THAT(transform(options, logits_of({0.5, 0.2, 0.15, 0.15})).tokens, ElementsAre(0, 1));
 }
@@ -154,7 +155,7 @@ TEST(SamplingTransform, ForbiddenTokensAreAbsent) {
     EXPECT_THROW(transform(plain(), {0.0f, std::numeric_limits<float>::quiet_NaN()}), Error);
 }
 
-// The definition, in its order and without shortcuts.
+// The definition, step by step and without shortcuts.
 Distribution naive(const SamplingOptions& options, const std::vector<float>& logits) {
     std::vector<Token> tokens(logits.size());
     std::iota(tokens.begin(), tokens.end(), 0);
@@ -224,7 +225,7 @@ TEST(SamplingTransform, ReusesMemory) {
     EXPECT_EQ(distribution.tokens.size(), 4000u);
 }
 
-// methods.md 1.6: argmax over v of log p(v) + G(v).
+// The argmax over v of log p(v) + G(v) (docs/methods.md, "Shared noise").
 Token draw_by_definition(const Distribution& distribution,
                          std::uint64_t seed,
                          std::int64_t position) {
@@ -302,7 +303,7 @@ TEST(Draw, SeveralAreTheBestByLogProbabilityPlusGumbel) {
         ASSERT_EQ(draws.size(), expected.size());
         for (std::size_t i = 0; i < draws.size(); ++i) {
             ASSERT_EQ(draws[i].token, expected[i]);
-            // Apart from the constant that makes logits log probabilities.
+            // Up to the constant that turns logits into log probabilities.
             ASSERT_NEAR(std::log(draws[i].ratio / draws[0].ratio),
                         score(expected[i]) - score(expected[0]), 1e-5);
         }
@@ -310,7 +311,7 @@ TEST(Draw, SeveralAreTheBestByLogProbabilityPlusGumbel) {
     }
 }
 
-TEST(Draw, SeveralLeaveTheImpossibleOut) {
+TEST(Draw, SeveralLeaveOutImpossibleTokens) {
     const Distribution distribution = {.tokens = {4, 2, 3}, .probabilities = {0.75f, 0.25f, 0.0f}};
     std::vector<Draw> draws;
     draw_several(distribution, PositionNoise(1, 1), 3, draws);
@@ -328,7 +329,8 @@ TEST(Draw, PositionsAreIndependent) {
     EXPECT_NEAR(n_equal, kDraws / 2.0, 4 * std::sqrt(kDraws) / 2);
 }
 
-// methods.md 1.6 gives the rate at which two distributions draw the same token from shared noise.
+// The rate at which two distributions draw the same token from shared noise (docs/methods.md,
+// "Shared noise").
 TEST(Draw, SharedNoiseAgreesAtThePredictedRate) {
     const std::vector<double> p = {0.5, 0.3, 0.2};
     const std::vector<double> q = {0.2, 0.2, 0.6};

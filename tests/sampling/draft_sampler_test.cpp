@@ -82,7 +82,7 @@ TEST(DraftSampler, OnlyTheRatioRuleAboveTemperatureZeroDraws) {
     }
 }
 
-TEST(DraftSampler, SharedNoiseDraftsWhatTheTargetWouldChoose) {
+TEST(DraftSampler, SharedNoiseDraftsTheTokenThatTheModelWouldChoose) {
     Sampler sampler(warm(), 50, kContext);
     DraftSampler drafts(sampler, AcceptanceRule::shared_noise);
     for (int position = 0; position < 200; ++position) {
@@ -106,8 +106,9 @@ TEST(DraftSampler, SharedNoiseRanksByLogQPlusGumbel) {
     }
 }
 
-// Agreement with the target's draw would be certain with its noise, and is sum p^2 without.
-TEST(DraftSampler, OtherRulesDraftWithNoiseOfTheirOwn) {
+// With the whole model's noise the draft would always equal its draw. With independent noise they
+// agree with probability sum p^2.
+TEST(DraftSampler, OtherRulesDraftWithIndependentNoise) {
     const std::vector<float> row = {0.0f, 0.4f, 0.8f, 0.2f};
     for (const auto rule : {AcceptanceRule::ratio, AcceptanceRule::equality}) {
         Sampler sampler(warm(), 4, kContext);
@@ -132,7 +133,7 @@ TEST(DraftSampler, RatioDrawsWithoutReplacement) {
     const std::vector<float> row = {0.0f, 0.6f, 1.2f};
     Sampler sampler(warm(), 3, kContext);
     DraftSampler drafts(sampler, AcceptanceRule::ratio);
-    std::vector<int> counts(9);  // of (first, second)
+    std::vector<int> counts(9);  // of pairs (first, second)
     for (int position = 0; position < 40'000; ++position) {
         const auto& tokens = drafts.choose(row, position, 2).tokens;
         ASSERT_EQ(tokens.size(), 2u);
@@ -150,7 +151,7 @@ TEST(DraftSampler, RatioDrawsWithoutReplacement) {
     EXPECT_LT(chi_square(counts, expected), chi_square_bound(expected));
 }
 
-TEST(DraftSampler, GivesFewerWhereFewerCanBeDrawn) {
+TEST(DraftSampler, GivesFewerWhenFewerCanBeDrawn) {
     SamplingOptions options = warm();
     options.top_k = 2;
     Sampler sampler(options, 4, kContext);
@@ -163,10 +164,10 @@ TEST(DraftSampler, GivesFewerWhereFewerCanBeDrawn) {
 }
 
 // A reduced head leaves most of a row at -infinity.
-TEST(DraftSampler, RowsOfAPartOfTheVocabularyAreLikeAnyOther) {
+TEST(DraftSampler, HandlesRowsOfAReducedHead) {
     constexpr int kVocab = 700;
     const std::vector<Token> held = {0, 1, 2, 64, 200, 201, 699};
-    SamplingOptions cut = warm();  // to more tokens than there are
+    SamplingOptions cut = warm();  // keeps more tokens than the row has
     cut.top_k = 40;
     cut.top_p = 0.95f;
     cut.min_p = 0.05f;
@@ -242,7 +243,7 @@ TEST(Confidence, IsTheSoftmaxOfTheRow) {
     }
 }
 
-TEST(Confidence, IsOfTheTokensThatThereAre) {
+TEST(Confidence, IgnoresForbiddenTokens) {
     std::vector<float> row(50000, -kInfinity);
     row[7] = -50.0f;
     row[40000] = -50.0f;
@@ -251,7 +252,7 @@ TEST(Confidence, IsOfTheTokensThatThereAre) {
     EXPECT_NEAR(confidence(row, 40000), 1.0f, 1e-5f);
 }
 
-TEST(Confidence, IsNotAboveOne) {
+TEST(Confidence, IsAtMostOne) {
     for (int i = 0; i < 1000; ++i) {
         const std::vector<float> row = {static_cast<float>(i) * 0.013f, -kInfinity, -100.0f};
         EXPECT_LE(confidence(row, 0), 1.0f);
@@ -260,7 +261,7 @@ TEST(Confidence, IsNotAboveOne) {
     }
 }
 
-TEST(Confidence, MayBeThatOfTheDraftedTheLikeliestOrTheDrawnToken) {
+TEST(Confidence, IsOfTheDraftedTheMostProbableOrTheDrawnToken) {
     const std::vector<float> row = {0.0f, 1.0f, 2.0f};
     const DraftChoice drawn{.tokens = {1, 2},
                             .q = {.tokens = {2, 1}, .probabilities = {0.6f, 0.4f}}};
@@ -271,7 +272,7 @@ TEST(Confidence, MayBeThatOfTheDraftedTheLikeliestOrTheDrawnToken) {
     EXPECT_EQ(confidence(row, greedy, ConfidenceOf::drawn), confidence(row, 1));
 }
 
-TEST(Confidence, OfADrawnTokenIsWhatTheTransformsLeave) {
+TEST(Confidence, OfADrawnTokenIsItsProbabilityAfterTheTransform) {
     const std::vector<float> row = random_row(3, 50);
     SamplingOptions options = warm();
     options.top_k = 2;

@@ -53,7 +53,7 @@ TEST(DraftTree, KnowsParentsDepthsAndTokens) {
     EXPECT_EQ(tree.max_depth(), 3);
 }
 
-TEST(DraftTree, GivesChildrenInTheOrderOfTheirNumbers) {
+TEST(DraftTree, ListsChildrenInOrderOfIndex) {
     const DraftTree tree = example();
     EXPECT_THAT(children(tree, kPendingNode), ElementsAre(0, 1));
     EXPECT_THAT(children(tree, 0), ElementsAre(2, 4));

@@ -13,7 +13,7 @@ namespace {
 constexpr double kUniformMean = 0.5;
 constexpr double kUniformDeviation = 0.28867513459481287;  // sqrt(1/12)
 
-TEST(Noise, DependsOnSeedPositionAndTokenAlone) {
+TEST(Noise, DependsOnlyOnSeedPositionAndToken) {
     EXPECT_EQ(gumbel_noise(1, 2, 3), gumbel_noise(1, 2, 3));
     EXPECT_EQ(gumbel_noise(1, 2, 3), PositionNoise(1, 2).gumbel(3));
     EXPECT_NE(gumbel_noise(1, 2, 3), gumbel_noise(2, 2, 3));
@@ -23,7 +23,7 @@ TEST(Noise, DependsOnSeedPositionAndTokenAlone) {
     EXPECT_NE(gumbel_noise(0, 0, 1), gumbel_noise(0, 1, 0));
 }
 
-// A text sampled with a seed must not change with a release: these values are the format.
+// Releases must not change the text of a seed, so these values are fixed.
 TEST(Noise, IsTheSameOnEveryPlatform) {
     EXPECT_EQ(PositionNoise(0, 0).uniform(0), 0x1.1c13ade1c7e5cp-3);
     EXPECT_EQ(PositionNoise(42, 100).uniform(7), 0x1.e03b09b704e45p-1);
@@ -40,7 +40,7 @@ TEST(Noise, UniformStaysInsideTheOpenInterval) {
     }
 }
 
-// How far the mean of n values lies from the expected one, in standard errors.
+// The distance of the mean of n values from the expected mean, in standard errors.
 double mean_error(int n, double mean, double deviation, const std::function<double(int)>& value) {
     double sum = 0.0;
     for (int i = 0; i < n; ++i) {
@@ -54,7 +54,7 @@ TEST(Noise, GumbelHasItsMeanAndVariance) {
     const double variance = 1.6449340668482264;  // pi^2 / 6
     const auto gumbel = [](int i) { return gumbel_noise(5, i % 1000, i / 1000); };
     EXPECT_LT(std::abs(mean_error(200'000, mean, std::sqrt(variance), gumbel)), 4.0);
-    // The fourth central moment is 5.4 variance^2, so the squared deviation has variance 4.4
+    // The fourth central moment is 5.4 variance^2, so the variance of the squared deviation is 4.4
     // variance^2.
     const auto square = [&](int i) { return std::pow(gumbel(i) - mean, 2); };
     EXPECT_LT(std::abs(mean_error(200'000, variance, std::sqrt(4.4) * variance, square)), 4.0);

@@ -12,7 +12,7 @@ TEST(Overlap, IsTheSumOfTheSmallerProbabilities) {
     EXPECT_NEAR(overlap(q, p), overlap(p, q), 1e-12);
 }
 
-TEST(Overlap, IsOneOfEqualAndNoneOfDisjointOnes) {
+TEST(Overlap, IsOneWhenEqualAndZeroWhenDisjoint) {
     const Distribution p{.tokens = {1, 2}, .probabilities = {0.5f, 0.5f}};
     const Distribution other{.tokens = {3}, .probabilities = {1.0f}};
     EXPECT_NEAR(overlap(p, p), 1, 1e-6);

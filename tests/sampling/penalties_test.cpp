@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kVocab = 12;
 
-// The definition: count the window's tokens, then change each one's logit.
+// The definition: count the tokens in the window, then change the logit of each.
 std::vector<float> naive(const std::vector<Token>& history,
                          std::size_t window,
                          const Penalties& penalties,
@@ -65,7 +65,7 @@ TEST(Penalties, HandComputed) {
               (std::vector<float>{4.0f / 2 - 2 * 0.5f - 0.25f, -4.0f * 2 - 0.5f - 0.25f, -0.75f}));
 }
 
-TEST(Penalties, WindowForgetsWhatIsTooOld) {
+TEST(Penalties, WindowForgetsOldTokens) {
     PenaltyWindow window(2, 3);
     for (Token token : {0, 1, 2}) {
         window.push(token);

@@ -59,7 +59,7 @@ class RankingTest : public ::testing::TestWithParam<Shape> {
         return tokens;
     }
 
-    // The definition: everything sorted, then cut where the logit falls below the n-th.
+    // The definition: sort everything, then cut below the n-th logit.
     static std::vector<Token> naive(const std::vector<float>& logits, std::size_t n) {
         std::vector<Token> tokens;
         for (std::size_t i = 0; i < logits.size(); ++i) {

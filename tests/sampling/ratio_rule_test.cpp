@@ -23,10 +23,10 @@ using test::Text;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 
-// The probability of every text that may come out.
+// The probability of every possible text.
 using Law = std::map<Text, double>;
 
-// A tree without tokens.
+// The shape of a tree.
 struct Branch {
     std::vector<Branch> children;
 };
@@ -45,13 +45,13 @@ Branch random_branch(std::uint64_t seed, int max_depth, int max_width) {
     return branch;
 }
 
-// Target and draft distributions that depend on the text.
+// Distributions of the whole model and of the draft, which depend on the text.
 struct Models {
     int n_vocab;
     std::function<Distribution(const Text&)> target;
     std::function<Distribution(const Text&)> draft;
-    bool is_drawn;  // otherwise siblings are tokens chosen without chance
-    // Of a node's children, so many are tried, by the probability of the first; empty: all.
+    bool is_drawn;  // otherwise siblings are chosen deterministically
+    // How many of a node's children are tried, given the probability of the first; empty: all.
     std::function<std::size_t(double first)> width{};
 };
 
@@ -61,7 +61,7 @@ Models random_models(std::uint64_t seed, int n_vocab, bool is_drawn) {
         for (const Token token : text) {
             state = mix_in(state, static_cast<std::uint64_t>(token));
         }
-        // Every fourth text has equal distributions.
+        // For every fourth text the two distributions are equal.
         const bool is_equal = mix_in(state, 99) % 4 == 0;
         return distribution_of(random_probabilities(mix_in(state, is_equal ? 0 : side), n_vocab));
     };
@@ -71,7 +71,7 @@ Models random_models(std::uint64_t seed, int n_vocab, bool is_drawn) {
             .is_drawn = is_drawn};
 }
 
-// Sums over every draft and every coin of one round.
+// Sums over every possible draft and every outcome of acceptance in one round.
 class Round {
   public:
     Round(const Models& models, Law& law) : models_(models), law_(law) {}
@@ -84,7 +84,7 @@ class Round {
     }
 
   private:
-    // `q`: what the next sibling is drawn from, worked out here on its own.
+    // The next sibling is drawn from `q`, which is computed here independently.
     void try_sibling(const Text& text,
                      std::span<const Branch> siblings,
                      std::size_t sibling,
@@ -122,7 +122,7 @@ class Round {
         double probability;  // of being the next sibling
     };
 
-    // Drawn from what is left of q; or without chance its most likely token.
+    // Draws from the rest of q, or its most probable token when drafts are deterministic.
     std::vector<Draft> possible_drafts(const std::vector<double>& q) const {
         const double total = std::accumulate(q.begin(), q.end(), 0.0);
         if (total == 0.0) {
@@ -150,7 +150,7 @@ class Round {
     Law& law_;
 };
 
-// The law of the first n_tokens, over as many rounds as it takes.
+// The distribution of the first n_tokens tokens, over as many rounds as needed.
 Law law_of_rounds(const Models& models,
                   const std::function<Branch(const Text&)>& shape,
                   std::size_t n_tokens) {
@@ -174,7 +174,7 @@ Law law_of_rounds(const Models& models,
     return done;
 }
 
-// The law of plain decoding, held against the other.
+// Compares `law` with the distribution of plain decoding.
 void expect_plain_law(const Models& models, const Law& law, std::size_t n_tokens) {
     Law plain = {{Text{}, 1.0}};
     for (std::size_t i = 0; i < n_tokens; ++i) {
@@ -220,9 +220,9 @@ TEST_P(RatioRuleLaw, OfChainsIsPlainDecoding) {
     }
 }
 
-// What a first candidate leaves of the target does not depend on which one it was, so that it may
-// decide how many others are tried.
-TEST_P(RatioRuleLaw, OfTreesAsWideAsTheFirstCandidateSaysIsPlainDecoding) {
+// The residual after the first candidate does not depend on which token it was. So that token may
+// determine how many siblings are tried.
+TEST_P(RatioRuleLaw, OfTreesWhoseWidthDependsOnTheFirstCandidateIsPlainDecoding) {
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
         SCOPED_TRACE(seed);
         const int n_vocab = 2 + static_cast<int>(seed % 3);
@@ -240,7 +240,7 @@ TEST_P(RatioRuleLaw, OfTreesIsPlainDecoding) {
     for (std::uint64_t seed = 0; seed < 120; ++seed) {
         const int n_vocab = 2 + static_cast<int>(seed % 4);
         const Models models = random_models(seed, n_vocab, GetParam());
-        // Another tree in each round.
+        // A different tree in each round.
         const auto shape = [&](const Text& text) {
             return random_branch(mix_in(seed, text.size()), 2, 3);
         };
@@ -249,7 +249,7 @@ TEST_P(RatioRuleLaw, OfTreesIsPlainDecoding) {
     }
 }
 
-TEST(RatioRule, KeepsOneLessTheTotalVariation) {
+TEST(RatioRule, AcceptanceIsOneMinusTheTotalVariation) {
     for (std::uint64_t seed = 0; seed < 50; ++seed) {
         const Models models = random_models(seed, 5, true);
         const Distribution p = models.target({});
@@ -286,14 +286,14 @@ TEST(RatioRule, ExcludeKeepsTheProportionsOfTheRest) {
     EXPECT_THAT(q, ElementsAre(0.0, DoubleNear(0.6, 1e-15), DoubleNear(0.4, 1e-15)));
 }
 
-// One less the entry would be 0 here.
-TEST(RatioRule, ExcludeFindsWhatIsTooSmallBesideOne) {
+// One minus the entry would be 0 here.
+TEST(RatioRule, ExcludeKeepsWhatIsTinyBesideOne) {
     std::vector<double> q = {1.0, 1e-30, 3e-30};
     exclude(q, 0);
     EXPECT_THAT(q, ElementsAre(0.0, DoubleNear(0.25, 1e-15), DoubleNear(0.75, 1e-15)));
 }
 
-TEST(RatioRule, ATrialForgetsTheOneBefore) {
+TEST(RatioRule, ATrialForgetsThePreviousOne) {
     const Distribution first = distribution_of(std::vector{0.25, 0.25, 0.25, 0.25});
     const Distribution second = distribution_of(std::vector{0.0, 0.5, 0.0, 0.5});
     RatioTrial trial;

@@ -25,7 +25,7 @@ std::string error_of(const std::vector<float>& logits) {
     return "no error";
 }
 
-TEST(RowMaximum, IsFoundAtEveryPlaceOfEveryLength) {
+TEST(RowMaximum, IsFoundAtEveryIndexOfEveryLength) {
     for (std::size_t length : {1, 2, 15, 16, 17, 31, 1023, 1024, 1025, 2100}) {
         for (std::size_t at = 0; at < length; ++at) {
             std::vector<float> logits(length, -2.0f);

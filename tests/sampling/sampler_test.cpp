@@ -47,7 +47,7 @@ TEST(Sampler, GreedyPicksLowestIdOnTies) {
     EXPECT_EQ(sampler.sample(std::vector<float>{1.0f, 3.0f, 3.0f, 3.0f}, 0), 1);
 }
 
-TEST(Sampler, GreedyDistributionIsTheChoiceAlone) {
+TEST(Sampler, GreedyDistributionHasOnlyTheChoice) {
     Sampler sampler({}, 3, kContext);
     Distribution distribution;
     sampler.distribution(std::vector<float>{1.0f, 3.0f, 2.0f}, distribution);
@@ -63,7 +63,7 @@ TEST(Sampler, TheSameInputsGiveTheSameToken) {
         const auto row = random_row(static_cast<std::uint32_t>(position));
         const Token token = first.sample(row, position);
         ASSERT_EQ(second.sample(row, position), token);
-        // Whatever was sampled in between.
+        // Sampling something else in between changes nothing.
         second.sample(random_row(1), 1000);
         ASSERT_EQ(second.sample(row, position), token);
     }
@@ -109,7 +109,7 @@ TEST(Sampler, MeasuringTheGapGivesTheSameToken) {
     }
 }
 
-TEST(Sampler, TheGreedyGapIsThatOfAdjustedLogits) {
+TEST(Sampler, TheGreedyGapUsesAdjustedLogits) {
     SamplingOptions options;
     options.logit_bias = {{0, 1.5f}, {1, -0.25f}, {2, -0.25f}};
     Sampler sampler(options, 3, kContext);
@@ -127,7 +127,8 @@ TEST(Sampler, TheGapIsInfiniteWithoutASecondChoice) {
     EXPECT_EQ(Sampler(forbidden, 3, kContext).sample_with_gap(row, 0).gap, kInfinity);
 }
 
-// What the gap means: a logit raised by less changes nothing, and some logit raised by more does.
+// The meaning of the gap: raising a logit by less changes nothing, and raising some logit by more
+// does.
 TEST(Sampler, ALogitRaisedByTheGapChangesTheDraw) {
     SamplingOptions options = warm();
     options.top_k = 0;
@@ -234,7 +235,7 @@ TEST(Sampler, ResetForgetsTheHistory) {
     EXPECT_EQ(sampler.sample(std::vector<float>{1.0f, 0.0f}, 0), 0);
 }
 
-TEST(Sampler, MinusOneLooksBackOnTheWholeContext) {
+TEST(Sampler, MinusOneCoversTheWholeContext) {
     SamplingOptions options;
     options.presence_penalty = 5.0f;
     options.repeat_last_n = -1;
@@ -243,7 +244,7 @@ TEST(Sampler, MinusOneLooksBackOnTheWholeContext) {
         sampler.accept(token);
     }
     EXPECT_EQ(sampler.sample(std::vector<float>{1.0f, 0.0f, 0.5f}, 0), 1);
-    sampler.accept(2);  // now the 0 is out of a context of 4
+    sampler.accept(2);  // now the 0 is outside a context of 4
     EXPECT_EQ(sampler.sample(std::vector<float>{1.0f, 0.0f, 0.5f}, 0), 0);
 }
 
@@ -275,7 +276,7 @@ TEST(Sampler, RefusesBadOptions) {
     EXPECT_THROW(Sampler(options, 10, kContext), Error);
 }
 
-TEST(Sampler, TakesTheLargestLogitOnlyWhereNothingChangesIt) {
+TEST(Sampler, TakesTheLargestLogitOnlyWhenNothingChangesIt) {
     EXPECT_FALSE(Sampler({.temperature = 0.5f}, 8, 8).takes_largest_logit());
     EXPECT_FALSE(Sampler({.repeat_penalty = 1.1f}, 8, 8).takes_largest_logit());
     EXPECT_FALSE(Sampler({.logit_bias = {{1, 1.0f}}}, 8, 8).takes_largest_logit());

@@ -18,7 +18,7 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr int kVocab = 100;
 
 struct Case {
-    const char* flag;  // expected in the message; null: the options are fine
+    const char* flag;  // expected in the message; null: the options are valid
     std::function<void(SamplingOptions&)> change;
 };
 
@@ -71,7 +71,7 @@ std::vector<Case> cases() {
     return all;
 }
 
-TEST(ValidateSampling, NamesTheFlagOfABadValue) {
+TEST(ValidateSampling, NamesTheFieldOfABadValue) {
     for (const Case& test : cases()) {
         SamplingOptions options;
         test.change(options);
