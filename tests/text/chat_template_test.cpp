@@ -81,7 +81,7 @@ TEST(ChatTemplate, LongMessagesAreNotCut) {
     EXPECT_THAT(text, testing::HasSubstr(longest + "<|im_end|>"));
 }
 
-TEST(ChatTemplate, AZeroByteIsRefusedRatherThanCutAt) {
+TEST(ChatTemplate, RefusesAZeroByte) {
     const auto chatml = ChatTemplate::choose("chatml", "");
     const std::vector<ChatMessage> messages = {{"user", std::string("a\0b", 3)}};
     EXPECT_THROW(chatml.render(messages, true), Error);

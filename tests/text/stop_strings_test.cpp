@@ -53,18 +53,18 @@ TEST(StopStrings, HoldsBackOnlyWhatMayBecomeAStopString) {
     EXPECT_EQ(watcher.finish(), "ab");
 }
 
-TEST(StopStrings, AFailedBeginningMayHideAnother) {
+TEST(StopStrings, AFailedMatchMayHideAnother) {
     EXPECT_EQ(run({"aab"}, {"aaa", "b"}), (Outcome{"a", true}));
     EXPECT_EQ(run({"ababc"}, {"abababc"}), (Outcome{"ab", true}));
     EXPECT_EQ(run({"\n\nUser:"}, {"\n", "\n\n", "User:"}), (Outcome{"\n", true}));
 }
 
-TEST(StopStrings, TheFirstToBeCompleteWins) {
+TEST(StopStrings, TheFirstToCompleteWins) {
     EXPECT_EQ(run({"bcd", "c"}, {"abcd"}), (Outcome{"ab", true}));
     EXPECT_EQ(run({"bcd", "c"}, {"a", "b", "c", "d"}), (Outcome{"ab", true}));
 }
 
-TEST(StopStrings, OfThoseCompleteAtOnceTheLongestCounts) {
+TEST(StopStrings, OfThoseThatCompleteTogetherTheLongestCounts) {
     EXPECT_EQ(run({"c", "abc", "bc"}, {"xabc"}), (Outcome{"x", true}));
 }
 
@@ -92,7 +92,7 @@ TEST(StopStrings, RefusesEmptyAndBrokenStrings) {
     EXPECT_THROW(StopStrings({"\xC3"}), Error);
 }
 
-// The definition, without any cleverness.
+// The definition, without optimisation.
 Outcome naive(const std::vector<std::string>& stops, const std::string& text) {
     for (std::size_t end = 1; end <= text.size(); ++end) {
         const std::string_view seen = std::string_view(text).substr(0, end);

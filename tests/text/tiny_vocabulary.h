@@ -1,5 +1,5 @@
-// Vocabularies of a few hundred tokens, written as GGUF files without weights: enough for the
-// tokenizer's tests.
+// Vocabularies of a few hundred tokens for tests of the tokenizer, written as GGUF files without
+// weights.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ struct TinyVocabulary {
     }
 };
 
-// The character that byte-level BPE writes for a byte: printable bytes stand for themselves, the
-// others are numbered from U+0100.
+// The character that byte-level BPE writes for a byte: printable bytes are unchanged, the others
+// are numbered from U+0100.
 inline std::string bpe_character(int byte) {
     const auto is_printable = [](int b) {
         return (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || (b >= 174 && b <= 255);
@@ -56,7 +56,7 @@ inline std::string bpe_character(int byte) {
             static_cast<char>(0x80 | (code_point & 0x3F))};
 }
 
-// Token ids: 0 "<s>", 1 "</s>", then a token per byte but for `left_out`, then the merge "he".
+// Token ids: 0 "<s>", 1 "</s>", then a token per byte except `left_out`, then the merge "he".
 inline TinyVocabulary bpe_vocabulary(int left_out = -1) {
     TinyVocabulary vocabulary{.model = "gpt2"};
     vocabulary.add("<s>", control);
@@ -124,7 +124,8 @@ inline void write_metadata(gguf_context* gguf, const TinyVocabulary& vocabulary)
     }
 }
 
-// A file that lives as long as this. Tests run in processes of their own, so the process names it.
+// A file that is deleted with the object. Every test runs in its own process, so the process id
+// makes its name unique.
 class VocabularyFile {
   public:
     explicit VocabularyFile(const TinyVocabulary& vocabulary)

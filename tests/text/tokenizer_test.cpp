@@ -72,7 +72,7 @@ TEST(Tokenizer, SpmKeepsBytesThatAreNotUtf8) {
     for (const std::string& text : {"caf\xC3"s, "x\xED\xA0\x80y"s, "\xC0\x80"s, "\xF7\xBF\xBF\xBF"s,
                                     every_byte(), "he \xFF he€\xE2\x82 he\xF0\x9F\x98"s}) {
         const std::string decoded = tokenizer->decode(tokenizer->encode(text, false, true));
-        // A leading space of the vocabulary's own stands before text, not before other bytes.
+        // The vocabulary adds a leading space before text, but not before other bytes.
         EXPECT_EQ(decoded, decoded[0] == ' ' ? " " + text : text);
     }
 }
@@ -100,7 +100,7 @@ TEST(Tokenizer, ATextThatSpmCannotExpressIsAnError) {
     EXPECT_THROW(tokenizer->encode("q", false, false), Error);
 }
 
-TEST(Tokenizer, AddsSpecialTokensWhenTheModelWantsThem) {
+TEST(Tokenizer, AddsSpecialTokensWhenTheModelNeedsThem) {
     TinyVocabulary vocabulary = bpe_vocabulary();
     EXPECT_THAT(load(vocabulary)->encode("y", true, false), ElementsAre(bpe_byte('y')));
     EXPECT_FALSE(load(vocabulary)->adds_bos());
@@ -158,7 +158,7 @@ TEST(Tokenizer, KnowsEveryEndOfGeneration) {
     EXPECT_FALSE(tokenizer->is_end_of_generation(0));
 }
 
-TEST(Tokenizer, HandsOutTheModelsChatTemplate) {
+TEST(Tokenizer, ReturnsTheModelsChatTemplate) {
     TinyVocabulary vocabulary = bpe_vocabulary();
     EXPECT_EQ(load(vocabulary)->chat_template(), "");
     vocabulary.chat_template = "{{ messages }}";
@@ -169,7 +169,7 @@ TEST(Tokenizer, AFileWithoutVocabularyIsAnError) {
     EXPECT_THROW(load({.model = "no_vocab"}), Error);
 }
 
-TEST(Tokenizer, AFileThatIsNotThereIsAnError) {
+TEST(Tokenizer, AMissingFileIsAnError) {
     EXPECT_THROW(Tokenizer::load("no/such/file.gguf"), Error);
 }
 

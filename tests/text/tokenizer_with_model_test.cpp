@@ -1,5 +1,5 @@
-// The tokenizer on a real vocabulary: byte-level BPE with 49152 tokens, among which some bytes have
-// none.
+// The tokenizer with a real vocabulary: byte-level BPE with 49152 tokens, in which some bytes have
+// no token.
 #include <memory>
 #include <random>
 #include <string>
@@ -71,14 +71,14 @@ TEST_F(DefaultModelTokenizer, KeepsAPromptThatEndsInHalfACharacter) {
     }
 }
 
-TEST_F(DefaultModelTokenizer, BytesWithoutATokenDoNoHarm) {
-    // 0xF7 and 0xFF have no token here; the surrogate's three bytes have.
+TEST_F(DefaultModelTokenizer, BytesWithoutATokenBecomeReplacements) {
+    // 0xF7 and 0xFF have no token here; the three bytes of the surrogate do.
     EXPECT_EQ(round_trip("a\xF7\xBF z"), "a" + std::string(kReplacementCharacter) + "\xBF z");
     EXPECT_EQ(round_trip("a\xFFz"), "a" + std::string(kReplacementCharacter) + "z");
     EXPECT_EQ(round_trip("a\xED\xA0\x80z"), "a\xED\xA0\x80z");
 }
 
-TEST_F(DefaultModelTokenizer, TakesAnyBytes) {
+TEST_F(DefaultModelTokenizer, AcceptsAnyBytes) {
     std::mt19937 random(2);
     for (int round = 0; round < 100; ++round) {
         std::string bytes(random() % 200, '\0');

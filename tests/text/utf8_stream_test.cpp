@@ -40,7 +40,7 @@ TEST(Utf8Stream, EndInsideACharacterGivesOneReplacement) {
     EXPECT_EQ(convert("x\xF0\x9F\x98"), "x" + kBad);
 }
 
-TEST(Utf8Stream, IsAsNewAfterFinish) {
+TEST(Utf8Stream, FinishResetsTheStream) {
     Utf8Stream stream;
     stream.push("\xE2\x82");
     stream.finish();
@@ -56,7 +56,7 @@ TEST(Utf8Stream, ReplacesMaximalSubparts) {
     EXPECT_EQ(convert("\xC0\xAF\xE0\x80\xBF\xF0\x81\x82\x41"), bad4 + bad4 + "A");
     // surrogates
     EXPECT_EQ(convert("\xED\xA0\x80\xED\xBF\xBF\xED\xAF\x41"), bad4 + bad4 + "A");
-    // bytes that begin nothing, code points above U+10FFFF
+    // bytes that start no character, code points above U+10FFFF
     EXPECT_EQ(convert("\xF4\x91\x92\x93\xFF\x41\x80\xBF\x42"), bad4 + kBad + "A" + bad2 + "B");
     // sequences that end early
     EXPECT_EQ(convert("\xE1\x80\xE2\xF0\x91\x92\xF1\xBF\x41"), bad4 + "A");
@@ -92,7 +92,8 @@ TEST(Utf8Stream, OutputIsAlwaysValidForEveryPairOfBytes) {
     }
 }
 
-// A second decoder, written from the definition: a code point in its shortest form, no surrogate.
+// An independent decoder, written from the definition: a code point in its shortest form, no
+// surrogate.
 bool encodes_a_code_point(std::string_view bytes) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
     const std::size_t n = bytes.size();
@@ -116,7 +117,7 @@ bool encodes_a_code_point(std::string_view bytes) {
 }
 
 TEST(Utf8, WholeCharactersAreExactlyTheEncodedCodePoints) {
-    // Every lead byte, with second bytes everywhere and later bytes at and around their borders.
+    // Every lead byte and every second byte, with later bytes at and around their limits.
     const unsigned char later[] = {0x00, 0x7F, 0x80, 0xA5, 0xBF, 0xC0, 0xFF};
     for (int lead = 0; lead < 256; ++lead) {
         for (int second = 0; second < 256; ++second) {

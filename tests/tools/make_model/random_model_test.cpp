@@ -44,7 +44,7 @@ RandomModelOptions model_options(std::string shape, std::string type) {
     return options;
 }
 
-// The message of the error that `options` meet; empty when there is none.
+// The message of the error that `options` cause; empty when there is none.
 std::string error_of(const RandomModelOptions& options, const fs::path& path) {
     try {
         write_random_model(options, path);
@@ -97,7 +97,7 @@ Moments moments(const std::vector<float>& values) {
     return {mean, std::sqrt(squares / double(values.size()) - mean * mean)};
 }
 
-// --- libllama as the judge ---
+// --- libllama as the reference ---
 
 std::string& llama_complaints() {
     static std::string complaints;
@@ -202,9 +202,9 @@ TEST_P(EveryRandomModel, DecodesInLibllama) {
     for (const float logit : logits) {
         ASSERT_TRUE(std::isfinite(logit));
     }
-    // Rows of the head with variance 1 / n_embd over a normalised state: logits of about unit size.
+    // Head rows of variance 1 / n_embd and a normalised state give logits of about unit size.
     EXPECT_NEAR(moments(logits).deviation, 1.0, 0.4);
-    // libllama guesses a file's type from its matrices, and has no guess for plain MXFP4.
+    // libllama guesses a file's type from its matrices, but has no guess for plain MXFP4.
     const bool has_no_guess = GetParam().type == "MXFP4";
     EXPECT_EQ(llama_complaints(), has_no_guess ? "llama_model_loader: unknown type mxfp4\n" : "");
 }
@@ -224,7 +224,7 @@ TEST(RandomModel, TinyModelsStayUnderAMegabyte) {
     }
 }
 
-// --- bytes follow from the options ---
+// --- the options determine the bytes ---
 
 TEST(RandomModel, SameSeedGivesSameBytes) {
     const auto options = model_options("tiny-qwen3", "Q4_0");
@@ -265,7 +265,7 @@ TEST(RandomModel, WeightsHaveTheVarianceThatKeepsActivationsInBounds) {
 
 // --- metadata and types ---
 
-TEST(RandomModel, StatesHeadSizeWhereItIsNotImplied) {
+TEST(RandomModel, StatesTheHeadSizeWhenItIsNotImplied) {
     const Contents wide(tiny_model("small-qwen3", "Q8_0"));
     EXPECT_EQ(wide.integer("qwen3.attention.key_length"), 128u);
     EXPECT_EQ(wide.integer("qwen3.attention.value_length"), 128u);
@@ -368,7 +368,7 @@ TEST(RandomModel, FillersPadTheVocabularyWithDistinctWords) {
     EXPECT_EQ(llama_complaints(), "");
 }
 
-// --- what is refused ---
+// --- bad options are refused ---
 
 TEST(RandomModel, UnknownShapeIsAnErrorThatListsTheShapes) {
     const std::string error = error_of(model_options("huge", "F32"));
@@ -389,7 +389,7 @@ TEST(RandomModel, TypesThatNeedAnImportanceMatrixAreRefused) {
     EXPECT_NE(error.find("importance matrix"), std::string::npos) << error;
 }
 
-TEST(RandomModel, RowsThatDoNotFitTheBlocksAreRefusedWithAWayOut) {
+TEST(RandomModel, RowsThatDoNotFitTheBlocksAreRefusedWithAnAlternative) {
     const std::string error = error_of(model_options("tiny-llama", "Q4_K"));
     EXPECT_NE(error.find("blocks of 256"), std::string::npos) << error;
     EXPECT_NE(error.find("rows of 64"), std::string::npos) << error;
@@ -410,9 +410,9 @@ TEST(RandomModel, ImpossibleLayerCountIsRefused) {
     }
 }
 
-// --- the file is whole or not there ---
+// --- the file is complete or absent ---
 
-TEST(RandomModel, PlacesThatTakeNoFileAreRefused) {
+TEST(RandomModel, UnusablePathsAreRefused) {
     const auto options = model_options("tiny", "F32");
     EXPECT_NE(error_of(options, temporary_folder()), "");
     EXPECT_NE(error_of(options, "/dev/null"), "");
@@ -439,7 +439,7 @@ class FreshFolder : public testing::Test {
     fs::path path_ = folder_ / "x.gguf";
 };
 
-TEST_F(FreshFolder, KeepsTheOldFileAndNoPieceWhenWritingIsGivenUp) {
+TEST_F(FreshFolder, KeepsOnlyTheOldFileWhenWritingIsAborted) {
     std::ofstream(path_) << "old";
     auto options = model_options("tiny", "F32");
     options.on_progress = [](double) { throw Error("enough"); };
@@ -448,12 +448,12 @@ TEST_F(FreshFolder, KeepsTheOldFileAndNoPieceWhenWritingIsGivenUp) {
     EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
 }
 
-TEST_F(FreshFolder, HoldsNothingWhenThereIsNoRoom) {
+TEST_F(FreshFolder, StaysEmptyWhenThereIsNoSpace) {
     rlimit unlimited{};
     getrlimit(RLIMIT_FSIZE, &unlimited);
     const rlimit tight{.rlim_cur = 100'000, .rlim_max = unlimited.rlim_max};
     const auto old_handler =
-        std::signal(SIGXFSZ, SIG_IGN);  // the limit as an error, not as a signal
+        std::signal(SIGXFSZ, SIG_IGN);  // report the limit as an error, not as a signal
     setrlimit(RLIMIT_FSIZE, &tight);
     const std::string error = error_of(model_options("tiny", "F32"), path_);
     setrlimit(RLIMIT_FSIZE, &unlimited);

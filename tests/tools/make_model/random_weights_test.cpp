@@ -28,14 +28,14 @@ std::vector<std::byte> rows_of(const RandomTensor& tensor,
 
 class RandomWeightsOfWidth : public testing::TestWithParam<std::int64_t> {};
 
-TEST_P(RandomWeightsOfWidth, DoNotDependOnWhereTheRowsAreCut) {
+TEST_P(RandomWeightsOfWidth, DoNotDependOnHowRowsAreSplit) {
     const RandomTensor tensor = make_matrix(GGML_TYPE_Q4_0, GetParam(), 8);
     const auto all = rows_of(tensor, 0, 8);
     const auto tail = rows_of(tensor, 5, 3);
     EXPECT_EQ(std::vector(all.end() - std::ptrdiff_t(tail.size()), all.end()), tail);
 }
 
-TEST_P(RandomWeightsOfWidth, AreDistinctFromRowToRow) {
+TEST_P(RandomWeightsOfWidth, DifferBetweenRows) {
     const RandomTensor tensor = make_matrix(GGML_TYPE_Q4_0, GetParam(), 1000);
     const std::size_t row_bytes = ggml_row_size(tensor.type, tensor.n_in);
     const auto all = rows_of(tensor, 0, 1000);
@@ -68,7 +68,7 @@ TEST_P(RandomWeightsOfWidth, ChangeWithSeedAndName) {
 
 INSTANTIATE_TEST_SUITE_P(PlainAndMosaic, RandomWeightsOfWidth, testing::Values(64, kWide));
 
-TEST(RandomWeights, FixedValuesAreStoredAsTheyAre) {
+TEST(RandomWeights, FixedValuesAreStoredUnchanged) {
     const RandomTensor tensor{.name = "rope_freqs.weight", .n_in = 3, .values = {1.0f, 2.5f, 8.0f}};
     const auto bytes = rows_of(tensor, 0, 1);
     float values[3];

@@ -38,9 +38,9 @@ TEST(Shapes, NoScalingMeansNoRopeDivisors) {
 TEST(Shapes, RopeDivisorsFollowTheLlama3Formula) {
     const auto divisors = rope_frequency_divisors(find_shape("llama-3.2-1b"));
     ASSERT_EQ(divisors.size(), 32u);
-    EXPECT_EQ(divisors[0], 1.0f);    // 6.3 positions: far below 8192 / 4, kept
+    EXPECT_EQ(divisors[0], 1.0f);    // 6.3 positions: far below 8192 / 4, unchanged
     EXPECT_EQ(divisors[14], 1.0f);   // 1956 positions: still below 2048
-    EXPECT_EQ(divisors[18], 32.0f);  // 10089 positions: above 8192, slowed by the whole factor
+    EXPECT_EQ(divisors[18], 32.0f);  // 10089 positions: above 8192, slowed by the full factor
     EXPECT_EQ(divisors[31], 32.0f);
     // 4442.9 positions are 1.84384 turns; (1.84384 - 1) / 3 = 0.281281 is kept:
     // 1 / (0.718719 / 32 + 0.281281) = 3.29228.
