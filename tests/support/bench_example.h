@@ -1,14 +1,14 @@
-// A benchmark made up by hand, for tests of what is made of one.
+// A handmade benchmark report, for tests of its readers.
 #pragma once
 
 #include "tools/measure/report/bench_report.h"
 
 namespace knap::test {
 
-// Of a strategy on the prompt "p1" of "data.jsonl"; every field has a value of its own.
+// The row of a strategy on the prompt "p1" of "data.jsonl". Every field has a different value.
 BenchRow example_row(const std::string& strategy = "lookup");
 
-// Two prompts with a row each of plain decoding and lookup; nothing is skipped.
+// Two prompts, each with a row for plain decoding and one for lookup. Nothing is skipped.
 BenchReport example_report();
 
 }  // namespace knap::test

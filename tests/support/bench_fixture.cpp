@@ -10,7 +10,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kGenerated = 128;
-constexpr double kPlainMs = 5;  // a token
+constexpr double kPlainMs = 5;  // per token
 
 bool drafts(const std::string& strategy) {
     return strategy != "autoregressive" && strategy != "llama";
@@ -20,12 +20,12 @@ bool drafts_with_parts(const std::string& strategy) {
     return drafts(strategy) && strategy != "lookup";
 }
 
-// Different for every row, and the same in every run.
+// Different for every row, but the same in every run.
 double wobble(std::size_t seed) {
     return 0.08 * std::sin(1.7 * static_cast<double>(seed));
 }
 
-// Windows pay where the context is long; copies everywhere a little.
+// Windows help at long contexts; copies help a little everywhere.
 double speedup_of(const std::string& strategy, int n_context, std::size_t seed) {
     const double gain = !drafts(strategy)             ? 0
                         : strategy == "knapspec"      ? 0.1 + n_context / 16000.0

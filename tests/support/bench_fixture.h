@@ -1,5 +1,5 @@
-// Files of `knap bench`, made up: for tests of what reads them. Written out rather than made by
-// to_json(), because names of fields are a promise.
+// Made-up files of `knap bench`, for tests of their readers. They are written out rather than
+// produced by to_json(), because field names must not change.
 #pragma once
 
 #include <string>
@@ -15,19 +15,19 @@ struct BenchFixture {
     int n_layers = 30;
     int n_embd = 576;
     std::vector<std::string> strategies{"autoregressive", "lookup", "knapspec", "swift"};
-    // Of data files; "specbench.jsonl:qa" names the task as well.
+    // Data files. "specbench.jsonl:qa" also names the task.
     std::vector<std::string> tasks{"govreport.jsonl", "pg19.jsonl", "specbench.jsonl:qa",
                                    "specbench.jsonl:coding"};
-    int n_prompts = 3;  // of each task
+    int n_prompts = 3;  // per task
     std::vector<int> depths{0, 512, 4096};
-    bool has_projections = false;  // of every strategy that drafts with parts of the model
+    bool has_projections = false;  // for every strategy that drafts with parts of the model
     bool has_costs = true;
-    bool is_complete = true;  // false: the last half of the rows is missing
+    bool is_complete = true;  // false: the second half of the rows is missing
 };
 
 nlohmann::json bench_fixture(const BenchFixture& fixture = {});
 
-// A row of it with everything that a row has, for tests that set some of it.
+// A complete row, for tests that change some of its fields.
 nlohmann::json bench_row(const std::string& strategy, const std::string& task, double speedup);
 
 }  // namespace knap

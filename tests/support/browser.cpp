@@ -28,7 +28,7 @@ fs::path find_browser() {
     throw std::runtime_error("expected chromium on the PATH: deps/setup packages chromium");
 }
 
-// A folder for what a browser reads and writes, removed when it is done.
+// A folder for the browser's files, deleted afterwards.
 class BrowserFolder {
   public:
     BrowserFolder() : path_(temporary_folder() / "browser") { fs::create_directories(path_); }
@@ -42,8 +42,8 @@ class BrowserFolder {
     fs::path path_;
 };
 
-// The pages are our own, so the browser's sandbox, which root and containers cannot have, is not
-// missed.
+// The pages are our own, so we can do without the browser's sandbox, which root and containers
+// cannot use.
 std::string run_browser(const BrowserFolder& folder,
                         const fs::path& page,
                         const std::vector<std::string>& flags) {
@@ -67,7 +67,7 @@ std::string run_browser(const BrowserFolder& folder,
     return result.output;
 }
 
-// Chromium's own windows are 500 pixels wide at least: a frame in one is as narrow as a phone.
+// Chromium's windows are at least 500 pixels wide. A frame inside one can be as narrow as a phone.
 constexpr const char* kFrame = R"html(<!DOCTYPE html><meta charset="utf-8">
 <style>body { margin: 0; } iframe { border: 0; width: WIDTHpx; height: HEIGHTpx; }</style>
 <iframe src="PAGE"></iframe>
@@ -113,7 +113,7 @@ std::string read_all(const fs::path& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The page in a frame of that size. A copy of it notes what its scripts throw.
+// Puts a copy of the page, which records script errors, into a frame of that size.
 fs::path write_frame(const BrowserFolder& folder, const fs::path& page, int width, int height) {
     const fs::path copy = folder.path() / "page.html";
     std::ofstream(copy) << replaced(
@@ -128,7 +128,7 @@ fs::path write_frame(const BrowserFolder& folder, const fs::path& page, int widt
     return path;
 }
 
-// "%7B" as "{".
+// Decodes URL escapes such as "%7B".
 std::string decoded(const std::string& text) {
     std::string plain;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -151,7 +151,8 @@ nlohmann::json measure_page(const fs::path& page, int width) {
     const auto begin = dump.rfind(">BEGIN");
     const auto end = dump.rfind("END<");
     if (begin == std::string::npos || end == std::string::npos) {
-        throw std::runtime_error("expected numbers of a page, found: " + dump.substr(0, 400));
+        throw std::runtime_error("expected the measurements of a page, found: " +
+                                 dump.substr(0, 400));
     }
     return nlohmann::json::parse(decoded(dump.substr(begin + 6, end - begin - 6)));
 }

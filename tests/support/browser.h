@@ -1,4 +1,4 @@
-// A page opened in a real browser, without a window: Chromium.
+// Opens a page in a real browser, headless Chromium.
 #pragma once
 
 #include <filesystem>
@@ -8,17 +8,17 @@
 
 namespace knap {
 
-// What a browser of a window `width` pixels wide makes of a page:
-//   errors         texts of everything that scripts threw
+// Measures a page in a browser window `width` pixels wide:
+//   errors         messages of all errors that scripts threw
 //   width          of the window
 //   scroll_width   of the page; more than `width`: it overflows
-//   figures        for each, its `title`, how many shapes it `drew`, and how wide it is
-//   font_px        the smallest size of letters in figures, as shown
-//   tips           how many points have words, what the last of them said, and whether it went away
-// Throws std::runtime_error when there is no browser, or the page does not load.
+//   figures        for each, its `title`, how many shapes it `drew`, and its width
+//   font_px        the smallest font size in figures, as displayed
+//   tips           how many points have tooltips, the text of the last, and whether it disappears
+// Throws std::runtime_error when there is no browser or the page does not load.
 nlohmann::json measure_page(const std::filesystem::path& page, int width);
 
-// Keeps a picture of the page, so wide and high, as `picture` (.png).
+// Saves a screenshot of the page of that size as `picture` (.png).
 void keep_screenshot(const std::filesystem::path& page,
                      int width,
                      int height,

@@ -1,5 +1,4 @@
-// A file read again and again, each time with other damage: whatever reads our files must survive
-// all of it.
+// Reads a file with many kinds of damage. Code that reads our files must survive all of them.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +6,8 @@
 
 namespace knap::test {
 
-// Calls `read` with the file cut at every one of many lengths, and with bits flipped at many
-// places. The file is whole again afterwards.
+// Calls `read` with the file cut at many lengths, and with bits flipped at many positions. Restores
+// the file afterwards.
 void for_each_damage(const std::filesystem::path& path, const std::function<void()>& read);
 
 }  // namespace knap::test

@@ -1,11 +1,12 @@
-// Where the tests with label `model` find the default model.
+// The default model, for tests labelled `model`.
 #pragma once
 
 #include <filesystem>
 
 namespace knap::test {
 
-// The file that `deps/setup model` fetches. Throws when there is none: such a test must not pass.
+// The file that `deps/setup model` downloads. Throws when it is missing, so such a test cannot
+// pass.
 std::filesystem::path default_model();
 
 }  // namespace knap::test

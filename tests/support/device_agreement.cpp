@@ -39,7 +39,7 @@ ModulePlan skipping(int n_layers) {
     return plan;
 }
 
-// A device with a model and a cache, half full.
+// A device with a model and a half-full cache.
 struct Side {
     Side(const std::filesystem::path& path,
          ggml_backend_dev_t device,
@@ -63,7 +63,7 @@ Rows run(Side& side, ForwardRequest request) {
     return side.rig.run(request);
 }
 
-// The stream after some modules, and logits of going on from there.
+// The stream after some modules, and the logits when continuing from there.
 Rows resumed(Side& side, std::span<const Token> tokens) {
     const int entry = 2;
     const std::vector<int> captures{2 * entry};
@@ -79,7 +79,7 @@ Rows resumed(Side& side, std::span<const Token> tokens) {
     return rows;
 }
 
-// A row that was computed elsewhere and copied to where it belongs, read by the next one.
+// A row that was computed elsewhere, copied into place, and read by the next one.
 Rows copied(Side& side, std::span<const Token> tokens) {
     const std::vector<int> parents{-1, -1, 1};
     side.rig.run({.tokens = tokens.first(3),
@@ -91,7 +91,7 @@ Rows copied(Side& side, std::span<const Token> tokens) {
                          .layout = {.context = side.context}});
 }
 
-// Rows that went to the program and back.
+// Rows that were read into host memory and written back.
 Rows restored(Side& side, std::span<const Token> tokens) {
     KvCache& cache = side.rig.cache;
     std::vector<std::byte> bytes(cache.saved_row_bytes() * static_cast<std::size_t>(side.context));
@@ -104,7 +104,7 @@ Rows restored(Side& side, std::span<const Token> tokens) {
     return run(side, {.tokens = tokens});
 }
 
-// Windows of which a device keeps a part in scratch rows, after something was written.
+// A windowed pass, of whose windows a device keeps a part in scratch rows, repeated after a write.
 template <typename Write>
 Rows windowed_after(Side& side, const ForwardRequest& windows, Write write) {
     run(side, windows);
@@ -112,7 +112,7 @@ Rows windowed_after(Side& side, const ForwardRequest& windows, Write write) {
     return run(side, windows);
 }
 
-// The first layer's rows become the second's.
+// Copies the rows of the first layer to the second.
 void move_rows(Side& side) {
     KvCache& cache = side.rig.cache;
     std::vector<std::byte> bytes(cache.saved_row_bytes() * static_cast<std::size_t>(side.context));
@@ -120,7 +120,8 @@ void move_rows(Side& side) {
     cache.write_rows(1, side.context, bytes.data());
 }
 
-// How far the choices of a chain and their probabilities are from those of passes of one row each.
+// The largest difference between a chain's choices and probabilities and those of single-row
+// passes.
 double chain_error(Side& side, Token first, const ModulePlan& plan) {
     const ChainResult chain =
         side.rig.forward.run_chain({.token = first,
@@ -147,7 +148,7 @@ double chain_error(Side& side, Token first, const ModulePlan& plan) {
     return error;
 }
 
-// How far below the largest logit of its row a pass's choices are, at most.
+// The most by which the logit of a pass's choice is below the largest of its row.
 double choice_error(Side& side, std::span<const Token> tokens) {
     const Rows logits = run(side, {.tokens = tokens});
     std::vector<int> rows(tokens.size());

@@ -1,4 +1,4 @@
-// One device held against another: every kind of pass, from the same file and the same rows.
+// Compares one device with another in every kind of pass, with the same file and the same rows.
 #pragma once
 
 #include <filesystem>
@@ -11,19 +11,19 @@ namespace knap::test {
 
 struct PassAgreement {
     std::string pass;  // "prompt", "tree", ...
-    double error = 0;  // root mean square of the difference, over that of the logits
+    double error = 0;  // RMS of the difference, relative to that of the logits
 };
 
-// The passes of a model on `device` against those on the CPU, by ggml's products: prompts, single
-// rows, windows, trees, branches, replays, early exits, resumed and captured streams, copied and
-// saved cache rows. `options` are those of the device's cache, half of which is filled at first.
+// Compares the passes of a model on `device` with those on the CPU with ggml's products: prompts,
+// single rows, windows, trees, branches, replays, early exits, resumed and captured streams, copied
+// and saved cache rows. `options` are for the device's cache, half of which is filled first.
 std::vector<PassAgreement> compare_with_cpu(const std::filesystem::path& path,
                                             ggml_backend_dev_t device,
                                             const ForwardOptions& options);
 
-// The first row of a pass of 2 to `n_rows` rows whose logits have other bits than in a pass of its
-// own, in words; empty: none. Passes begin where rows are few, many, and read more of the cache
-// than the row before.
+// Describes the first row of a pass of 2 to options.exact_rows rows whose logits differ in any bit
+// from those of a single-row pass; empty: none. Passes start where there are few rows, many rows,
+// and where a row reads more of the cache than the row before it.
 std::string find_changed_bits(const std::filesystem::path& path,
                               ggml_backend_dev_t device,
                               const ForwardOptions& options);

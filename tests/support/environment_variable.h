@@ -1,4 +1,4 @@
-// A variable of this process's environment, set for as long as the object lives.
+// Sets an environment variable of this process while the object lives.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace knap::test {
 
 class EnvironmentVariable {
   public:
-    // An empty value is one that is set to nothing.
+    // An empty value sets the variable to the empty string.
     EnvironmentVariable(const char* name, const std::string& value) : name_(name) {
         if (const char* before = getenv(name)) {
             before_ = before;

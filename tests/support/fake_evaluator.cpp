@@ -50,7 +50,7 @@ double sum_of_cosines(const FakeState& a, const FakeState& b) {
     return sum;
 }
 
-// The rows that a row sees: itself, and in a whole attention those before it as well.
+// The sum of the rows that a row attends to: itself and, in full attention, those before it.
 FakeState seen(int module, const Level& level, const FakeState& state) {
     FakeState sums = state;
     if (is_attention(module) && level == Level::full) {

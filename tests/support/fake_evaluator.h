@@ -1,5 +1,5 @@
-// Models of a few plain numbers behind the knapsack's evaluator: what the search is tested on,
-// where every plan can be tried and every state be looked at.
+// Models of a few numbers behind the knapsack's evaluator. Tests of the search can try every plan
+// and inspect every state.
 #pragma once
 
 #include <functional>
@@ -16,32 +16,32 @@ struct FakeModel {
     int n_layers = 0;
     int n_rows = 1;
     std::vector<FakeState> target{};  // [2L + 1] X: the stream before each module, and at the end
-    // A module at a level other than `skip`.
+    // Runs a module at a level other than `skip`.
     std::function<FakeState(int module, const Level& level, const FakeState& state)> run{};
-    // Of a state before module `module`, against X[module].
+    // Scores a state before module `module` against X[module].
     std::function<double(int module, const FakeState& state)> score{};
 
     int n_modules() const { return 2 * n_layers; }
     FakeState run_or_skip(int module, const Level& level, const FakeState& state) const;
-    // The last state of the plan from X[0].
+    // The final state of the plan from X[0].
     FakeState run_plan(const ModulePlan& plan) const;
 };
 
-// Every module adds a gain of its own, a window a part of it, and a score is what was gained: the
-// best of each cell is then a step of the best plan, and the knapsack is exact. Gains are small
-// integers, so that sums are exact and ties are common.
+// Every module adds its own gain, a window a part of it, and the score is the total gain. Then the
+// best state of each cell is a prefix of the best plan, so the knapsack is exact. Gains are small
+// integers, which makes sums exact and ties common.
 FakeModel additive_model(unsigned seed, int n_layers);
 
-// A residual stream of n_rows rows, scored by cosines. What a module adds depends on all that was
-// added before, and an attention lets a row see those before it: no table of single states is
+// A residual stream of n_rows rows, scored by cosines. What a module adds depends on everything
+// added before, and attention lets a row read those before it. So no table of single states is
 // exact here.
 FakeModel residual_model(unsigned seed, int n_layers, int n_rows = 3);
 
-// Counts what it holds, and expects to be called as KnapsackEvaluator says.
+// Counts its states, and checks that it is called as KnapsackEvaluator requires.
 class FakeEvaluator : public KnapsackEvaluator {
   public:
     explicit FakeEvaluator(const FakeModel& model) : model_(model) {}
-    // Sees every score before the search does, and may give another in its place.
+    // Receives every score before the search does, and may replace it.
     std::function<double(int module, int state, const Level& level, double score)> spoil{};
 
     int n_rows() const override { return model_.n_rows; }
@@ -52,7 +52,7 @@ class FakeEvaluator : public KnapsackEvaluator {
     const std::vector<FakeState>& row() const { return row_; }
     std::vector<int> modules_tried() const { return modules_tried_; }
     int n_computed() const { return n_computed_; }
-    int n_live() const;  // states that it holds
+    int n_live() const;  // states currently held
     int max_live() const { return max_live_; }
 
   private:
@@ -62,8 +62,8 @@ class FakeEvaluator : public KnapsackEvaluator {
     const FakeModel& model_;
     std::vector<FakeState> row_;
     std::vector<Level> levels_;                    // of the last trial
-    std::vector<std::vector<FakeState>> results_;  // [levels][states]; of `skip`: none
-    int module_ = 0;                               // that the row stands before
+    std::vector<std::vector<FakeState>> results_;  // [levels][states]; empty for `skip`
+    int module_ = 0;                               // the module that row_ is before
     std::vector<int> modules_tried_;
     int n_computed_ = 0;
     int max_live_ = 0;

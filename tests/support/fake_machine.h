@@ -1,4 +1,4 @@
-// A machine on which every pass takes a known time: what cost models are held to.
+// A machine on which every pass takes a known time, for tests of cost models.
 #pragma once
 
 #include <functional>
@@ -17,26 +17,26 @@ struct FakeMachine {
     double cache_row_ms = 1e-4;
     std::vector<double> attention_ms{0.2};  // [class]
     std::vector<double> mlp_ms{0.3};        // [class]
-    // What so many rows make of a pass of one.
+    // How much more a pass of n_rows rows costs than one of one row.
     std::function<double(int n_rows)> weights_factor = [](int n) { return 0.6 + 0.4 * n; };
     std::function<double(int n_rows)> cache_factor = [](int n) { return 0.9 + 0.1 * n; };
 
     int n_layers() const { return static_cast<int>(layer_classes.size()); }
     double ms(const Probe& probe) const;
     CostSample sample(const Probe& probe, double error = 0) const;
-    // Every probe measured, with relative errors of up to `noise`, either way.
+    // A profile of all probes, with random relative errors of up to `noise`.
     CostProfile profile(std::span<const Probe> probes, double noise = 0) const;
 };
 
 // A machine of `n_layers` layers of one class.
 FakeMachine plain_machine(int n_layers);
-// One on which most of a step at a long context is attention, and a further row of a pass costs
-// `row_price` passes of one.
+// At a long context attention dominates a step, and each further row of a pass costs `row_price`
+// times a one-row pass.
 FakeMachine long_context_machine(int n_layers, double row_price);
-// Two classes of different times, in turn.
+// Alternates between two classes with different times.
 FakeMachine mixed_machine(int n_layers);
 
-// Steps with modules skipped and attentions at windows, at contexts of up to 8192 tokens.
+// Steps with skipped modules and windowed attentions, at contexts of up to 8192 tokens.
 std::vector<Probe> random_steps(int n_layers, int n);
 
 }  // namespace knap::test

@@ -1,4 +1,4 @@
-// A round as a strategy hears of it, made of numbers that tell rows, streams and channels apart.
+// A made-up outcome of a round, with numbers that identify rows, streams and channels.
 #pragma once
 
 #include <span>
@@ -11,9 +11,9 @@
 
 namespace knap::test {
 
-// The text is the same whatever is drafted: its token at a position.
+// The token of the text at a position, whatever is drafted.
 Token token_at(int position, int n_vocab);
-// What capture `stream` holds of a row that stays.
+// The value of capture `stream` for an accepted row.
 float stream_value(int row, int stream, int channel);
 
 struct FakeRoundShape {
@@ -27,7 +27,7 @@ struct FakeRoundShape {
     double verify_ms = 0;
 };
 
-// Owns what its outcome shows. The first drafts are right, the others wrong.
+// Owns the data of its outcome. The first n_accepted drafts are right, the others wrong.
 class FakeRound {
   public:
     explicit FakeRound(const FakeRoundShape& shape);

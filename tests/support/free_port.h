@@ -1,9 +1,9 @@
-// Ports of this machine, for tests that serve.
+// Local ports, for tests of servers.
 #pragma once
 
 namespace knap::test {
 
-// One that nobody listens on.
+// A port that no process listens on.
 int free_port();
 
 }  // namespace knap::test

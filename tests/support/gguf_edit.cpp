@@ -26,7 +26,7 @@ std::size_t value_bytes(std::uint32_t type) {
         case GGUF_TYPE_FLOAT32:
             return 4;
         default:
-            throw std::logic_error("a type of no fixed size");
+            throw std::logic_error("a type without a fixed size");
     }
 }
 
@@ -86,7 +86,7 @@ class Walker {
         return text;
     }
 
-    // Its value, when it is a number of at most 8 bytes.
+    // Returns the value if it has at most 8 bytes, else 0.
     std::uint64_t add(FieldKind kind, std::size_t size) {
         layout_.fields.push_back({kind, where_, at_, size});
         std::uint64_t value = 0;

@@ -1,5 +1,4 @@
-// The bytes of a GGUF header by what they mean, so that a test can damage each kind of field in
-// turn.
+// Maps the bytes of a GGUF header to fields, so that a test can damage each kind of field.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +19,7 @@ enum class FieldKind {
     value_type,
     element_type,
     element_count,
-    value,  // a number, or all the numbers of an array
+    value,  // a number, or all numbers of an array
     dimension_count,
     dimension,
     tensor_type,
@@ -35,15 +34,15 @@ struct GgufField {
 };
 
 struct GgufLayout {
-    std::vector<GgufField> fields;  // in the order of the file
+    std::vector<GgufField> fields;  // in file order
     std::size_t header_end = 0;     // then padding, then data
     std::size_t data_begin = 0;
 };
 
-// `bytes` are a valid file with the default alignment.
+// `bytes` must be a valid file with the default alignment.
 GgufLayout lay_out(std::span<const std::byte> bytes);
 
-// `bytes` with the little-endian number `value` in place of a field of at most 8 bytes.
+// `bytes` with `value`, little endian, in place of a field of at most 8 bytes.
 std::vector<std::byte> with_value(std::span<const std::byte> bytes,
                                   const GgufField& field,
                                   std::uint64_t value);

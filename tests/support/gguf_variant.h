@@ -1,5 +1,4 @@
-// A model file read whole, changed, and written again: other metadata, further tensors, several
-// parts.
+// Reads a model file, changes it and writes it again: other metadata, more tensors, several parts.
 #pragma once
 
 #include <filesystem>
@@ -17,10 +16,10 @@ class GgufVariant {
 
     gguf_context* metadata() { return metadata_.get(); }
     void add_f32(const char* name, const std::vector<float>& values);  // a one-dimensional tensor
-    // Writes into the folder of temporary models under `name`.
+    // Writes into the temporary folder under `name`.
     std::filesystem::path write(const std::string& name) const;
-    // Writes `name`-00001-of-00002.gguf with all metadata and half of the tensors, and its second
-    // part; the first's path.
+    // Writes `name`-00001-of-00002.gguf with all metadata and half of the tensors, and the second
+    // part. Returns the path of the first.
     std::filesystem::path write_split(const std::string& name) const;
 
   private:

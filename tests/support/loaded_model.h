@@ -1,4 +1,4 @@
-// A model with everything that a forward pass needs, below the public face.
+// A model with everything that a forward pass needs, below the public interface.
 #pragma once
 
 #include <filesystem>
@@ -19,20 +19,20 @@
 
 namespace knap::test {
 
-// One thread unless asked: threads of a pool wait by spinning, which is slow where tests run side
-// by side.
+// Uses one thread by default: threads of a pool wait by spinning, which is slow when tests run in
+// parallel.
 struct LoadedModel {
     explicit LoadedModel(const std::filesystem::path& path,
                          Repack repack = Repack::off,
                          int n_threads = 1,
                          Kernels kernels = Kernels::ggml,
                          ggml_backend_dev_t device = nullptr,  // null: the CPU
-                         const std::vector<int>& split = {});  // layers of each CPU; empty: one
+                         const std::vector<int>& split = {});  // layers per CPU backend; empty: one
 
     GgufFile file;
     ModelConfig config;
-    Backend backend;                               // of the first layers
-    std::vector<std::unique_ptr<Backend>> others;  // of the layers after them
+    Backend backend;                               // for the first layers
+    std::vector<std::unique_ptr<Backend>> others;  // for the layers after them
     LayerMap layers;
     std::unique_ptr<Weights> weights;
 };
@@ -42,18 +42,18 @@ struct ForwardOptions {
     int n_ubatch = 512;
     CacheType type_k = CacheType::f16;
     CacheType type_v = CacheType::f16;
-    std::optional<AttentionPath> path{};  // none: what the engine would choose
+    std::optional<AttentionPath> path{};  // empty: as the engine chooses
     int exact_rows = 0;                   // see KvCacheOptions
 };
 
-// A forward pass with a cache of its own.
+// A forward pass with its own cache.
 struct ForwardRig {
     explicit ForwardRig(LoadedModel& loaded, const ForwardOptions& options = {});
 
-    // Runs a pass and gives the logits of every row, [n_vocab] each.
+    // Runs a pass and returns the logits of every row, [n_vocab] each.
     std::vector<std::vector<float>> run(ForwardRequest request);
-    // Feeds `tokens` after what is committed, in passes of the given sizes (their sum is the number
-    // of tokens), and gives the logits of every row, [n_vocab] each.
+    // Appends `tokens` to the committed rows in passes of the given sizes, which add up to the
+    // number of tokens. Returns the logits of every row, [n_vocab] each.
     std::vector<std::vector<float>> feed(std::span<const Token> tokens,
                                          std::span<const int> passes);
     std::vector<std::vector<float>> feed(std::span<const Token> tokens);  // in one pass
@@ -62,7 +62,7 @@ struct ForwardRig {
 
     LoadedModel& model;
     KvCache cache;
-    std::optional<HeadSubset> draft_head;  // none where it is not possible
+    std::optional<HeadSubset> draft_head;  // empty when impossible
     Forward forward;
 };
 

@@ -28,7 +28,7 @@ float max_abs_difference(std::span<const float> a, std::span<const float> b) {
     float most = 0;
     for (std::size_t i = 0; i < a.size(); ++i) {
         const float difference = std::abs(a[i] - b[i]);
-        most = difference <= most ? most : difference;  // a NaN wins, and stays
+        most = difference <= most ? most : difference;  // a NaN wins and stays
     }
     return most;
 }

@@ -1,4 +1,4 @@
-// Comparing rows of logits.
+// Compares rows of logits.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace knap::test {
 
-Token argmax(std::span<const float> row);  // the lowest id of the largest
+Token argmax(std::span<const float> row);  // the lowest id wins a tie
 float top_two_gap(std::span<const float> row);
 float max_abs_difference(std::span<const float> a, std::span<const float> b);
 

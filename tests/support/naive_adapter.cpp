@@ -7,7 +7,7 @@ namespace {
 
 using Row = std::vector<double>;
 
-// Row i of the result is weight * rows[i]; `weight` has n_out rows of n_in numbers.
+// weight * x; `weight` has n_out rows of n_in numbers.
 Row product(std::span<const float> weight, const Row& x) {
     Row y(weight.size() / x.size());
     for (std::size_t out = 0; out < y.size(); ++out) {
@@ -31,7 +31,7 @@ Row normed(const Row& x, std::span<const float> weight, double eps) {
     return y;
 }
 
-// Channel i of a head turns with channel i + half.
+// Rotates channel i of each head with channel i + half.
 void rotate(Row& x, std::size_t head_dim, double position, double freq_base) {
     const std::size_t half = head_dim / 2;
     for (std::size_t head = 0; head < x.size(); head += head_dim) {
@@ -47,7 +47,7 @@ void rotate(Row& x, std::size_t head_dim, double position, double freq_base) {
     }
 }
 
-// What the last of `keys` and `values` sees of all of them, head by head.
+// Attention of `q`, the last row, over all `keys` and `values`, head by head.
 Row attend(const Row& q,
            const std::vector<Row>& keys,
            const std::vector<Row>& values,

@@ -1,4 +1,4 @@
-// An adapter computed with plain loops in f64, from the numbers of its file.
+// Computes an adapter with plain loops in f64, from the numbers of its file.
 #pragma once
 
 #include <span>
@@ -9,8 +9,9 @@
 
 namespace knap::test {
 
-// Logits [n_vocab] after every row of `streams`, the model's at the exit layer [n_embd, n_rows] of
-// the text's first tokens. `head` is the model's output matrix {n_embd, n_vocab} in F32.
+// Logits [n_vocab] after every row of `streams`: the model's streams [n_embd, n_rows] at the exit
+// layer, for the first tokens of a text. `head` is the model's output matrix {n_embd, n_vocab} in
+// F32.
 std::vector<std::vector<float>> naive_adapter_logits(TinyGguf& adapter,
                                                      const ModelConfig& config,
                                                      const ggml_tensor* head,

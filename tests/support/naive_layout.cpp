@@ -48,7 +48,7 @@ RandomPass random_pass(std::mt19937& engine, Kind kind, int capacity, int max_ro
         pass.layout.branch_rows = random_between(engine, 1, std::min(8, pass.n_rows));
         pass.n_rows -= pass.n_rows % pass.layout.branch_rows;
     }
-    // Often at an end of the cache, where runs are short or pushed back.
+    // Often at an end of the cache, where runs are short or shifted back.
     const int room = capacity - pass.n_rows;
     const int place = random_between(engine, 0, 3);
     pass.first_row = place == 0   ? room - random_between(engine, 0, std::min(room, 3))

@@ -1,4 +1,4 @@
-// Who sees whom, asked pair by pair; and random passes of every layout.
+// Which rows attend to which, decided pair by pair; and random passes of every layout.
 #pragma once
 
 #include <optional>
@@ -10,17 +10,17 @@
 
 namespace knap::test {
 
-// Whether row `row` of a pass sees cache row `j`, with an attention of that window or at full.
+// Whether row `row` of a pass attends to cache row `j`, with that window or full attention.
 bool naively_sees(const AttentionLayout& layout,
                   const std::optional<Window>& window,
                   int first_row,
                   int row,
                   int j);
 
-// A pass that a cache of some capacity may run. The layout refers to `parents`.
+// A pass that fits in a cache of some capacity. The layout refers to `parents`.
 struct RandomPass {
     RandomPass() = default;
-    RandomPass(RandomPass&&) = default;  // a moved vector keeps its numbers where they are
+    RandomPass(RandomPass&&) = default;  // moving a vector keeps its data in place
     RandomPass& operator=(RandomPass&&) = default;
 
     AttentionLayout layout{};

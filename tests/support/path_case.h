@@ -1,4 +1,4 @@
-// A model shape, an attention path and a cache: what tests of passes go through.
+// A model shape, an attention path and a cache type: the parameters of tests of passes.
 #pragma once
 
 #include <ostream>

@@ -61,7 +61,7 @@ Pipe make_pipe() {
     return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-// The ends of a child's streams: ours, and those that become its 0, 1 and 2.
+// The ends of a child's streams: ours, and those that become its descriptors 0, 1 and 2.
 struct Streams {
     Descriptor input, output, error;
     Descriptor child_input, child_output, child_error;
@@ -97,7 +97,8 @@ Streams make_terminal() {
     return streams;
 }
 
-// Between fork and exec only calls that are safe there: everything that allocates is done before.
+// Between fork and exec only async-signal-safe calls are allowed, so everything that allocates
+// comes before.
 pid_t start(const std::filesystem::path& program, const ProcessRequest& request, Streams& streams) {
     std::vector<std::string> words{program.string()};
     words.insert(words.end(), request.arguments.begin(), request.arguments.end());
@@ -168,7 +169,7 @@ class Exchange {
 ProcessResult Exchange::run() {
     const auto deadline = Clock::now() + std::chrono::seconds(request_.timeout_s);
     while (streams_.output.is_open() || streams_.error.is_open()) {
-        // A descriptor of -1 is ignored by poll().
+        // poll() ignores a descriptor of -1.
         const bool has_input = streams_.input.is_open() && n_input_written_ < request_.input.size();
         if (!has_input && !request_.keeps_input_open && !request_.is_on_terminal) {
             streams_.input.close();
@@ -204,7 +205,7 @@ void Exchange::write_input() {
     if (n_written > 0) {
         n_input_written_ += static_cast<std::size_t>(n_written);
     } else {
-        n_input_written_ = input.size();  // the process reads no more
+        n_input_written_ = input.size();  // the process has stopped reading
     }
 }
 
@@ -252,7 +253,7 @@ ProcessResult wait_for_end(pid_t child, const ProcessRequest& request, Streams& 
 }  // namespace
 
 ProcessResult run_process(const std::filesystem::path& program, const ProcessRequest& request) {
-    signal(SIGPIPE, SIG_IGN);  // a process that ends before it has read its input is not our end
+    signal(SIGPIPE, SIG_IGN);  // a process may end before it has read its input
     Streams streams = request.is_on_terminal ? make_terminal() : make_pipes();
     const pid_t child = start(program, request, streams);
     return wait_for_end(child, request, streams);
@@ -261,7 +262,7 @@ ProcessResult run_process(const std::filesystem::path& program, const ProcessReq
 struct BackgroundProcess::Impl {
     ProcessRequest request;
     Streams streams = make_pipes();
-    pid_t child = 0;  // 0: its end was waited for
+    pid_t child = 0;  // 0: already waited for
     std::string output;
 };
 

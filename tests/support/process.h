@@ -1,4 +1,4 @@
-// Runs a real process and keeps what it said: for tests of the command line.
+// Runs a real process and captures its output, for tests of the command line.
 #pragma once
 
 #include <filesystem>
@@ -12,25 +12,25 @@ namespace knap {
 
 struct ProcessRequest {
     std::vector<std::string> arguments;
-    std::string input;  // standard input; it ends after this text
-    // Set in addition to this process's own
+    std::string input;  // standard input, closed after this text
+    // Added to this process's environment
     std::vector<std::pair<std::string, std::string>> environment;
 
-    // All three streams are one pseudo-terminal; what it shows is `output`
+    // All three streams are one pseudo-terminal, whose text becomes `output`
     bool is_on_terminal = false;
-    bool keeps_input_open = false;  // standard input does not end by itself
+    bool keeps_input_open = false;  // does not close standard input
 
-    // Sent in this order, each once its text has come out.
+    // Sent in this order, each after its text has appeared.
     struct Signal {
         int number = 0;
         std::string after;  // text that must have appeared on standard output or error since the
                             // last signal
     };
     std::vector<Signal> signals;
-    // Bytes of standard output read before it is closed
+    // Close standard output after reading this many bytes
     std::optional<std::size_t> closes_output_after;
 
-    int timeout_s = 60;  // then the process is killed and `has_timed_out` set
+    int timeout_s = 60;  // then kills the process and sets `has_timed_out`
 };
 
 struct ProcessResult {
@@ -44,7 +44,7 @@ struct ProcessResult {
 // Throws std::runtime_error when the process cannot be started.
 ProcessResult run_process(const std::filesystem::path& program, const ProcessRequest& request);
 
-// A process that runs beside the test. It is killed with the object.
+// A process that runs beside the test and is killed when the object is destroyed.
 class BackgroundProcess {
   public:
     BackgroundProcess(const std::filesystem::path& program, std::vector<std::string> arguments);
@@ -52,11 +52,10 @@ class BackgroundProcess {
     BackgroundProcess(const BackgroundProcess&) = delete;
     BackgroundProcess& operator=(const BackgroundProcess&) = delete;
 
-    // Until something came out on standard output; false: it ended, or half a minute went by before
-    // that.
+    // Waits for standard output. Returns false when the process ends or half a minute passes first.
     bool wait_for_output();
     void send(int signal) const;
-    // Waits for its end; what came out before and after.
+    // Waits for the end. Returns all output, before and after.
     ProcessResult finish(int timeout_s = 60);
 
   private:

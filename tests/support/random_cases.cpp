@@ -29,7 +29,7 @@ StopRule random_stop(std::mt19937& random) {
     StopRule stop{.n_max = below(random, 17)};
     switch (below(random, 4)) {
         case 0:
-            stop.exit_confidence = 0.004f;  // the tiny models' choices are about that probable
+            stop.exit_confidence = 0.004f;  // about the probability of a tiny model's choices
             break;
         case 1: {
             MarginalRule rule{

@@ -1,5 +1,5 @@
 // Random speculative runs: plans of every level, draft lengths, stop rules, prompts around context
-// buckets, ways of sampling. A case is a function of its seed alone.
+// buckets, sampling options. A case depends only on its seed.
 #pragma once
 
 #include <random>
@@ -15,8 +15,8 @@ namespace knap::test {
 struct RandomCase {
     RandomCase(unsigned seed, const ModelConfig& config);
 
-    // Proposes the case's plan at its length, with guesses of `text` where the case has them: the
-    // tokens that plain decoding generates. Case and text must outlive it.
+    // Proposes the case's plan at its length. If the case has guesses, they come from `text`, the
+    // tokens of plain decoding. The case and the text must outlive the result.
     Propose propose(std::span<const Token> text) const;
     std::string describe() const;
 
@@ -24,7 +24,7 @@ struct RandomCase {
     ModulePlan plan;
     StopRule stop;
     int width = 1;
-    // Of guesses: one token in so many is wrong, 1: all are. 0: nothing is guessed.
+    // One guessed token in this many is wrong; 1: all are. 0: no guesses.
     int one_wrong_in = 0;
     Token end_of_text = -1;
 };

@@ -31,7 +31,7 @@ struct ReferenceForward::Graph {
     ggml_tensor* positions;
     ggml_tensor* slots;               // i64 [n_rows]
     ggml_tensor* value_slots;         // i64 [n_rows * n_embd_kv]
-    std::vector<ggml_tensor*> masks;  // of each layer, f32 [n_kv, n_rows]
+    std::vector<ggml_tensor*> masks;  // per layer, f32 [n_kv, n_rows]
 };
 
 ReferenceForward::ReferenceForward(LoadedModel& model, int n_ctx) : model_(model), n_ctx_(n_ctx) {
@@ -116,7 +116,7 @@ void ReferenceForward::set_inputs(Graph& g, const ReferencePass& pass) {
         }
     }
     const auto set = [](ggml_tensor* tensor, const void* values) {
-        if (tensor->buffer != nullptr) {  // what only skipped modules read is nowhere
+        if (tensor->buffer != nullptr) {  // inputs that only skipped modules read are not allocated
             ggml_backend_tensor_set(tensor, values, 0, ggml_nbytes(tensor));
         }
     };
@@ -157,7 +157,7 @@ std::vector<std::vector<float>> ReferenceForward::run(const ReferencePass& pass)
     g.graph = ggml_new_graph_custom(ctx, kMaxNodes, false);
     const auto input = [](ggml_tensor* tensor) {
         ggml_set_input(tensor);
-        ggml_set_output(tensor);  // keeps it whole while the graph runs
+        ggml_set_output(tensor);  // keeps its memory while the graph runs
         return tensor;
     };
     g.tokens = input(ggml_new_tensor_1d(ctx, GGML_TYPE_I32, g.n_rows));

@@ -1,6 +1,7 @@
-// The forward pass written as plainly as possible: no folding, no graph reuse, attention as
-// libllama builds it with flash attention off. It is bit-identical to libllama, and what ships is
-// held to it. Plans and layouts are given row by row: who sees whom is asked for every pair.
+// The forward pass in its plainest form: no folding, no graph reuse, attention as libllama builds
+// it with flash attention off. It is bit-identical to libllama and the reference for our own. Plans
+// and layouts are given row by row: a function decides for every pair of rows which attends to
+// which.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +18,20 @@ namespace knap::test {
 struct ReferencePass {
     std::span<const Token> tokens;
     int first_row = 0;
-    std::vector<std::int32_t> positions{};  // empty: the rows' own
-    // Whether the pass's row `row` sees cache row `j` in `layer`; empty: all up to its own.
+    std::vector<std::int32_t> positions{};  // empty: the row indices
+    // Whether row `row` of the pass attends to cache row `j` in `layer`; empty: to all up to its
+    // own.
     std::function<bool(int layer, int row, int j)> sees{};
-    const ModulePlan* plan = nullptr;  // which modules are skipped; windows are up to `sees`
+    const ModulePlan* plan = nullptr;  // which modules are skipped; `sees` decides about windows
 };
 
 class ReferenceForward {
   public:
     ReferenceForward(LoadedModel& model, int n_ctx);
 
-    // Feeds `tokens` as one pass after what was fed before; the logits of every row.
+    // Appends `tokens` in one pass to those fed before. Returns the logits of every row.
     std::vector<std::vector<float>> feed(std::span<const Token> tokens);
-    // One pass, whose rows the next one may overwrite; the logits of every row.
+    // Runs a pass, whose rows the next one may overwrite. Returns the logits of every row.
     std::vector<std::vector<float>> run(const ReferencePass& pass);
 
   private:

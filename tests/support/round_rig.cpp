@@ -26,7 +26,7 @@ std::vector<Token> RoundRig::start(const DecodeCase& c, Sampler& sampler) {
 
 Decoded RoundRig::plain(const DecodeCase& c) {
     Sampler sampler(c.sampling, model.config.n_vocab, rig.cache.capacity());
-    // The gap is acceptance's own notion of it, for a tree of no nodes.
+    // Acceptance measures the gap, given an empty tree.
     Acceptance acceptance(sampler, {.measures_gaps = true});
     std::vector<Token> history = start(c, sampler);
     Decoded out;

@@ -1,5 +1,5 @@
-// Plain decoding and speculative rounds on one model, below the public face: what the lossless
-// tests compare.
+// Plain decoding and speculative rounds on one model, below the public interface, for tests that
+// decoding is lossless.
 #pragma once
 
 #include <functional>
@@ -14,12 +14,12 @@ namespace knap::test {
 
 struct Decoded {
     std::vector<Token> tokens;     // generated
-    std::vector<float> gaps;       // plain decoding: by how much each token was preferred
+    std::vector<float> gaps;       // of plain decoding: by how much each token was preferred
     std::vector<std::byte> cache;  // committed rows: all tokens but the last
     int n_drafted = 0;             // nodes
     int n_accepted = 0;
     int n_guessed = 0;   // guesses that became drafts
-    int n_gathered = 0;  // rounds whose path was not the beginning of the tree
+    int n_gathered = 0;  // rounds whose path was not a prefix of the tree
 };
 
 struct DecodeCase {
@@ -30,7 +30,7 @@ struct DecodeCase {
     int max_rows = 256;
 };
 
-// Says what to draft, given all tokens so far and the most tokens that a draft may have.
+// Chooses what to draft, given all tokens so far and the maximum length of a draft.
 using Propose = std::function<Proposal(std::span<const Token> history, int n_room)>;
 
 class RoundRig {
@@ -47,15 +47,15 @@ class RoundRig {
     ForwardRig rig;
 
   private:
-    // Feeds the prompt and takes the first token; the sampler has heard both.
+    // Feeds the prompt and samples the first token. The sampler has accepted both.
     std::vector<Token> start(const DecodeCase& c, Sampler& sampler);
 };
 
-// How plain decoding and a speculative run agree.
+// The comparison of plain decoding and a speculative run.
 struct Agreement {
     bool is_equal = true;
     std::size_t first_difference = 0;  // index of the generated token
-    float gap = 0;                     // of plain decoding there
+    float gap = 0;                     // of plain decoding at that token
 };
 Agreement compare(const Decoded& plain, const Decoded& speculative);
 

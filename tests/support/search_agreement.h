@@ -1,5 +1,5 @@
-// A search on a device that has memory of its own, with streams that stay there and with streams
-// that are carried over the program's memory.
+// A search on a device with its own memory, with streams that stay there and with streams that pass
+// through host memory.
 #pragma once
 
 #include <cstddef>
@@ -11,24 +11,25 @@
 namespace knap::test {
 
 enum class Streams {
-    carried,    // all of them
-    brought,    // the target's go to the device once
-    collected,  // none leaves it
+    carried,    // all of them pass through host memory
+    brought,    // the whole model's are sent to the device once
+    collected,  // none leaves the device
 };
 
 struct DeviceSearch {
     std::vector<ModulePlan> plans{};
     std::vector<double> scores{};
-    std::vector<std::vector<Token>> choices{};  // of the states that the plans end in
+    std::vector<std::vector<Token>> choices{};  // of the final states of the plans
     std::int64_t n_module_rows = 0;
-    std::size_t bytes_read = 0;  // by the knapsack alone
+    std::size_t bytes_read = 0;  // by the knapsack only
     bool is_cancelled = false;
 };
 
-// A knapsack over the last `n_rows` tokens, at several levels.
+// Solves a knapsack over the last `n_rows` tokens, with several levels.
 DeviceSearch search_on_device(SearchRig& rig, int n_rows, Streams streams);
 
-// Plans, choices and work are the same, and scores as near as their sums in f32 and double are.
+// Expects the same plans, choices and work, and scores that differ only by summing in f32 or
+// double.
 void expect_same(const DeviceSearch& a, const DeviceSearch& b);
 
 }  // namespace knap::test

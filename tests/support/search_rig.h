@@ -1,4 +1,4 @@
-// A model with a text in its cache, for searches on the most recent tokens.
+// A model with a text in its cache, for searches over the most recent tokens.
 #pragma once
 
 #include <filesystem>
@@ -24,12 +24,12 @@ struct SearchRig {
 
     TargetRows target(int n_rows, bool with_logits = false);
     int n_layers() const { return model.config.n_layers; }
-    // X[2L] of the text's last `n_rows` tokens when the model runs with `plan`, as a branch of its
-    // own behind the rows before them: f32 [n_embd, n_rows].
+    // X[2L] of the last `n_rows` tokens of the text when the model runs with `plan`, as a branch
+    // after the rows before them: f32 [n_embd, n_rows].
     std::vector<float> end_state(const ModulePlan& plan, int n_rows);
-    // What the plan drafts first behind each of the text's last `n_rows` tokens, one real draft
-    // after the other: the cache ends before the token, and the whole model's row takes the draft's
-    // place afterwards.
+    // The plan's first draft after each of the last `n_rows` tokens of the text, one real draft at
+    // a time: the cache ends before the token, and afterwards the whole model's row replaces the
+    // draft's.
     std::vector<Token> first_drafts(const ModulePlan& plan, int n_rows);
 
     LoadedModel model;
@@ -37,11 +37,11 @@ struct SearchRig {
     std::vector<Token> text;
 };
 
-// A tiny-llama in F32 of another number of layers.
+// A tiny-llama in F32 with another number of layers.
 std::filesystem::path tiny_model_of_layers(int n_layers);
 
-// Every attention at full, at each window or skipped, every MLP at full or skipped. A level saves
-// as many units as its place in that list.
+// Every attention may be full, at each window or skipped, every MLP full or skipped. A level saves
+// as many units as its index in that list.
 KnapsackProblem problem_with_windows(int n_layers, std::span<const Window> windows, int budget);
 
 }  // namespace knap::test

@@ -1,4 +1,4 @@
-// What strategies are made from, on a small random model.
+// The parts that strategies are built from, on a small random model.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 namespace knap::test {
 
 struct StrategyRig {
-    // Without a path of its own the adapter is a random one that fits the model.
+    // Without a path, the adapter is a random one that fits the model.
     explicit StrategyRig(const std::filesystem::path& path = tiny_model(),
                          const ForwardOptions& options = {},
                          const std::filesystem::path& adapter_path = {});
@@ -24,7 +24,7 @@ struct StrategyRig {
     Adapter adapter;
     AdapterParts adapter_parts;
     AdapterHead adapter_head;
-    CostProfile profile;  // layer classes alone, until a test fills in samples
+    CostProfile profile;  // only layer classes, until a test adds samples
 };
 
 }  // namespace knap::test

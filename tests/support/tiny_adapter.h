@@ -5,13 +5,13 @@
 
 namespace knap::test {
 
-// As the models of 64 channels want one.
+// Defaults fit the models of 64 channels.
 struct TinyAdapterShape {
     int exit_layer = 2;
     int n_embd = 64;
     int n_heads = 4;
     ggml_type type = GGML_TYPE_Q8_0;
-    float gain = 2;  // of its attention; a small one leaves most of a model's early choices alone
+    float gain = 2;  // of its attention; a small one changes few of a model's early choices
 };
 
 TinyGguf tiny_adapter(const TinyAdapterShape& shape = {});

@@ -111,7 +111,7 @@ void TinyGguf::remove_tensor(std::string_view name) {
 
 namespace {
 
-// Sixteenths from -1 to 1.
+// Multiples of 1/16 from -1 to 1.
 std::vector<float> pattern(std::size_t n) {
     std::vector<float> values(n);
     for (std::size_t i = 0; i < n; ++i) {
@@ -120,7 +120,7 @@ std::vector<float> pattern(std::size_t n) {
     return values;
 }
 
-// In the type of the tensor.
+// Stores values in the tensor's type.
 void fill(ggml_tensor* tensor, const std::vector<float>& values) {
     ggml_quantize_chunk(tensor->type, values.data(), tensor->data, 0, ggml_nrows(tensor),
                         tensor->ne[0], nullptr);

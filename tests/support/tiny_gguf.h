@@ -1,5 +1,4 @@
-// A valid model file of a few kilobytes, made of its parts: a test changes one of them and writes
-// the result.
+// A valid model file of a few kilobytes, in parts: a test changes some and writes the result.
 #pragma once
 
 #include <cstddef>
@@ -32,9 +31,9 @@ struct TinySizes {
 
 class TinyGguf {
   public:
-    // Of nothing but its architecture.
+    // A file with only its architecture.
     static TinyGguf empty(std::string architecture);
-    // A whole model.
+    // A complete model.
     explicit TinyGguf(std::string architecture = "llama",
                       TinySizes sizes = {},
                       ggml_type matrix_type = GGML_TYPE_F32);
@@ -42,9 +41,7 @@ class TinyGguf {
     const TinySizes& sizes() const { return sizes_; }
     std::string key(std::string_view field) const;  // "llama.block_count"
 
-    gguf_context* metadata() {
-        return metadata_.get();
-    }  // set and remove keys with ggml's functions
+    gguf_context* metadata() { return metadata_.get(); }  // for ggml's functions
     std::vector<TinyTensor>& tensors() { return tensors_; }
     TinyTensor& tensor(std::string_view name);  // must exist
     void remove_tensor(std::string_view name);
@@ -65,7 +62,7 @@ class TinyGguf {
     std::vector<TinyTensor> tensors_;
 };
 
-// Writes a file into the folder of this test process and gives its path.
+// Writes a file into the folder of this test process and returns its path.
 std::filesystem::path write_tiny(const TinyGguf& tiny, std::string_view name);
 std::filesystem::path write_bytes(std::string_view name, const std::vector<std::byte>& bytes);
 std::vector<std::byte> read_bytes(const std::filesystem::path& path);

@@ -22,7 +22,7 @@ class TemporaryFolder {
         path_ = pattern;
     }
     ~TemporaryFolder() {
-        std::error_code ignored;  // nothing left to tell it to
+        std::error_code ignored;  // no one to report it to
         std::filesystem::remove_all(path_, ignored);
     }
     TemporaryFolder(const TemporaryFolder&) = delete;

@@ -1,5 +1,4 @@
-// Small random models for tests, written when first asked for and removed when the test process
-// ends.
+// Small random models for tests, written on first use and removed when the test process ends.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +7,7 @@
 
 namespace knap {
 
-// The folder of this test process for whatever a test writes; removed at exit.
+// A folder for everything that this test process writes, removed at exit.
 const std::filesystem::path& temporary_folder();
 
 // A model of a shape and type that `knap make-model` knows, written once per (shape, type, seed).

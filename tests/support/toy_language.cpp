@@ -41,7 +41,7 @@ class Drafter {
     }
 
   private:
-    // Children first, so that their numbers are their order; then each child's own.
+    // Adds the children first, so that indices follow their order, then the children of each.
     void grow(int node, Text& text) {
         const int n_children = run_.shape(tree_, node);
         if (n_children == 0) {
@@ -164,7 +164,7 @@ Shape chain(int n_tokens) {
 Shape random_shape(std::uint64_t seed, int max_depth, int max_width) {
     return [=](const DraftTree& tree, int node) {
         const int depth = node == kPendingNode ? 0 : tree.depth(node);
-        // Numbers, not tokens: a shape that is decided before anything is drawn.
+        // Depends on indices, not on tokens: the shape is fixed before anything is drawn.
         const std::uint64_t state = mix_in(seed, row_of(node));
         const double wanted = uniform(state, tree.n_nodes()) * (max_width + 1);
         return depth < max_depth ? static_cast<int>(wanted) : 0;
