@@ -1,5 +1,5 @@
-// A file that appears under its name only when complete. It is written as "<path>.partial", renamed
-// by publish(), and deleted when destroyed before that.
+// A file that appears under its name only when complete. It is written as "<path>.partial" and
+// renamed by publish(). If the object is destroyed before that, the file is deleted.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,7 @@
 
 namespace knap {
 
-// Throws knap::Error when no file of `n_bytes` can be written at `path`. Call it before work that
-// takes long.
+// Throws knap::Error when no file of `n_bytes` can be written at `path`. Call it before long work.
 void check_place(const std::filesystem::path& path, std::uint64_t n_bytes = 0);
 
 class PartialFile {

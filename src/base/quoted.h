@@ -10,7 +10,7 @@ namespace knap {
 // damaged file can have line breaks, escape sequences or megabytes of data where a name belongs.
 std::string printable(std::string_view text, std::size_t max_length = 160);
 
-// The first 64 characters of printable(), in single quotes.
+// printable() with at most 64 characters, in single quotes.
 std::string in_quotes(std::string_view text);
 
 }  // namespace knap

@@ -31,8 +31,8 @@ struct HeadTensors {
 
 class HeadSubset {
   public:
-    // True when the rows of the head can be read one by one: not in ggml's other layouts, and not
-    // on other devices than the host.
+    // True when the rows of the head can be read one by one. False in ggml's other layouts and on
+    // devices other than the host.
     static bool is_possible(const Weights& weights);
     // The number of rows for a vocabulary of `n_vocab` tokens.
     static int capacity_for(int n_vocab);

@@ -16,7 +16,7 @@ class JobRun {
     JobRun(std::size_t n_jobs, const std::function<void(std::size_t)>& job)
         : n_jobs_(n_jobs), job_(job) {}
 
-    // Runs jobs until none is left or one has failed, on any thread.
+    // Runs jobs until none is left or one has failed. Every thread calls it.
     void work(const std::function<void(double)>& on_progress) {
         try {
             for (std::size_t i = next_++; i < n_jobs_; i = next_++) {

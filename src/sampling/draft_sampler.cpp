@@ -49,10 +49,10 @@ void DraftSampler::choose_largest(std::span<const float> logits, std::size_t n_t
 }
 
 // The ratio rule assumes that drafts are draws from q, whatever came before. When an ancestor of a
-// draft was rejected, its position is drafted again in a later round. By then the strategy has seen
-// the first draft, and what it learned may affect how, and whether, it drafts there again. With the
-// same noise the second draft would not be a draw from q, so every attempt gets fresh noise. Under
-// the other rules any noise gives plain decoding's tokens.
+// draft is rejected, its position may be drafted again in a later round. By then the strategy has
+// seen the first draft, and what it learned may affect how, and whether, it drafts there again.
+// With the same noise the second draft would not be a draw from q, so every attempt gets fresh
+// noise. Under the other rules any noise gives plain decoding's tokens.
 PositionNoise DraftSampler::noise(std::int64_t position) {
     const PositionNoise own = sampler_.noise(position);
     if (rule_ == AcceptanceRule::shared_noise) {

@@ -23,7 +23,7 @@ struct BlockSummary {
 };
 
 // Independent lanes, because a compiler may not reorder one running maximum of floats into vectors.
-// There are more lanes than it would unroll; otherwise it computes one number at a time.
+// Few lanes would be unrolled into scalar code, so there are many.
 BlockSummary summarize_lanes(const float* values, std::size_t n_values) {
     std::array<float, kMaximumLanes> maximum;
     std::array<std::uint32_t, kMaximumLanes> n_unsound{};

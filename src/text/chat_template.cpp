@@ -88,7 +88,8 @@ ChatTemplate ChatTemplate::choose(std::string_view name, std::string_view model_
 }
 
 bool ChatTemplate::recognises(std::string_view model_text) {
-    // An empty text is an unknown template to libllama. No messages are needed to ask.
+    // To libllama an empty text is an unknown template. It recognises a template without any
+    // messages.
     return apply(std::string(model_text), {}, false).has_value();
 }
 

@@ -21,7 +21,7 @@ namespace knap {
 struct TensorInfo {
     std::string name;
     ggml_type type;
-    std::int64_t ne[4];  // ggml order, 1 beyond the last dimension
+    std::int64_t ne[4];  // ggml order, 1 after the last dimension
     std::size_t n_bytes;
     std::size_t part;       // index into GgufFile::mappings()
     std::size_t offset;     // from the start of that part

@@ -1,5 +1,5 @@
-// Checks what libllama relies on when it reads the vocabulary from the same file: it aborts the
-// process on some malformed ones.
+// Checks everything that libllama relies on when it reads the vocabulary from the same file.
+// libllama aborts the process on some malformed vocabularies.
 #pragma once
 
 namespace knap {
