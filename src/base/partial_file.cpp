@@ -53,7 +53,7 @@ PartialFile::PartialFile(fs::path path, std::uint64_t n_bytes) : path_(std::move
         const int error = errno;
         ::close(descriptor_);
         ::unlink(partial_path_.c_str());
-        fail(partial_path_.string(), ": cannot make ", n_bytes, " bytes long: ", reason(error));
+        fail(partial_path_.string(), ": cannot reserve ", n_bytes, " bytes: ", reason(error));
     }
 }
 

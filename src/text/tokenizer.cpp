@@ -228,7 +228,7 @@ std::unique_ptr<Tokenizer> Tokenizer::load(const std::filesystem::path& gguf) {
     ModelHandle model = load_vocabulary(gguf);
     const auto type = llama_vocab_type(llama_model_get_vocab(model.get()));
     if (type != LLAMA_VOCAB_TYPE_SPM && type != LLAMA_VOCAB_TYPE_BPE) {
-        fail(gguf.string(), ": expected a vocabulary of kind SPM or BPE, found ",
+        fail(gguf.string(), ": expected an SPM or BPE vocabulary, found ",
              type == LLAMA_VOCAB_TYPE_NONE ? "none" : "another kind");
     }
     return std::unique_ptr<Tokenizer>(new Tokenizer(std::make_unique<Impl>(std::move(model))));
