@@ -33,7 +33,7 @@
 namespace knap {
 namespace {
 
-// The commands and what their flags fill in.
+// The commands, and the settings that their flags fill in.
 struct CommandLine {
     CommandLine();
     CLI::App root{"Runs language models in GGUF format.", "knap"};
@@ -79,7 +79,7 @@ CommandLine::CommandLine() {
     for (CLI::App* command : root.get_subcommands({})) {
         command->group("Commands");
     }
-    // Set last, because commands inherit what their root has when they are made.
+    // Set last: a subcommand inherits the root's footer when it is created.
     root.footer(
         "`knap COMMAND --help` lists the flags of a command.\n"
         "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.");
@@ -130,7 +130,7 @@ int parse_and_dispatch(const std::vector<std::string>& words, const Environment&
     }
     try {
         auto reversed = spell_out(line.root, words);
-        std::ranges::reverse(reversed);  // CLI11 takes the words last first
+        std::ranges::reverse(reversed);  // CLI11 expects the last word first
         line.root.parse(std::move(reversed));
     } catch (const CLI::Success& request) {  // --help and --version
         return line.root.exit(request);
@@ -140,7 +140,7 @@ int parse_and_dispatch(const std::vector<std::string>& words, const Environment&
     return dispatch(line, environment);
 }
 
-// Names and texts from files may hold anything; an error is one line all the same.
+// Text quoted from a file may contain anything; the message is still one line.
 void print_error(std::string_view message, std::string_view hint = {}) {
     std::string text = with_flag_names(message);
     std::ranges::replace_if(

@@ -1,4 +1,4 @@
-// What the command line takes from the process's environment. Read once, in main, and passed down.
+// The environment variables that the command line uses. Read once, in main, and passed down.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@ struct Environment {
 Environment read_environment();
 
 // The model of a command without -m: the one that `deps/setup model` fetches into the cache folder.
-// Throws, saying how to get it, when it is not there.
+// Throws when it is missing; the message tells how to fetch it.
 std::filesystem::path find_default_model(const Environment& environment);
 
 }  // namespace knap

@@ -1,4 +1,4 @@
-// How the program ends, and the error that means "used wrongly".
+// Exit codes, and the error for wrong usage.
 #pragma once
 
 #include "knap/types.h"
@@ -12,7 +12,7 @@ inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInterrupted = 130;
 
-// A command line that cannot be carried out as written: exit code 2 and a pointer to --help.
+// Wrong usage: exit code 2, and a message that points to --help.
 class UsageError : public Error {
   public:
     using Error::Error;

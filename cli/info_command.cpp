@@ -13,11 +13,11 @@
 namespace knap {
 namespace {
 
-// What a context of some length takes, in bytes.
+// The bytes that a context of `n_tokens` needs.
 struct LengthCost {
     int n_tokens = 0;
     std::int64_t cache_bytes = 0;
-    std::int64_t read_bytes_per_token = 0;  // by decoding one token behind that many
+    std::int64_t read_bytes_per_token = 0;  // to decode one token after that many
 };
 
 std::vector<int> default_lengths(int n_ctx_train) {
@@ -114,7 +114,7 @@ std::string to_table(const ModelInfo& info, const std::vector<LengthCost>& costs
         info.has_tied_head ? ", head tied to the embedding" : ", separate head");
     row("rope", info.rope);
     row("context", info.n_ctx_train);
-    row("chat template", info.chat_template.empty() ? "none that is known" : info.chat_template);
+    row("chat template", info.chat_template.empty() ? "none or unknown" : info.chat_template);
     if (info.adapter) {
         row("adapter", info.adapter->path, ", after layer ", info.adapter->exit_layer, ", ",
             in_millions(info.adapter->n_parameters), " parameters");
@@ -130,14 +130,15 @@ std::string to_table(const ModelInfo& info, const std::vector<LengthCost>& costs
 }  // namespace
 
 CLI::App* add_info(CLI::App& root, Settings& settings, InfoArgs& args) {
-    CLI::App* app = root.add_subcommand("info", "Shows what a model is and the memory it needs");
+    CLI::App* app =
+        root.add_subcommand("info", "Shows the shape of a model and the memory it needs");
     add_model_flags(*app, settings);
     FlagGroup(*app, "Output")
-        .custom(
-            {"--lengths", "N,N,...", "context lengths to show costs for", "up to the model's own"},
-            [&](const std::string& text) {
-                args.lengths = parse_integers("--lengths", text, {.min = 1});
-            });
+        .custom({"--lengths", "N,N,...", "context lengths to show memory for",
+                 "several, up to the model's"},
+                [&](const std::string& text) {
+                    args.lengths = parse_integers("--lengths", text, {.min = 1});
+                });
     add_json_flag(*app, settings);
     add_common_flags(*app, settings);
     return app;
@@ -145,7 +146,7 @@ CLI::App* add_info(CLI::App& root, Settings& settings, InfoArgs& args) {
 
 int run_info(const Settings& settings, const InfoArgs& args, const Environment& environment) {
     RuntimeConfig config = settings.runtime;
-    config.repack = Repack::off;  // nothing will be computed: leave the weights in the file
+    config.repack = Repack::off;  // nothing is computed: leave the weights in the file
     const Engine engine = load_engine(std::move(config), environment);
     const ModelInfo info = engine.info();
     const auto costs = length_costs(info, args.lengths);

@@ -1,4 +1,4 @@
-// `knap info`: what a model is, and what running it takes. Reserves no cache.
+// `knap info`: the shape of a model and the memory it needs. Allocates no cache.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@
 namespace knap {
 
 struct InfoArgs {
-    std::vector<int> lengths;  // context lengths to show; empty: some up to the model's own
+    std::vector<int> lengths;  // context lengths to show; empty: several up to the model's
 };
 
 CLI::App* add_info(CLI::App& root, Settings& settings, InfoArgs& args);

@@ -13,8 +13,7 @@
 namespace knap {
 namespace {
 
-// A signal handler has no other way to speak to the program than through process-wide, lock-free
-// variables and descriptors.
+// A signal handler can only communicate through process-wide, lock-free variables and descriptors.
 std::atomic<bool> is_in_scope{false};
 std::atomic<int> noted_signal{0};
 std::atomic<int> wake_descriptor{-1};
@@ -44,7 +43,7 @@ void install_signal_handlers() {
 }
 
 InterruptScope::InterruptScope() {
-    std::uint64_t count = 0;  // of an earlier scope's signals
+    std::uint64_t count = 0;  // signals of an earlier scope
     [[maybe_unused]] const auto n_read = read(wake_descriptor, &count, sizeof count);
     noted_signal = 0;
     is_in_scope = true;

@@ -1,15 +1,15 @@
-// Ctrl-C and SIGTERM. Outside a scope either one ends the process at once with exit code 130.
-// Inside a scope the first is only noted, so that the program can stop what it does and keep what
-// it has; the second ends the process.
+// Handles Ctrl-C and SIGTERM. Outside a scope, either one ends the process immediately with exit
+// code 130. Inside a scope, the first is only recorded, so that the program can stop and save its
+// results; the second ends the process.
 #pragma once
 
 namespace knap {
 
-// To be called once, before anything else. A closed pipe becomes an error of write() instead of a
-// signal.
+// Call once, before anything else. Also ignores SIGPIPE, so that write() to a closed pipe fails
+// instead of raising a signal.
 void install_signal_handlers();
 
-// At most one at a time.
+// At most one exists at a time.
 class InterruptScope {
   public:
     InterruptScope();
@@ -17,12 +17,12 @@ class InterruptScope {
     InterruptScope(const InterruptScope&) = delete;
     InterruptScope& operator=(const InterruptScope&) = delete;
 
-    // The signal that came since the scope began: SIGINT, SIGTERM, or 0 for none. May be read from
+    // The signal received since the scope began: SIGINT, SIGTERM, or 0 for none. Safe to call from
     // any thread.
     int signal() const;
 
-    // Becomes readable with the signal: for poll(). A system call that waits cannot rely on being
-    // interrupted, because the signal may come just before it, or to another thread.
+    // Becomes readable when the signal arrives, for use with poll(). EINTR is not enough: the
+    // signal may arrive just before a system call, or in another thread.
     int descriptor() const;
 };
 

@@ -1,4 +1,4 @@
-// One JSON object as text, on one line.
+// Writes a JSON object as one line of text.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace knap {
 
-// A path or a name from a file may not be UTF-8; such bytes become U+FFFD, so that the text always
-// parses.
+// Paths, and names from files, may not be valid UTF-8. Bad bytes become U+FFFD, so that the text
+// always parses.
 inline std::string to_text(const nlohmann::ordered_json& value) {
     return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

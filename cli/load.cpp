@@ -27,8 +27,8 @@ Engine load_engine(RuntimeConfig config, const Environment& environment) {
     if (config.model_path.empty()) {
         config.model_path = find_default_model(environment);
     }
-    // Shared, because the engine keeps its configuration, and this callback with it, for its whole
-    // life.
+    // Shared, because the engine keeps its configuration, including this callback, for its
+    // lifetime.
     auto bar = std::make_shared<ProgressBar>("load");
     config.on_load_progress = [bar](double fraction) { bar->update(fraction); };
     Engine engine(std::move(config));

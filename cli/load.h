@@ -1,4 +1,4 @@
-// Loading a model with a progress bar.
+// Loads a model, with a progress bar.
 #pragma once
 
 #include "knap/knap.h"
@@ -8,10 +8,10 @@
 
 namespace knap {
 
-// Without a model path, the default model.
+// Loads the default model when the configuration has no model path.
 Engine load_engine(RuntimeConfig config, const Environment& environment);
 
-// What `settings` asks to generate, with the plan of its plan file.
+// The generation options of `settings`, with the plan of its plan file, if any.
 GenerateOptions generate_options(const Engine& engine, const Settings& settings);
 
 }  // namespace knap

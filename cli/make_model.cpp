@@ -38,19 +38,19 @@ struct Interrupted {};
 }  // namespace
 
 CLI::App* add_make_model(CLI::App& root, MakeModelArgs& args) {
-    CLI::App* app =
-        root.add_subcommand("make-model", "Writes a model of a known shape with random weights");
+    CLI::App* app = root.add_subcommand(
+        "make-model", "Writes a model with random weights in the shape of a known one");
     RandomModelOptions& options = args.options;
     app->add_option("--shape", options.shape, "shape of the model")->required()->type_name("NAME");
     app->add_option("--type", options.type, "type of the matrices")
         ->capture_default_str()
         ->type_name("TYPE");
     app->add_option("--head-type", options.head_type,
-                    "type of the embedding and the head; unset: as --type")
+                    "type of the embedding and the head (default: that of --type)")
         ->type_name("TYPE");
     FlagGroup group(*app, "Options");
-    group.integer("--layers", options.n_layers, {.min = 0}, "layers; 0: as the shape has");
-    group.custom({"-s,--seed", "N", "seed of the weights", concat(options.seed)},
+    group.integer("--layers", options.n_layers, {.min = 0}, "number of layers; 0: the shape's");
+    group.custom({"-s,--seed", "N", "seed for the weights", concat(options.seed)},
                  [&options](const std::string& text) { options.seed = parse_seed(text); });
     app->add_option("-o,--output", args.output, "file to write")->required()->type_name("FILE");
     app->footer(concat("Shapes: ", shape_names(),

@@ -1,4 +1,4 @@
-// `knap make-model`: writes a model of a known shape with random weights.
+// `knap make-model`: writes a model with random weights in the shape of a known one.
 #pragma once
 
 #include <filesystem>
@@ -17,8 +17,8 @@ struct MakeModelArgs {
 // Adds the command to `root`; parsing fills `args`, which must outlive it.
 CLI::App* add_make_model(CLI::App& root, MakeModelArgs& args);
 
-// Returns the exit code. Throws UsageError on options that describe no model, knap::Error when
-// writing fails.
+// Returns the exit code. Throws UsageError for options that describe no valid model, and
+// knap::Error when writing fails.
 int run_make_model(const MakeModelArgs& args);
 
 }  // namespace knap

@@ -22,8 +22,8 @@ namespace {
 constexpr const char* kProgram = "gnuplot";
 constexpr const char* kPackage = "gnuplot-nox";
 
-// A file without a name, for a stream of the child: unlike a pipe it never fills up, so that the
-// child's streams need no attention while it runs.
+// An unnamed file for one of the child's streams. Unlike a pipe it never fills up, so nothing has
+// to be read or written while the child runs.
 class StreamFile {
   public:
     StreamFile() : file_(std::tmpfile(), &std::fclose) {
@@ -55,7 +55,8 @@ class StreamFile {
 };
 
 [[noreturn]] void fail_to_run(const char* reason) {
-    fail(kProgram, ": cannot be run: ", reason, "; pictures need the package ", kPackage);
+    fail(kProgram, ": cannot be run: ", reason, "; to draw pictures, install the package ",
+         kPackage);
 }
 
 pid_t start(std::vector<const char*> words,
@@ -70,7 +71,7 @@ pid_t start(std::vector<const char*> words,
     words.insert(words.begin(), kProgram);
     words.push_back(nullptr);
     pid_t child = 0;
-    // The C interface takes no const, and changes nothing.
+    // The C interface takes non-const strings but does not change them.
     const int error = posix_spawnp(&child, kProgram, &actions, nullptr,
                                    const_cast<char**>(words.data()), environ);
     posix_spawn_file_actions_destroy(&actions);
@@ -87,7 +88,7 @@ int wait_for(pid_t child) {
     return status;
 }
 
-// gnuplot shows the line that it refuses, marks the place, and says why at the end.
+// gnuplot prints the line that it rejects, marks the position, and gives the reason last.
 std::string last_line(const std::string& text) {
     const auto end = text.find_last_not_of(" \n");
     if (end == std::string::npos) {
@@ -98,18 +99,18 @@ std::string last_line(const std::string& text) {
     return printable(std::string_view(text).substr(first, end + 1 - first));
 }
 
-// What gnuplot writes when it reads `input`.
+// Runs gnuplot with `input` on standard input, and returns what it writes.
 std::string run_gnuplot(const std::vector<const char*>& words, std::string_view input) {
     StreamFile in(input);
     StreamFile out;
     StreamFile errors;
     const int status = wait_for(start(words, in, out, errors));
-    constexpr int kNotStarted = 127;  // of a child that could not become the program
+    constexpr int kNotStarted = 127;  // exit code of a child that could not run the program
     if (WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted) {
         fail_to_run("it did not start");
     }
     if (status != 0) {
-        fail(kProgram, ": the picture failed: ", last_line(errors.read_all()));
+        fail(kProgram, ": cannot draw the picture: ", last_line(errors.read_all()));
     }
     return out.read_all();
 }
@@ -136,7 +137,7 @@ std::string draw_svg_element(std::string_view script, PictureSize size) {
     const std::string terminal = concat("set terminal svg noenhanced dynamic size ", size.width,
                                         ",", size.height, " font 'sans,14'\n");
     const std::string file = run_gnuplot(kScriptOnInput, concat(terminal, script));
-    const auto begin = file.find("<svg");  // what comes before is of files
+    const auto begin = file.find("<svg");  // after the header of an svg file
     const auto end = file.rfind("</svg>");
     if (begin == std::string::npos || end == std::string::npos) {
         fail(kProgram, ": expected an svg element, found ", file.size(), " bytes without one");

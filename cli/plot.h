@@ -1,4 +1,4 @@
-// Pictures, drawn by gnuplot: a program of its own, which is run as a child.
+// Draws pictures with gnuplot, which runs as a child process.
 #pragma once
 
 #include <filesystem>
@@ -7,11 +7,11 @@
 
 namespace knap {
 
-// Whether a path ends as a picture that we can draw does: .svg or .png.
+// True for a path that ends in .svg or .png, the formats that can be drawn.
 bool is_picture(const std::filesystem::path& path);
 
-// Throws, saying how to get it, when gnuplot cannot be run. For commands that take long before
-// they have something to draw.
+// Throws when gnuplot cannot be run; the message tells how to get it. For commands that take a long
+// time before they draw.
 void require_gnuplot();
 
 struct PictureSize {
@@ -19,15 +19,15 @@ struct PictureSize {
     int height = 900;
 };
 
-// Draws what a script of gnuplot says, without its `set terminal` and `set output`, which follow
-// from the path (is_picture). Throws, and leaves a file of that name as it was, when gnuplot cannot
-// be run or refuses the script.
+// Draws a gnuplot script to a file. The script leaves out `set terminal` and `set output`, which
+// follow from the path (is_picture). Throws when gnuplot cannot be run or rejects the script; an
+// existing file then stays as it was.
 void draw_picture(const std::filesystem::path& path,
                   std::string_view script,
                   PictureSize size = {});
 
-// The same as the text of an svg element that fits any width, on a ground of its page's: for a page
-// to hold. Without a size in pixels, `size` gives the proportions, and how large its letters are.
+// Draws a script as an svg element to embed in a page. It has no background and scales to any
+// width: `size` only gives the proportions and the relative size of the letters.
 std::string draw_svg_element(std::string_view script, PictureSize size);
 
 }  // namespace knap

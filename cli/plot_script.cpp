@@ -7,7 +7,8 @@
 namespace knap {
 namespace {
 
-// Letters that have a meaning between quotes, there or in a script of a page.
+// The replacement for a character that has a meaning inside quotes, in gnuplot or in a page's
+// script.
 std::string_view harmless(char letter) {
     switch (letter) {
         case '\'':
@@ -30,7 +31,7 @@ bool is_harmless(char letter) {
 }
 
 bool starts_letter(char byte) {
-    return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;  // of UTF-8
+    return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;  // not a UTF-8 continuation byte
 }
 
 constexpr std::size_t kMaxTickLetters = 22;
@@ -78,7 +79,7 @@ std::string PlotScript::add_block(const std::string& lines) {
 
 std::string PlotScript::add_data(const std::vector<std::vector<double>>& rows) {
     std::ostringstream lines;
-    lines.precision(10);  // a colour is a number of 32 bits
+    lines.precision(10);  // colours are 32-bit numbers
     for (const auto& row : rows) {
         for (const double value : row) {
             lines << value << ' ';

@@ -1,4 +1,4 @@
-// A script for gnuplot (plot.h), put together piece by piece: data, settings and what is plotted.
+// Builds a gnuplot script (plot.h) from data, settings and plot elements.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace knap {
 
-// `text` as a word of a script. Text from outside can neither end the quotes nor, where it becomes
-// a tip of a figure on a page, the call that shows it. Cut at `max_letters`.
+// Makes `text` safe to quote in a script: it can end neither the quotes nor, as a tooltip on a
+// page, the script call that shows it. Cuts it to `max_letters`.
 std::string plot_text(std::string_view text, std::size_t max_letters = 80);
 
-// A point with the words that appear when it is pointed at.
+// A point with a tooltip.
 struct TippedPoint {
     double x = 0;
     double y = 0;
@@ -28,15 +28,15 @@ class PlotScript {
   public:
     PlotScript();
 
-    // A line such as "set xlabel 'rows'".
+    // Adds a setting such as "set xlabel 'rows'".
     void set(const std::string& line) { settings_ += line + "\n"; }
-    // Ticks of one's own, instead of those at round numbers.
+    // Adds a custom tick. Custom ticks replace those at round numbers.
     void add_x_tick(std::string_view label, double place);
     void add_y_tick(std::string_view label, double place);
 
-    // Adds a block of numbers and returns its name, for add_plot().
+    // Adds a data block and returns its name, for add_plot().
     std::string add_data(const std::vector<std::vector<double>>& rows);
-    // Something to plot: "$data0 using 1:2 with lines".
+    // Adds an element to plot, such as "$data0 using 1:2 with lines".
     void add_plot(const std::string& element) { plots_.push_back(element); }
     void add_points(const std::vector<TippedPoint>& points, const PointLook& look);
 

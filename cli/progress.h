@@ -1,5 +1,4 @@
-// A bar on standard error for what takes a while. Draws only on a terminal and leaves nothing
-// behind.
+// A progress bar on standard error. Drawn only on a terminal, and erased at the end.
 #pragma once
 
 #include <chrono>
@@ -15,7 +14,7 @@ class ProgressBar {
     ProgressBar(const ProgressBar&) = delete;
     ProgressBar& operator=(const ProgressBar&) = delete;
 
-    // 0..1, and what stands behind the bar; draws at most every 50 ms.
+    // `fraction` is 0..1; `note` follows the bar. Draws at most every 50 ms.
     void update(double fraction, std::string_view note = {});
     void finish();  // erases the bar
 

@@ -15,7 +15,7 @@ std::string read_prompt(const Settings& settings) {
     }
     std::string text =
         settings.prompt ? *settings.prompt : read_text_file(*settings.prompt_file, "prompt");
-    // An editor ends a file with a newline that its author did not mean as part of the prompt.
+    // Editors end a file with a newline, which is not meant to be part of the prompt.
     if (settings.prompt_file && text.ends_with('\n')) {
         text.pop_back();
     }
@@ -38,13 +38,12 @@ std::vector<Token> tokenize_prompt(const Engine& engine,
         try {
             text = engine.apply_chat_template(messages, settings.chat_template);
         } catch (const Error& error) {
-            fail(error.what(), "; or --raw, which takes the prompt as it is");
+            fail(error.what(), "; or --raw, to use the prompt as it is");
         }
     } else if (!settings.system.empty()) {
-        fail("--system: the model has no chat template, choose one with --chat-template NAME");
+        fail("--system: the model has no chat template: choose one with --chat-template NAME");
     }
-    // Special tokens are read in either case: who gives a raw prompt may write out a template by
-    // hand.
+    // Special tokens are parsed in raw prompts too, because a raw prompt may spell out a template.
     return engine.tokenize(text, /*add_bos=*/true, /*parse_special=*/true);
 }
 

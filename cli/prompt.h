@@ -1,4 +1,4 @@
-// From the prompt flags to tokens.
+// Turns the prompt flags into tokens.
 #pragma once
 
 #include <string>
@@ -15,14 +15,14 @@ namespace knap {
 // be read.
 std::string read_prompt(const Settings& settings);
 
-// The prompt inside the chat template, or as it is: with --raw, or when the model has no template
-// at all.
+// Tokenizes the prompt in the chat template, or as it is with --raw or when the model has no
+// template.
 std::vector<Token> tokenize_prompt(const Engine& engine,
                                    const Settings& settings,
                                    const std::string& prompt);
 
-// The prompts of a file, each in the model's own chat template where it has one that is known. What
-// would leave no room for an answer of `n_predict` tokens is cut: they are texts to measure with.
+// Tokenizes the prompts of a file, each in the model's chat template if it has a known one. They
+// only serve to measure, so those that leave no room for an answer of `n_predict` tokens are cut.
 std::vector<std::vector<Token>> tokenize_data(const Engine& engine,
                                               Settings settings,
                                               const std::vector<DataPrompt>& prompts,

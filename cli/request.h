@@ -1,5 +1,5 @@
-// One request with everything around it that a person at a terminal expects: a progress bar while
-// the prompt is computed, text as it comes, and Ctrl-C.
+// Runs one request as a user at a terminal expects: with a progress bar during prefill, streamed
+// text, and Ctrl-C.
 #pragma once
 
 #include <span>
@@ -14,12 +14,12 @@ namespace knap {
 struct Request {
     std::span<const Token> prompt;
     const GenerateOptions& options;
-    TextOutput* output;        // where text goes as it comes; null: nowhere
-    bool shows_draft = false;  // whether colours tell where tokens came from
+    TextOutput* output;        // receives the text as it is generated; null: nothing does
+    bool shows_draft = false;  // colours tokens by their origin
 };
 
-// Ends early, with StopReason::cancelled, on a signal of `scope` or when the reader of the output
-// went away.
+// Ends early, with StopReason::cancelled, on a signal in `scope` or when the reader of the output
+// has closed the pipe.
 Result generate(Session& session, const Request& request, const InterruptScope& scope);
 
 }  // namespace knap

@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kMaxPort = 65535;
 
-// ggml's server talks on standard output; what we say goes where that went before.
+// ggml's server prints to standard output, which therefore goes to /dev/null; our lines go to the
+// original standard output.
 class OwnOutput {
   public:
     OwnOutput() : output_(dup(STDOUT_FILENO)) {
@@ -39,21 +40,21 @@ class OwnOutput {
 }  // namespace
 
 CLI::App* add_worker(CLI::App& root, WorkerConfig& config) {
-    CLI::App* app =
-        root.add_subcommand("worker", "Lends this machine's devices to --rpc on another one");
+    CLI::App* app = root.add_subcommand(
+        "worker", "Lends this machine's devices to knap on another machine (--rpc)");
     FlagGroup group(*app, "Worker");
     group.integer("--port", config.port, {.min = 1, .max = kMaxPort}, "port to listen on");
-    group.custom({"--host", "ADDRESS", "address to listen on, in numbers", config.host},
+    group.custom({"--host", "ADDRESS", "numeric address to listen on", config.host},
                  [&](const std::string& text) { config.host = text; });
-    group.custom({"--device", "NAME,...", "what is lent: see knap run --list-devices",
+    group.custom({"--device", "NAME,...", "devices to lend, see `knap run --list-devices`",
                   "the first GPU, else the CPU"},
                  [&](const std::string& text) { config.devices = parse_words("--device", text); });
     group.integer("-t,--threads", config.n_threads, {.min = 0, .max = kMaxThreads},
-                  "threads; 0: the physical cores available");
+                  "number of threads; 0: one per available physical core");
     app->footer(
-        "For loopback and private networks alone: there is no authentication and no encryption,\n"
-        "and whoever can connect can use the machine. One program is served at a time; both ends\n"
-        "run the same version of knap. Ctrl-C ends it.");
+        "Only for loopback and private networks: there is no authentication and no encryption,\n"
+        "and anyone who can connect can use the machine. A worker serves one program at a time.\n"
+        "Both ends must run the same version of knap. Ctrl-C stops the worker.");
     return app;
 }
 

@@ -1,4 +1,4 @@
-// `knap worker`: lends this machine's devices to `--rpc` of another one.
+// `knap worker`: lends this machine's devices to `--rpc` on another machine.
 #pragma once
 
 #include <CLI/App.hpp>

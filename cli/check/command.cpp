@@ -40,7 +40,7 @@ std::vector<CheckPrompt> tokenize(const Engine& engine,
     return prompts;
 }
 
-// A stage of the check, with a bar of its own. Nullopt: cancelled.
+// Runs a stage of the check under its own progress bar. Returns nullopt when cancelled.
 template <typename Stage>
 auto watched(const char* label, const InterruptScope& scope, Stage stage) {
     ProgressBar bar(label);
@@ -88,18 +88,20 @@ std::optional<CheckReport> check(Engine& engine,
 
 CLI::App* add_check(CLI::App& root, Settings& settings, CheckArgs& args) {
     CLI::App* app = root.add_subcommand(
-        "check", "Checks what a model computes here: row by row, beside libllama, by strategy");
+        "check", "Checks batches, logits and the text of every strategy on this machine");
     add_model_flags(*app, settings);
     add_runtime_flags(*app, settings);
     FlagGroup group(*app, "Check");
-    group.custom({"--data", "FILE", "prompts, as JSON Lines with a field `prompt`", "built in"},
-                 [&](const std::string& text) { args.data = text; });
-    group.integer("--limit", args.limit, {.min = 0}, "most prompts to use; 0: all");
+    group.custom(
+        {"--data", "FILE", "prompts: JSON Lines with a field `prompt`", "built-in prompts"},
+        [&](const std::string& text) { args.data = text; });
+    group.integer("--limit", args.limit, {.min = 0}, "maximum number of prompts; 0: all");
     group.integer("-n,--n-predict,--predict", args.n_predict, {.min = 1},
                   "tokens to generate after each prompt");
     add_json_flag(*app, settings);
     add_common_flags(*app, settings);
-    app->footer("Exit codes: 0 all is well, near-ties included; 1 a text differs, or an error.");
+    app->footer(
+        "Exit codes: 0 every text matches, near ties aside; 1 a text differs, or an error.");
     return app;
 }
 

@@ -1,4 +1,5 @@
-// `knap check`: what a model computes on this machine, held against itself and against libllama.
+// `knap check`: checks what a model computes on this machine. Compares batches with single-row
+// passes, logits with libllama's, and the text of every strategy with plain decoding's.
 #pragma once
 
 #include <filesystem>
@@ -11,13 +12,14 @@
 namespace knap {
 
 struct CheckArgs {
-    std::filesystem::path data;  // empty: prompts of our own
-    int limit = 8;               // prompts, at most; 0: all
+    std::filesystem::path data;  // empty: the built-in prompts
+    int limit = 8;               // maximum number of prompts; 0: all
     int n_predict = 48;
 };
 
 CLI::App* add_check(CLI::App& root, Settings& settings, CheckArgs& args);
-// Returns the exit code: kExitFailed when a strategy wrote another text than plain decoding.
+// Returns the exit code: kExitFailed when a strategy's text differs from plain decoding's at a
+// position that is not a near tie.
 int run_check(const Settings& settings, const CheckArgs& args, const Environment& environment);
 
 }  // namespace knap

@@ -7,8 +7,8 @@
 namespace knap {
 namespace {
 
-// The diary of a quarry: days that resemble one another and are never the same, so that drafts from
-// the text are sometimes right, and windows leave something out.
+// A diary of a quarry. Its days are alike but never the same, so copies are sometimes right, and it
+// is long enough for windows to leave something out.
 std::string quarry_diary() {
     constexpr std::array kPeople{"Ines", "Matti", "Oyelaran", "Bao", "Greta"};
     constexpr std::array kStones{"flint", "chert", "obsidian", "basalt"};

@@ -1,4 +1,4 @@
-// Texts for `knap check` to run a model on when it is given none.
+// The built-in prompts of `knap check`, used without --data.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace knap {
 
-// Seven short ones of different kinds and one of more than a thousand tokens.
+// Seven short prompts of different kinds, and one of more than a thousand tokens.
 std::vector<DataPrompt> default_check_prompts();
 
 }  // namespace knap

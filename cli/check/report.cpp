@@ -13,7 +13,7 @@ using nlohmann::ordered_json;
 
 std::string describe(const RowAgreement& rows) {
     if (rows.is_complete()) {
-        return concat("all (", rows.n_tested, " tried)");
+        return concat("all tested (up to ", rows.n_tested, ")");
     }
     return rows.n_exact == 1 ? "none" : concat("up to ", rows.n_exact);
 }
@@ -23,7 +23,7 @@ std::string describe(const SamplingOptions& sampling) {
 }
 
 std::string describe(std::optional<Token> token) {
-    return token ? concat("token ", *token) : "the end";
+    return token ? concat("token ", *token) : "the end of the text";
 }
 
 double acceptance_rate(const LosslessReport& report) {
@@ -31,7 +31,7 @@ double acceptance_rate(const LosslessReport& report) {
 }
 
 void write_rows(std::ostream& out, const RowReport& rows) {
-    out << "Rows computed at once with the bits of one at a time\n" << std::left;
+    out << "Batch sizes that are bit-identical to single-row passes\n" << std::left;
     for (const ProductRows& product : rows.products) {
         const std::string type = concat(product.type, " ", product.layout);
         out << "  " << std::setw(16) << type << std::setw(16)
@@ -50,14 +50,15 @@ void write_distance(std::ostream& out, const char* label, const LogitDistance& d
         << format_fixed(distance.mean_difference, 5) << std::setw(12)
         << format_fixed(100 * distance.equal_choices, 2) << " %";
     if (distance.equal_choices < 1) {
-        out << ", elsewhere a gap of at most " << format_fixed(distance.max_gap_of_unequal, 4);
+        out << "; largest gap of the best two elsewhere "
+            << format_fixed(distance.max_gap_of_unequal, 4);
     }
     out << '\n';
 }
 
 void write_distances(std::ostream& out, const PeerReport& peer) {
-    out << "\nLogits beside libllama's, " << peer.n_rows << " rows\n"
-        << "  difference                   largest      mean   same choice\n";
+    out << "\nLogits compared with libllama, " << peer.n_rows << " rows\n"
+        << "  difference                   largest      mean   same argmax\n";
     write_distance(out, "knap", peer.ours);
     write_distance(out, "libllama, flash attention", peer.flash);
 }
@@ -72,7 +73,7 @@ void write_lossless(std::ostream& out, const LosslessReport& report) {
 
 void write_divergences(std::ostream& out, const LosslessReport& report) {
     const auto write = [&](const Divergence& found) {
-        out << "  " << (found.gap ? "near-tie" : "MISMATCH") << ": " << report.contender.name
+        out << "  " << (found.gap ? "near tie" : "MISMATCH") << ": " << report.contender.name
             << ", " << describe(report.sampling) << ", prompt " << found.prompt << ", position "
             << found.position << ": expected " << describe(found.expected) << ", found "
             << describe(found.found);
@@ -92,11 +93,11 @@ void write_divergences(std::ostream& out, const LosslessReport& report) {
 std::string verdict(const CheckReport& report) {
     if (report.n_mismatches() > 0) {
         return concat("FAILED: ", report.n_mismatches(),
-                      " texts differ from plain decoding where there is no near-tie");
+                      " texts differ from plain decoding at a position that is not a near tie");
     }
     return report.n_near_ties() == 0
-               ? "Every strategy writes the text of plain decoding, token for token."
-               : "Every strategy writes the text of plain decoding, up to near-ties.";
+               ? "Every strategy wrote the same text as plain decoding, token for token."
+               : "Every strategy wrote the same text as plain decoding, apart from near ties.";
 }
 
 ordered_json to_json(const RowAgreement& rows) {
@@ -187,10 +188,10 @@ std::string to_table(const CheckReport& report) {
         << (report.config.n_threads == 1 ? " thread\n\n" : " threads\n\n");
     write_rows(out, report.rows);
     write_distances(out, report.peer);
-    out << "\nTexts beside plain decoding's, " << report.n_predict
-        << " tokens; a near-tie is a gap below " << kNearTieGap << "\n  " << std::left
+    out << "\nTexts compared with plain decoding, " << report.n_predict
+        << " tokens; a near tie is a gap below " << kNearTieGap << "\n  " << std::left
         << std::setw(36) << "strategy" << std::setw(10) << "sampling"
-        << "equal           near-ties  mismatches   accepted\n";
+        << "equal           near ties  mismatches   accepted\n";
     for (const LosslessReport& lossless : report.lossless) {
         write_lossless(out, lossless);
     }

@@ -1,4 +1,4 @@
-// What `knap check` found, as a table and as a JSON object.
+// The results of `knap check`, as a table and as a JSON object.
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ struct CheckReport {
 };
 
 std::string to_table(const CheckReport& report);
-// Field names are a promise to scripts: new ones may come, none is renamed.
+// Scripts rely on the field names: new fields may be added, none is renamed.
 nlohmann::ordered_json to_json(const CheckReport& report);
 
 }  // namespace knap

@@ -30,7 +30,7 @@ std::filesystem::path parse_output(const std::string& text) {
     return text;
 }
 
-// A bar for each stage after the other.
+// Shows one progress bar per stage.
 class StageBar {
   public:
     void update(std::string_view stage, double fraction) {
@@ -46,7 +46,7 @@ class StageBar {
     std::optional<ProgressBar> bar_;
 };
 
-// Nullopt: interrupted.
+// Returns nullopt when interrupted.
 std::optional<Explanation> watched_explain(Engine& engine,
                                            const std::vector<Token>& prompt,
                                            int n_predict) {
@@ -70,22 +70,22 @@ void draw(const std::filesystem::path& path, const Explanation& explanation) {
 
 CLI::App* add_explain(CLI::App& root, Settings& settings, ExplainArgs& args) {
     CLI::App* app = root.add_subcommand(
-        "explain", "Shows for a prompt which plans could draft, what they cost, what is chosen");
+        "explain", "Shows which plans could draft for a prompt, their costs, and the choice made");
     add_model_flags(*app, settings);
     add_runtime_flags(*app, settings);
     add_prompt_flags(*app, settings);
     add_chat_flags(*app, settings);
     FlagGroup group(*app, "Explain");
     group.integer("-n,--n-predict,--predict", args.n_predict, {.min = 1},
-                  "most tokens to generate in each way of drafting");
+                  "maximum number of tokens to generate with each candidate");
     group.custom({"-o,--output", "FILE", "draw the plan: FILE.svg or FILE.png", "none"},
                  [&](const std::string& text) { args.output = parse_output(text); });
     add_profile_flag(*app, settings);
     add_json_flag(*app, settings);
     add_common_flags(*app, settings);
     app->footer(
-        "Costs are those of the saved profile (`knap profile`); without one they are measured for\n"
-        "some seconds.");
+        "Costs come from the saved profile (`knap profile`). Without one, they are measured\n"
+        "first, which takes a few seconds.");
     return app;
 }
 

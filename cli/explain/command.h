@@ -1,4 +1,4 @@
-// `knap explain`: what the controller sees and chooses on a prompt.
+// `knap explain`: the plans that the controller considers for a prompt, and what it chooses.
 #pragma once
 
 #include <filesystem>

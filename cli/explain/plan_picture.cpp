@@ -12,12 +12,12 @@ namespace {
 
 struct Look {
     char letter;
-    std::string_view escape;  // of a terminal
-    std::string_view rgb;     // of a plot
+    std::string_view escape;  // terminal colour
+    std::string_view rgb;     // plot colour
 };
 constexpr Look kFull{'#', "\033[34m", "#1f5fa8"};
 constexpr Look kSkip{'.', "\033[90m", "#d9d9d9"};
-// The narrowest first.
+// In ascending order of window size.
 constexpr std::array<Look, kMaxWindows> kWindows{{{'a', "\033[33m", "#f2b134"},
                                                   {'b', "\033[32m", "#8fbc5a"},
                                                   {'c', "\033[36m", "#4aa3a2"},
@@ -32,7 +32,7 @@ struct DrawnLevel {
     Look look;
 };
 
-// Every level that a plan can have; windows are those in use.
+// The levels to draw: full, the plan's windows, and skip.
 std::vector<DrawnLevel> drawn_levels(const ModulePlan& plan) {
     std::vector<DrawnLevel> levels{{Level::full, kFull}};
     for (const Window& window : distinct_windows(plan)) {
@@ -60,7 +60,7 @@ std::string label(std::string_view text) {
                   std::string(static_cast<std::size_t>(kLabelWidth) - text.size(), ' '));
 }
 
-// "0         10        20": the tens above their columns.
+// "0         10        20": the number of every tenth layer above its column.
 std::string layer_scale(int n_layers) {
     std::string scale;
     for (int layer = 0; layer < n_layers; layer += 10) {
@@ -85,7 +85,7 @@ std::string head_name(const ModulePlan& plan) {
     return plan.head() == HeadLevel::full ? "full" : "reduced";
 }
 
-// One data block of boxes: layer, and 1 for an attention, 0 for an MLP.
+// A line per module at `level`: its layer, then 1 for attention or 0 for MLP.
 std::string boxes_at(const ModulePlan& plan, const Level& level) {
     std::ostringstream rows;
     for (int layer = 0; layer < plan.n_layers(); ++layer) {

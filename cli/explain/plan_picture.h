@@ -1,5 +1,4 @@
-// A plan to look at: a column for each layer, a row for its attention and one for its MLP, a colour
-// for each level.
+// Draws a plan: a column per layer, a row for attention and a row for MLPs, a colour per level.
 #pragma once
 
 #include <string>
@@ -9,7 +8,7 @@
 
 namespace knap {
 
-// For a terminal. Without colours the letters tell the levels apart.
+// For a terminal. Letters distinguish the levels even without colours.
 std::string plan_picture(const ModulePlan& plan, bool has_colors);
 
 // A script for gnuplot (plot.h).

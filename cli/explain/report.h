@@ -13,12 +13,12 @@ namespace knap {
 
 std::string to_text(const Explanation& explanation, const RuntimeConfig& config, bool has_colors);
 
-// Field names are a promise to scripts: new ones may come, none is renamed.
+// Scripts rely on the field names: new fields may be added, none is renamed.
 nlohmann::ordered_json to_json(const Explanation& explanation, const RuntimeConfig& config);
 
-// A script for gnuplot (plot.h). Only where there is a plan to show.
+// A script for gnuplot (plot.h). Requires has_plan().
 std::string explanation_plot_script(const Explanation& explanation);
-// Whether a plan was chosen or could have been.
+// True when there is a plan to show: the chosen one, or a candidate.
 bool has_plan(const Explanation& explanation);
 
 }  // namespace knap

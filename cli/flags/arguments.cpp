@@ -8,8 +8,7 @@
 namespace knap {
 namespace {
 
-// A word in the place of a flag: its name as CLI11 knows it, and the value after "=", if there is
-// one.
+// A word that should be a flag: its name as CLI11 knows it, and the value after "=", if any.
 struct Flag {
     std::string name;
     std::optional<std::string> value;

@@ -1,5 +1,4 @@
-// The words of the command line, made plain for CLI11, which knows one letter after a single dash
-// and no more.
+// Rewrites the command line for CLI11, which accepts only one letter after a single dash.
 #pragma once
 
 #include <string>
@@ -10,7 +9,7 @@
 
 namespace knap {
 
-// A flag of llama.cpp that is spelled with one dash and several letters.
+// A llama.cpp flag with one dash and several letters.
 struct Alias {
     std::string_view spelling;
     std::string_view long_name;  // without its dashes
@@ -21,10 +20,9 @@ inline constexpr Alias kAliases[] = {
     {"-ctv", "cache-type-v"}, {"-sys", "system"},    {"-ngl", "n-gpu-layers"},
 };
 
-// Rewrites the words so that each flag is one that `root` or its command knows by that name,
-// followed by its value: aliases are spelled out and `--flag=value` is split. The values themselves
-// are left alone, whatever they look like. Throws UsageError on an unknown command or flag, a
-// missing value, or a word that belongs to no flag.
+// Gives each flag a name that `root` or its command knows, followed by its value: expands aliases
+// and splits `--flag=value`. Leaves values as they are, even when they look like flags. Throws
+// UsageError for an unknown command or flag, a missing value, or a word that belongs to no flag.
 std::vector<std::string> spell_out(const CLI::App& root, const std::vector<std::string>& words);
 
 }  // namespace knap

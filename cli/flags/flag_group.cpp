@@ -28,12 +28,12 @@ bool contains(IntegerRange range, int value) {
     return value >= range.min && value <= range.max;
 }
 
-// False for NaN and infinity, whatever the range.
+// Returns false for NaN and infinity in any range.
 bool contains(NumberRange range, double value) {
     return (range.excludes_min ? value > range.min : value >= range.min) && value <= range.max;
 }
 
-// Reads the whole of `text` as a T inside the range.
+// Parses all of `text` as a T within the range.
 template <typename T, typename Range>
 T parse_in_range(const std::string& name, const std::string& text, Range range) {
     T value{};
@@ -46,7 +46,7 @@ T parse_in_range(const std::string& name, const std::string& text, Range range) 
     return value;
 }
 
-// A comma at the end counts for nothing, and so does no text at all.
+// Ignores a trailing comma. An empty text has no items.
 std::vector<std::string> list_items(const std::string& text) {
     const std::vector<std::string_view> parts = split(text, ',');
     return {parts.begin(), parts.back().empty() ? parts.end() - 1 : parts.end()};
@@ -78,7 +78,7 @@ std::vector<int> parse_integers(const std::string& name,
 std::vector<std::string> parse_words(const std::string& name, const std::string& text) {
     std::vector<std::string> words = list_items(text);
     if (words.empty() || std::ranges::find(words, "") != words.end()) {
-        fail_usage(name, ": expected a list with commas between its items, found '", text, "'");
+        fail_usage(name, ": expected a comma-separated list, found '", text, "'");
     }
     return words;
 }
@@ -120,8 +120,8 @@ void FlagGroup::toggle(const std::string& names, bool& target, const std::string
 }
 
 void FlagGroup::custom(const Custom& flag, const std::function<void(const std::string&)>& accept) {
-    // trigger_on_parse calls `accept` once per occurrence: the last one of a plain flag wins, lists
-    // grow.
+    // trigger_on_parse calls `accept` once per occurrence, so the last occurrence of a plain flag
+    // wins and lists grow.
     app_.add_option_function<std::string>(flag.names, accept, flag.help)
         ->trigger_on_parse()
         ->type_name(flag.value_name)

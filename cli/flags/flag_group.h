@@ -1,5 +1,5 @@
-// Declares flags of one help group: name, place for the value, help and default in one call each. A
-// value that does not fit throws UsageError with what was expected and what was found.
+// Declares the flags of one help group. One call gives a flag its name, target, help and default. A
+// bad value throws UsageError, which names what was expected and what was found.
 #pragma once
 
 #include <filesystem>
@@ -33,7 +33,7 @@ class FlagGroup {
   public:
     FlagGroup(CLI::App& app, std::string title) : app_(app), title_(std::move(title)) {}
 
-    // Targets must outlive the parsing. What a target holds now is the default that the help shows.
+    // Targets must outlive parsing. The help shows a target's current value as the default.
     void integer(const std::string& names,
                  int& target,
                  IntegerRange range,
@@ -44,15 +44,15 @@ class FlagGroup {
                 const std::string& help);
     void toggle(const std::string& names, bool& target, const std::string& help);
 
-    // One of a list of words.
+    // The value is one of a list of words.
     template <typename T>
     void choice(const std::string& names,
                 T& target,
                 std::span<const std::pair<std::string_view, T>> choices,
                 const std::string& help);
 
-    // Anything else: `accept` is called with each value given, in order, and throws UsageError on a
-    // bad one.
+    // Any other value: `accept` is called with each value in order, and throws UsageError for a bad
+    // one.
     struct Custom {
         std::string names;
         std::string value_name;
@@ -66,23 +66,23 @@ class FlagGroup {
     std::string title_;
 };
 
-// Read the whole of `text` as a number inside the range, for a flag that `number` or `integer` does
-// not fit.
+// Parse all of `text` as a number within the range, for flags that `number` and `integer` do not
+// cover.
 double parse_number(const std::string& name, const std::string& text, NumberRange range);
 
 int parse_integer(const std::string& name, const std::string& text, IntegerRange range);
-// Several, separated by commas.
+// Parses a comma-separated list.
 std::vector<int> parse_integers(const std::string& name,
                                 const std::string& text,
                                 IntegerRange range);
 
-// The words of a list with commas between them; none is empty.
+// The items of a comma-separated list. Throws UsageError for an empty one.
 std::vector<std::string> parse_words(const std::string& name, const std::string& text);
 
-// Not empty.
+// Throws UsageError for an empty path.
 std::filesystem::path parse_path(const std::string& name, const std::string& text);
 
-// How messages name a flag: by its first long name, "--n-predict" of "-n,--n-predict,--predict".
+// The name of a flag in messages: its first long name, "--n-predict" of "-n,--n-predict,--predict".
 std::string display_name(const std::string& names);
 
 // "auto|on|off"

@@ -107,14 +107,14 @@ void set_once(StrategySettings& settings, const std::string& key, const std::str
     }
 }
 
-// Empty where the strategy has none.
+// Returns an empty text for a strategy without settings.
 std::string describe_options(const StrategyInfo& strategy) {
     std::size_t width = 0;
     for (const StrategyOptionInfo& option : strategy.options) {
         width = std::max(width, option.key.size() + 1 + option.values.size());
     }
     std::string text =
-        strategy.options.empty() ? "" : concat("\n--strategy-options of ", strategy.name, ":\n");
+        strategy.options.empty() ? "" : concat("\n--strategy-options for ", strategy.name, ":\n");
     for (const StrategyOptionInfo& option : strategy.options) {
         const std::string left = concat(option.key, "=", option.values);
         text += concat("  ", left, std::string(width - left.size() + 2, ' '), option.help, "\n");
@@ -139,63 +139,64 @@ std::vector<std::string> parse_workers(const std::string& text) {
 void add_model_flags(CLI::App& app, Settings& settings) {
     FlagGroup group(app, "Model");
     RuntimeConfig& runtime = settings.runtime;
-    group.custom({"-m,--model", "FILE", "model in GGUF format", "that of `make model`"},
+    group.custom({"-m,--model", "FILE", "model in GGUF format", "the one `make model` fetches"},
                  [&](const std::string& text) { runtime.model_path = text; });
-    group.custom({"--adapter", "FILE", "strategy kangaroo: its adapter, in GGUF format", "none"},
+    group.custom({"--adapter", "FILE", "adapter for the strategy kangaroo, in GGUF format", "none"},
                  [&](const std::string& text) { runtime.adapter_path = text; });
-    group.custom({"--device", "NAME,...", "what computes; several share the layers",
+    group.custom({"--device", "NAME,...", "devices to compute on; several share the layers",
                   "the first GPU, else the CPU"},
                  [&](const std::string& text) { runtime.devices = parse_words("--device", text); });
     group.integer("--n-gpu-layers", runtime.n_gpu_layers, {.min = -1},
-                  "layers on GPUs and workers, the last; -1: all");
-    group.custom({"--rpc", "HOST:PORT,...", "workers (knap worker) that compute", "none"},
-                 [&](const std::string& text) { runtime.workers = parse_workers(text); });
-    group.custom({"--rpc-timeout", "SECONDS", "longest silence of a worker; 0: without end",
+                  "number of last layers to run on GPUs and workers; -1: all");
+    group.custom(
+        {"--rpc", "HOST:PORT,...", "workers to compute on, started with `knap worker`", "none"},
+        [&](const std::string& text) { runtime.workers = parse_workers(text); });
+    group.custom({"--rpc-timeout", "SECONDS", "how long to wait for a worker; 0: forever",
                   concat(runtime.worker_timeout_s)},
                  [&](const std::string& text) {
                      runtime.worker_timeout_s = parse_integer(
                          "--rpc-timeout", text, {.min = 0, .max = kMaxWorkerTimeoutSeconds});
                  });
-    group.toggle("--list-devices", settings.lists_devices, "list what can compute, and exit");
+    group.toggle("--list-devices", settings.lists_devices, "list the available devices and exit");
     group.choice("--flash-attn", runtime.flash_attention, as_choices(kFlashModes),
-                 "ggml's flash attention; auto: on GPUs and workers");
+                 "use ggml's flash attention; auto: on GPUs and workers");
     group.choice("--cache-type-k", runtime.cache_type_k, as_choices(kCacheTypes),
-                 "type of cached keys");
+                 "data type of cached keys");
     group.choice("--cache-type-v", runtime.cache_type_v, as_choices(kCacheTypes),
-                 "type of cached values, q8_0 with -ctk q8_0 or -fa on");
+                 "data type of cached values; q8_0 needs -ctk q8_0 or -fa on");
 }
 
 void add_runtime_flags(CLI::App& app, Settings& settings) {
     FlagGroup group(app, "Model");
     RuntimeConfig& runtime = settings.runtime;
     group.integer("-c,--ctx-size", runtime.n_ctx, {.min = 0},
-                  concat("tokens of context; 0: the model's, at most ", kDefaultMaxContext));
+                  concat("context size in tokens; 0: the model's, at most ", kDefaultMaxContext));
     group.integer("-t,--threads", runtime.n_threads, {.min = 0, .max = kMaxThreads},
-                  "threads; 0: the physical cores available");
+                  "number of threads; 0: one per available physical core");
     group.integer("--ubatch-size", runtime.n_ubatch, {.min = 1, .max = kMaxUbatch},
-                  "most prompt tokens of one pass");
+                  "maximum number of prompt tokens per pass");
     group.choice("--exact", runtime.exact, as_choices(kOnOff),
-                 "verify only as many tokens at once as keep plain decoding's bits, if some do");
+                 "keep verification batches bit-identical to plain decoding where possible");
     group.choice("--repack", runtime.repack, as_choices(kRepackModes),
-                 "copy weights into layouts of faster kernels");
+                 "copy weights into the layouts of faster kernels");
     group.choice("--kernels", runtime.kernels, as_choices(kKernelChoices),
-                 "knap's own CPU kernels where they win, or ggml's alone");
+                 "auto: knap's CPU kernels where they are faster; ggml: only ggml's");
 }
 
 void add_prompt_flags(CLI::App& app, Settings& settings) {
     FlagGroup group(app, "Prompt");
-    group.custom({"-p,--prompt", "TEXT", "prompt", ""},
+    group.custom({"-p,--prompt", "TEXT", "the prompt", ""},
                  [&](const std::string& text) { settings.prompt = text; });
-    group.custom({"-f,--file", "FILE", "file with the prompt; -: standard input", ""},
+    group.custom({"-f,--file", "FILE", "read the prompt from a file; -: standard input", ""},
                  [&](const std::string& text) { settings.prompt_file = text; });
     group.toggle("--raw", settings.is_raw, "use the prompt as it is, without a chat template");
 }
 
 void add_prompt_cache_flag(CLI::App& app, Settings& settings) {
     FlagGroup group(app, "Prompt");
-    group.custom(
-        {"--prompt-cache", "FILE", "start from the computed prompt in FILE, keep this one", ""},
-        [&](const std::string& text) { settings.prompt_cache = text; });
+    group.custom({"--prompt-cache", "FILE",
+                  "reuse the computed prompt in FILE, and save this one there", ""},
+                 [&](const std::string& text) { settings.prompt_cache = text; });
 }
 
 void add_chat_flags(CLI::App& app, Settings& settings) {
@@ -211,10 +212,10 @@ void add_generation_flags(CLI::App& app, Settings& settings) {
     FlagGroup group(app, "Generation");
     GenerateOptions& generate = settings.generate;
     group.integer("-n,--n-predict,--predict", generate.n_predict, {.min = -1},
-                  "most tokens to generate; -1: until the text ends");
-    group.custom({"--stop", "TEXT", "end before this text appears; repeatable", "none"},
+                  "maximum number of tokens to generate; -1: until the text ends");
+    group.custom({"--stop", "TEXT", "stop before this text appears; repeatable", "none"},
                  [&](const std::string& text) { generate.stop.push_back(parse_stop(text)); });
-    group.toggle("--ignore-eos", generate.ignore_eos, "never choose a token that ends the text");
+    group.toggle("--ignore-eos", generate.ignore_eos, "never choose an end-of-generation token");
 }
 
 void add_sampling_flags(CLI::App& app, Settings& settings) {
@@ -223,17 +224,17 @@ void add_sampling_flags(CLI::App& app, Settings& settings) {
     FlagGroup group(app, title);
     SamplingOptions& sampling = settings.generate.sampling;
     group.custom(
-        {"--logit-bias", "TOKEN(+/-)BIAS", "add to a logit: 15043+1, 15043-inf; repeatable",
-         "none"},
+        {"--logit-bias", "TOKEN(+/-)BIAS",
+         "add to a token's logit, as in 15043+1 or 15043-inf; repeatable", "none"},
         [&](const std::string& text) { sampling.logit_bias.push_back(parse_logit_bias(text)); });
     group.number("--repeat-penalty", sampling.repeat_penalty, {.min = 0, .excludes_min = true},
-                 "penalty for tokens that occurred; 1: off");
+                 "penalty factor for tokens that have occurred; 1: off");
     group.number("--frequency-penalty", sampling.frequency_penalty, {},
                  "penalty per occurrence of a token; 0: off");
     group.number("--presence-penalty", sampling.presence_penalty, {},
-                 "penalty for tokens that occurred at all; 0: off");
+                 "penalty for tokens that have occurred; 0: off");
     group.integer("--repeat-last-n", sampling.repeat_last_n, {.min = -1},
-                  "tokens under penalty; 0: none, -1: all");
+                  "number of recent tokens that penalties look at; 0: none, -1: all");
     add_temperature_flags(app, settings, title);
 }
 
@@ -242,27 +243,27 @@ void add_temperature_flags(CLI::App& app, Settings& settings, const char* title)
     SamplingOptions& sampling = settings.generate.sampling;
     group.number("--temp,--temperature", sampling.temperature, {.min = 0},
                  "temperature; 0: greedy");
-    group.integer("--top-k", sampling.top_k, {.min = 0}, "keep the k likeliest tokens; 0: off");
+    group.integer("--top-k", sampling.top_k, {.min = 0}, "keep the N most probable tokens; 0: off");
     group.number("--top-p", sampling.top_p, {.min = 0, .max = 1, .excludes_min = true},
-                 "keep the likeliest tokens of this total; 1: off");
+                 "keep the most probable tokens up to this total probability; 1: off");
     group.number("--min-p", sampling.min_p, {.min = 0, .max = 1},
-                 "keep tokens of this part of the best; 0: off");
-    group.custom(
-        {"-s,--seed", "N", "seed of the random choice; -1: a random one", concat(sampling.seed)},
-        [&](const std::string& text) { sampling.seed = parse_seed(text); });
+                 "keep tokens at least X times as probable as the best one; 0: off");
+    group.custom({"-s,--seed", "N", "seed for sampling; -1: a random one", concat(sampling.seed)},
+                 [&](const std::string& text) { sampling.seed = parse_seed(text); });
 }
 
 void add_profile_flag(CLI::App& app, Settings& settings) {
     FlagGroup group(app, "Speculation");
-    group.custom({"--profile", "auto|none|FILE",
-                  "measured costs and plans (`knap profile`): what fits, none, or FILE", "auto"},
-                 [&](const std::string& text) { settings.runtime.profile = parse_profile(text); });
+    group.custom(
+        {"--profile", "auto|none|FILE",
+         "costs and plans saved by `knap profile`; auto: those of this model and machine", "auto"},
+        [&](const std::string& text) { settings.runtime.profile = parse_profile(text); });
 }
 
 void add_assumption_flag(CLI::App& app, Settings& settings) {
     FlagGroup group(app, "Speculation");
     group.custom({"--assume-acceptance", "X",
-                  "a projection of costs: accept drafts by a coin of this rate", "off"},
+                  "accept drafts at random at this rate: a projection of speed", "off"},
                  [&](const std::string& text) {
                      settings.generate.speculation.assume_acceptance =
                          parse_number("--assume-acceptance", text, {.min = 0, .max = 1});
@@ -276,43 +277,44 @@ AcceptanceChoices acceptance_rules() {
 void add_speculation_flags(CLI::App& app, Settings& settings) {
     FlagGroup group(app, "Speculation");
     SpeculationOptions& speculation = settings.generate.speculation;
-    group.custom({"--strategy", "NAME", "how to draft: see the end", speculation.strategy},
-                 [&](const std::string& text) { speculation.strategy = parse_strategy(text); });
-    group.integer(
-        "--draft-max", speculation.draft_max, {.min = 0, .max = kMaxDraft},
-        concat("most tokens drafted in a row, up to ", kMaxDraft, "; 0: as the strategy likes"));
-    StrategySettings& own = speculation.settings;
-    group.custom({"--draft-plan", "PLAN", "the plan to draft with: a=w16+256,m3-5=skip", "none"},
-                 [&](const std::string& text) { set_once(own, "plan", text); });
     group.custom(
-        {"--plan-file", "FILE", "the same from a file of `knap search`, with its --draft-max",
+        {"--strategy", "NAME", "drafting strategy, see the list below", speculation.strategy},
+        [&](const std::string& text) { speculation.strategy = parse_strategy(text); });
+    group.integer("--draft-max", speculation.draft_max, {.min = 0, .max = kMaxDraft},
+                  concat("maximum draft length, up to ", kMaxDraft, "; 0: the strategy's default"));
+    StrategySettings& own = speculation.settings;
+    group.custom(
+        {"--draft-plan", "PLAN", "plan to draft with, such as a=w16+256,m3-5=skip", "none"},
+        [&](const std::string& text) { set_once(own, "plan", text); });
+    group.custom(
+        {"--plan-file", "FILE", "draft with the plan and the draft length that `knap search` saved",
          "none"},
         [&](const std::string& text) { settings.plan_file = parse_path("--plan-file", text); });
-    group.custom({"--draft-width", "N", "candidates drafted per position, with --draft-plan", "1"},
+    group.custom({"--draft-width", "N", "candidates per draft position, with --draft-plan", "1"},
                  [&](const std::string& text) {
                      parse_integer("--draft-width", text, {.min = 1, .max = kMaxDraftWidth});
                      set_once(own, "width", text);
                  });
     group.custom(
         {"--exit-confidence", "X", "stop drafting after a token less probable than this; 0: never",
-         "the strategy's own"},
+         "depends on the strategy"},
         [&](const std::string& text) {
             parse_number("--exit-confidence", text, {.min = 0, .max = 1});
             set_once(own, "exit-confidence", text);
         });
     group.custom({"--strategy-options", "LIST",
-                  "settings of the strategy, KEY=VALUE,KEY=VALUE: see the end", "none"},
+                  "settings of the strategy, KEY=VALUE,...: see the lists below", "none"},
                  [&](const std::string& text) {
                      for (const auto& [key, value] : parse_settings(text)) {
                          set_once(own, key, value);
                      }
                  });
     group.choice("--acceptance", speculation.acceptance, as_choices(kAcceptanceRules),
-                 "how a draft is judged when sampling");
+                 "rule for accepting drafted tokens when sampling");
     add_assumption_flag(app, settings);
     add_profile_flag(app, settings);
     group.toggle("--show-draft", settings.shows_draft,
-                 "on a terminal: accepted tokens green, corrected ones yellow");
+                 "on a terminal, colour accepted tokens green and corrections yellow");
 }
 
 std::string describe_strategies() {
@@ -338,7 +340,7 @@ void add_json_flag(CLI::App& app, Settings& settings) {
 
 void add_common_flags(CLI::App& app, Settings& settings) {
     FlagGroup(app, "Output")
-        .toggle("-v,--verbose", settings.is_verbose, "say more on standard error");
+        .toggle("-v,--verbose", settings.is_verbose, "log more to standard error");
     app.set_help_flag("-h,--help", "print this help")->group("Output");
 }
 
@@ -349,8 +351,8 @@ void check_settings(const Settings& settings) {
     if (runtime.cache_type_v == CacheType::q8_0 && runtime.flash_attention != FlashAttention::on &&
         !may_use_kernel) {
         fail_usage(
-            "--cache-type-v: q8_0 needs knap's own kernel or flash attention, expected -ctk q8_0 "
-            "(without --kernels ggml) or -fa on as well");
+            "--cache-type-v: expected -ctk q8_0 (without --kernels ggml) or -fa on with q8_0, "
+            "found neither");
     }
     if (settings.prompt && settings.prompt_file) {
         fail_usage("expected either --prompt or --file, found both");
@@ -359,7 +361,7 @@ void check_settings(const Settings& settings) {
         fail_usage("expected either --raw or --chat-template, found both");
     }
     if (settings.is_raw && !settings.system.empty()) {
-        fail_usage("--system: a system message needs a chat template, found --raw");
+        fail_usage("--system: expected a chat template for the system message, found --raw");
     }
 }
 

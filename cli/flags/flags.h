@@ -1,5 +1,5 @@
-// Every flag that the commands share, declared once. A command calls the functions of the flags it
-// has.
+// The flags that commands share, each declared once. A command calls the functions for the flags
+// that it has.
 #pragma once
 
 #include <filesystem>
@@ -17,11 +17,11 @@ namespace knap {
 
 inline constexpr int kMaxThreads = 512;  // of one ggml thread pool
 
-// What the flags of one command line say.
+// The values of the flags.
 struct Settings {
     RuntimeConfig runtime;
     GenerateOptions generate;
-    std::filesystem::path plan_file;  // whose plan `generate` is to draft with; empty: none
+    std::filesystem::path plan_file;  // file with the plan to draft with; empty: none
 
     std::optional<std::string> prompt;
     std::optional<std::filesystem::path> prompt_file;  // "-": standard input
@@ -44,22 +44,22 @@ void add_prompt_cache_flag(CLI::App& app, Settings& settings);
 void add_chat_flags(CLI::App& app, Settings& settings);        // --system --chat-template
 void add_generation_flags(CLI::App& app, Settings& settings);  // -n --stop --ignore-eos
 void add_sampling_flags(CLI::App& app, Settings& settings);
-// Of those, --temp --top-k --top-p --min-p --seed.
+// Only --temp --top-k --top-p --min-p --seed.
 void add_temperature_flags(CLI::App& app, Settings& settings, const char* title);
 void add_profile_flag(CLI::App& app, Settings& settings);
 void add_assumption_flag(CLI::App& app, Settings& settings);  // --assume-acceptance
 void add_speculation_flags(CLI::App& app, Settings& settings);
 void add_json_flag(CLI::App& app, Settings& settings);
-void add_common_flags(CLI::App& app, Settings& settings);  // -v -h: last, to end the help
+void add_common_flags(CLI::App& app, Settings& settings);  // -v -h: call last, to end the help
 
 // The rules of --acceptance by name.
 using AcceptanceChoices = std::span<const std::pair<std::string_view, AcceptanceRule>>;
 AcceptanceChoices acceptance_rules();
 
-// The strategies of --strategy with a line on each, for the end of a help text.
+// Lists the strategies and their settings, for the end of a help text.
 std::string describe_strategies();
 
-// Flags that exclude or need one another. Throws UsageError.
+// Checks flags that exclude or need one another. Throws UsageError.
 void check_settings(const Settings& settings);
 
 }  // namespace knap

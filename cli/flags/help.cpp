@@ -13,8 +13,7 @@ HelpFormatter::HelpFormatter() {
     label("SUBCOMMAND", "COMMAND");
 }
 
-// CLI11 ends each group but the last with an empty line and starts each with another; one is
-// enough.
+// CLI11 puts an empty line both before and after a group. Drops the one before.
 std::string HelpFormatter::make_group(std::string title,
                                       bool is_positional,
                                       std::vector<const CLI::Option*> options) const {

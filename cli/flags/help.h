@@ -1,5 +1,5 @@
-// How `--help` looks: llama.cpp's spellings first, one line per flag where it fits, the default at
-// its end.
+// The layout of `--help`: llama.cpp's spellings first, one line per flag where it fits, the default
+// last.
 #pragma once
 
 #include <string>

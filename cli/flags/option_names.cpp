@@ -9,7 +9,7 @@ namespace knap {
 namespace {
 
 struct OptionName {
-    std::string_view field;  // of RuntimeConfig, GenerateOptions or a struct in it; or a setting
+    std::string_view field;  // of RuntimeConfig, GenerateOptions or a nested struct; or a setting
     std::string_view flag;
 };
 
@@ -49,7 +49,7 @@ constexpr std::array kNames = {
     OptionName{".workers", "--rpc"},
 };
 
-// Empty: no flag sets it.
+// Returns an empty text when no flag sets the field.
 std::string flag_of(std::string_view field) {
     const auto* found = std::ranges::find(kNames, field, &OptionName::field);
     if (found != kNames.end()) {
@@ -77,7 +77,7 @@ std::string with_flag_names(std::string_view text) {
         if (const std::string flag = flag_of(field); !flag.empty()) {
             out.append(text.substr(0, open)).append(flag);
             text.remove_prefix(close + 1);
-        } else {  // the closing one may open the next
+        } else {  // the closing backquote may open the next pair
             out.append(text.substr(0, close));
             text.remove_prefix(close);
         }

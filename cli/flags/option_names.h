@@ -1,5 +1,4 @@
-// The library's errors name fields of its options in backquotes; on the command line they are
-// flags.
+// Translates the library's error messages, which name option fields in backquotes, to flag names.
 #pragma once
 
 #include <string>
@@ -7,7 +6,7 @@
 
 namespace knap {
 
-// `text` with every "`.field`" that a flag sets replaced by that flag.
+// Replaces every "`.field`" in `text` that a flag sets by that flag.
 std::string with_flag_names(std::string_view text);
 
 }  // namespace knap

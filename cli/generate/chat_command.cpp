@@ -20,22 +20,21 @@ namespace knap {
 namespace {
 
 constexpr const char* kHelp =
-    "/reset  forget the conversation\n"
+    "/reset  start a new conversation\n"
     "/stats  show speed, drafting, context and memory of the last answer\n"
     "/help   show this list\n"
-    "/exit   leave; so does Ctrl-D. Ctrl-C stops an answer\n";
+    "/exit   quit, as Ctrl-D does; Ctrl-C stops an answer\n";
 
-// Throws when the conversation could not be written for the model: better now than after a
-// question.
+// Throws when the chat template is missing or unknown, before the user asks a question.
 void check_chat_template(const Engine& engine, const std::string& name) {
     if (!engine.has_chat_template() && name.empty()) {
-        fail("the model has no chat template, choose one with --chat-template NAME");
+        fail("the model has no chat template: choose one with --chat-template NAME");
     }
     const ChatMessage probe{"user", "Hello"};
     engine.apply_chat_template({&probe, 1}, name);
 }
 
-// The words of the model go to standard output, everything else to standard error.
+// Prints the model's text to standard output, everything else to standard error.
 class Chat {
   public:
     Chat(const Settings& settings, Engine engine, bool shows_draft)
@@ -64,7 +63,7 @@ class Chat {
     LineReader reader_;
     std::optional<Result> last_result_;
     bool is_terminal_ = isatty(STDIN_FILENO) != 0;
-    std::optional<int> exit_code_;  // set: the chat is over
+    std::optional<int> exit_code_;  // set when the chat is over
 };
 
 int Chat::run() {
@@ -89,7 +88,7 @@ int Chat::run() {
     return *exit_code_;
 }
 
-// Ctrl-C at a terminal's prompt gives up the line, not the chat.
+// At a terminal's prompt, Ctrl-C discards the line and keeps the chat.
 LineReader::Outcome Chat::read_line(std::string& line) {
     if (!is_terminal_) {
         return reader_.read(line);
@@ -100,7 +99,7 @@ LineReader::Outcome Chat::read_line(std::string& line) {
     if (scope.signal() == SIGTERM) {
         exit_code_ = kExitInterrupted;
     } else if (outcome == LineReader::Outcome::interrupted) {
-        std::cerr << "\nCtrl-D or /exit leaves.\n";
+        std::cerr << "\nType /exit or Ctrl-D to quit.\n";
     } else if (outcome == LineReader::Outcome::end) {
         std::cerr << '\n';
     }
@@ -112,7 +111,7 @@ void Chat::obey(const std::string& command) {
         session_.reset();
         conversation_.reset();
         last_result_.reset();
-        std::cerr << "The conversation is forgotten.\n";
+        std::cerr << "Started a new conversation.\n";
     } else if (command == "/stats") {
         print_statistics();
     } else if (command == "/help") {
@@ -120,7 +119,7 @@ void Chat::obey(const std::string& command) {
     } else if (command == "/exit") {
         exit_code_ = kExitDone;
     } else {
-        std::cerr << "Unknown command " << command << ". There are:\n" << kHelp;
+        std::cerr << "Unknown command " << command << ". The commands are:\n" << kHelp;
     }
 }
 
@@ -129,8 +128,9 @@ void Chat::reply(const std::string& question) {
     const auto n_ctx = static_cast<std::size_t>(engine_.config().n_ctx);
     if (prompt.size() >= n_ctx) {
         conversation_.withdraw();
-        std::cerr << "The conversation outgrows the context: " << prompt.size() << " tokens, and "
-                  << n_ctx << " fit. /reset starts afresh; a larger -c keeps more.\n";
+        std::cerr << "The conversation does not fit the context: " << prompt.size()
+                  << " tokens, and " << n_ctx
+                  << " fit. Type /reset to start over, or restart with a larger -c.\n";
         return;
     }
     const InterruptScope scope;
@@ -139,7 +139,7 @@ void Chat::reply(const std::string& question) {
     output_.end_line();
     if (last_result_->stop == StopReason::context) {
         std::cerr << "The context of " << n_ctx
-                  << " tokens is full. /reset starts afresh; a larger -c keeps more.\n";
+                  << " tokens is full. Type /reset to start over, or restart with a larger -c.\n";
     }
     if (output_.is_closed()) {
         exit_code_ = kExitDone;
@@ -159,7 +159,7 @@ void Chat::print_statistics() const {
 }  // namespace
 
 CLI::App* add_chat(CLI::App& root, Settings& settings) {
-    CLI::App* app = root.add_subcommand("chat", "Holds a conversation");
+    CLI::App* app = root.add_subcommand("chat", "Starts an interactive chat");
     add_model_flags(*app, settings);
     add_runtime_flags(*app, settings);
     add_chat_flags(*app, settings);
@@ -167,8 +167,7 @@ CLI::App* add_chat(CLI::App& root, Settings& settings) {
     add_sampling_flags(*app, settings);
     add_speculation_flags(*app, settings);
     add_common_flags(*app, settings);
-    app->footer(
-        concat(describe_strategies(), "\nWhat can be typed instead of a message:\n", kHelp));
+    app->footer(concat(describe_strategies(), "\nCommands inside a chat:\n", kHelp));
     return app;
 }
 

@@ -21,11 +21,10 @@ std::vector<Token> Conversation::ask(std::string question, std::span<const Token
     messages_.push_back({"user", std::move(question)});
     asked_ = engine_.apply_chat_template(messages_, template_name_);
     if (computed_.empty() || !asked_.starts_with(computed_)) {
-        // Some templates rewrite earlier turns. The session keeps whatever beginning stays the
-        // same.
+        // Some templates rewrite earlier turns. The session reuses the longest unchanged prefix.
         return engine_.tokenize(asked_, /*add_bos=*/true, /*parse_special=*/true);
     }
-    // The history ends where the answer's words end; the rest starts with what closes the turn
+    // The history ends with the text of the answer; `rest` starts with what closes the turn
     // ("<|im_end|>").
     const auto rest = std::string_view(asked_).substr(computed_.size());
     const auto turn = engine_.tokenize(rest, /*add_bos=*/false, /*parse_special=*/true);

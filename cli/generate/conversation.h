@@ -1,5 +1,5 @@
-// The messages of a chat, and the tokens that ask for the next answer: those of the session so far,
-// followed by the new turn alone, so that the cache is never computed twice.
+// The messages of a chat, and the prompt for the next answer: the session's tokens so far, followed
+// by the tokens of the new turn, so that cached rows are not computed again.
 #pragma once
 
 #include <span>
@@ -12,16 +12,16 @@ namespace knap {
 
 class Conversation {
   public:
-    // `template_name` and `system` may be empty: the model's own template, no system message.
+    // An empty `template_name` means the model's own template, an empty `system` no system message.
     Conversation(const Engine& engine, std::string template_name, std::string system);
 
-    // Adds a question. Returns the prompt for its answer; `history` is that of the session that
-    // gave the answers.
+    // Adds a question and returns the prompt for its answer. `history` is the history of the
+    // session that generated the answers so far.
     std::vector<Token> ask(std::string question, std::span<const Token> history);
-    // Adds the answer to the last question. An answer cancelled before its first word takes the
-    // question back.
+    // Adds the answer to the last question. If it was cancelled before its first word, removes the
+    // question instead.
     void answer(const Result& result);
-    // Takes the last question back, before anything was computed for it.
+    // Removes the last question. Only before anything was computed for it.
     void withdraw();
     void reset();
 
@@ -30,9 +30,8 @@ class Conversation {
     std::string template_name_;
     std::string system_;
     std::vector<ChatMessage> messages_;
-    std::string asked_;  // the template's text up to the head of the answer being awaited
-    std::string
-        computed_;  // the template's text that the session's history stands for; empty: not known
+    std::string asked_;     // the formatted conversation up to the start of the next answer
+    std::string computed_;  // the formatted text that the session's history encodes; empty: unknown
 };
 
 }  // namespace knap

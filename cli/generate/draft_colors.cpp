@@ -9,7 +9,7 @@
 namespace knap {
 namespace {
 
-// Why text must stay plain; empty when it need not.
+// Why output cannot be coloured; empty when it can.
 std::string_view obstacle(const Settings& settings, const Environment& environment) {
     if (settings.wants_json) {
         return "--json prints no text";
@@ -17,7 +17,7 @@ std::string_view obstacle(const Settings& settings, const Environment& environme
     if (environment.forbids_color) {
         return "NO_COLOR is set";
     }
-    return isatty(STDOUT_FILENO) != 0 ? "" : "standard output is no terminal";
+    return isatty(STDOUT_FILENO) != 0 ? "" : "standard output is not a terminal";
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Whether output may be coloured; --show-draft: colours that tell where tokens came from.
+// Decides whether output may be coloured, and maps the origin of a token to its colour in
+// --show-draft.
 #pragma once
 
 #include "cli/environment.h"
@@ -7,11 +8,10 @@
 
 namespace knap {
 
-// Whether standard output is a terminal that shows text, and NO_COLOR allows colours.
+// True when standard output is a terminal that shows text (no --json) and NO_COLOR is not set.
 bool can_show_colors(const Settings& settings, const Environment& environment);
 
-// Whether the colours of --show-draft are wanted and can be shown. Warns when they are wanted in
-// vain.
+// True when --show-draft is given and colours can be shown. Warns when they cannot.
 bool shows_draft_colors(const Settings& settings, const Environment& environment);
 
 TextColor color_of(TokenOrigin origin);

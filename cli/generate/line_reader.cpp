@@ -13,7 +13,7 @@
 namespace knap {
 namespace {
 
-// Whether `wake_descriptor` is readable, at the latest when standard input is.
+// Waits until standard input or `wake_descriptor` is readable, and returns true for the latter.
 bool is_woken(int wake_descriptor) {
     std::array<pollfd, 2> waited{{{STDIN_FILENO, POLLIN, 0}, {wake_descriptor, POLLIN, 0}}};
     while (poll(waited.data(), waited.size(), -1) < 0) {

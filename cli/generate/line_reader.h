@@ -1,4 +1,4 @@
-// Lines from standard input that Ctrl-C can interrupt, which std::getline cannot be.
+// Reads lines from standard input. Unlike std::getline, Ctrl-C can interrupt it.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@ class LineReader {
   public:
     enum class Outcome { line, end, interrupted };
 
-    // Waits for a line and puts it into `line`, without its newline. The last line may lack one.
-    // `interrupted` means that `wake_descriptor` became readable first (-1: it never does); what
-    // was read of the line is dropped. Throws when input cannot be read.
+    // Waits for a line and stores it in `line`, without its newline. The last line may lack one.
+    // Returns `interrupted` when `wake_descriptor` becomes readable first (-1: never), and drops
+    // the partial line. Throws when input cannot be read.
     Outcome read(std::string& line, int wake_descriptor = -1);
 
   private:
-    std::string pending_;  // read, but not yet given out
+    std::string pending_;  // read but not yet returned
 };
 
 }  // namespace knap

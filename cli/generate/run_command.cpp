@@ -21,8 +21,8 @@ void load_prompt_cache(Session& session, const std::filesystem::path& path) {
     }
 }
 
-// A file that already held the whole prompt stays as it is. (The last prompt token is always
-// computed: its logits start the answer.)
+// Keeps a file that already held the whole prompt. (The last prompt token is always computed,
+// because its logits give the first token of the answer.)
 void save_prompt_cache(const Session& session,
                        const std::filesystem::path& path,
                        const Result& result) {

@@ -11,8 +11,8 @@
 namespace knap {
 namespace {
 
-// What goes before and after a piece of text. Each piece is closed at once, so that whoever ends
-// the program finds the terminal as it was.
+// The codes before and after a piece of text. Each piece resets the colour, so that the terminal is
+// in order whenever the program ends.
 struct EscapeCodes {
     std::string_view begin;
     std::string_view end;

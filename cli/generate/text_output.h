@@ -1,4 +1,4 @@
-// Standard output for the words of a model: every piece is visible at once.
+// Standard output for the model's text. Unbuffered, so that every piece appears immediately.
 #pragma once
 
 #include <string_view>
@@ -9,15 +9,16 @@ enum class TextColor { usual, green, yellow };
 
 class TextOutput {
   public:
-    // Throws when the text cannot be written, except when the reader went away (`knap run | head
-    // -1`).
+    // Throws when the text cannot be written, unless the reader has closed the pipe (`knap run |
+    // head -1`).
     void write(std::string_view text);
-    // Of what is written from now on. Only for a terminal: colours are escape codes in the text.
+    // Sets the colour of the following text. Only for terminals: colours are escape codes in the
+    // text.
     void set_color(TextColor color) { color_ = color; }
-    // Ends the colour, and the line unless the text ended with a newline.
+    // Resets the colour, and ends the line unless the text ended with a newline.
     void end_line();
 
-    bool is_closed() const { return is_closed_; }  // the reader went away
+    bool is_closed() const { return is_closed_; }  // the reader has closed the pipe
 
   private:
     void write_bytes(std::string_view bytes);

@@ -12,7 +12,7 @@ bool is_whole_pass(const CostSample& sample) {
     return sample.plan.is_full() && sample.has_head;
 }
 
-// Whether the sample is a pass of one row with its head, every MLP, and every attention at `level`.
+// True for a pass of one row with the head, every MLP, and every attention at `level`.
 bool is_uniform(const CostSample& sample, const Level& level) {
     ModulePlan uniform(sample.plan.n_layers());
     for (int layer = 0; layer < uniform.n_layers(); ++layer) {

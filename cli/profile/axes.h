@@ -1,5 +1,5 @@
-// Along what a profile was measured, and what its samples say of the fitted parts: shared by the
-// table, the JSON object and the plots.
+// The axes of a profile (contexts, rows, levels), and its samples beside the fit, for the table,
+// the JSON object and the plots.
 #pragma once
 
 #include <optional>
@@ -10,16 +10,16 @@
 
 namespace knap {
 
-// Ascending, each once.
+// Ascending, without duplicates.
 std::vector<int> measured_contexts(const CostProfile& profile);
 std::vector<int> measured_rows(const CostProfile& profile);  // of passes of the whole model
 // Full attention and every window.
 std::vector<Level> measured_levels(const CostProfile& profile);
 
-// The passes of the whole model, head included.
+// The sample of a pass of the whole model with its head; null: not measured.
 const CostSample* whole_pass(const CostProfile& profile, int n_context, int n_rows);
 
-// A class of layers that cost the same, spoken for by its first layer.
+// A class of layers that cost the same, represented by its first layer.
 struct LayerClass {
     int first = 0;
     int n_layers = 0;
@@ -30,10 +30,11 @@ std::string class_suffix(const CostProfile& profile, const LayerClass& layer_cla
 
 std::string level_name(const Level& level);  // "full", "skip", "w16+256"
 
-// What the fit gives for a sample; nullopt for passes of several rows without a head.
+// The fitted time of a sample. Returns nullopt for a pass of several rows without the head.
 std::optional<double> fitted_ms(const CostModel& costs, const CostSample& sample);
 
-// An attention's share of a measured pass, all other parts taken as fitted (a partial residual).
+// The time of one attention in a measured pass, with all other parts as fitted (a partial
+// residual).
 struct AttentionPoint {
     int n_context = 0;
     double ms = 0;

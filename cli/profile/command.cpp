@@ -25,12 +25,12 @@
 namespace knap {
 namespace {
 
-// What becomes of the profile where that is not what was asked for.
+// Warns when the profile is not saved as it was measured.
 void warn_of_profile(const ProfileReport& report) {
     const auto warn_of_noise = [&](const char* consequence) {
-        log_warning("the fit is off by ",
+        log_warning("the median error of the fit is ",
                     static_cast<int>(100 * report.costs.quality().median_error),
-                    " % in the median, so the machine was busy: ", consequence);
+                    " %, so the machine was busy: ", consequence);
     };
     switch (report.kept.origin) {
         case KeptProfile::Origin::measured:
@@ -38,13 +38,13 @@ void warn_of_profile(const ProfileReport& report) {
             break;
         case KeptProfile::Origin::contradicted:
             log_warning("the saved times at contexts above ", longest_context(report.profile),
-                        " are dropped: those at shorter ones do not agree with the new ones");
+                        " are dropped: at shorter contexts they disagree with the new ones");
             break;
         case KeptProfile::Origin::saved:
-            warn_of_noise("the profile that was saved before stays");
+            warn_of_noise("the saved profile stays as it was");
             break;
         case KeptProfile::Origin::none:
-            warn_of_noise("nothing is saved, expected a quiet machine");
+            warn_of_noise("nothing is saved, run it again on an idle machine");
             break;
     }
 }
@@ -58,13 +58,13 @@ std::filesystem::path parse_output(const std::string& text) {
     return path;
 }
 
-// What can be known to fail is said before minutes are spent.
+// Reports the errors that can be found before minutes are spent on measuring.
 void check_wishes(const Settings& settings, const ProfileArgs& args) {
     if (args.finds_plans && !settings.prompt_file) {
-        fail_usage("--plans: expected a text to search on, -f FILE");
+        fail_usage("--plans: expected a text to search on (-f FILE), found none");
     }
     if (!args.finds_plans && settings.prompt_file) {
-        fail_usage("--file: a text is for --plans, expected --plans as well");
+        fail_usage("--file: expected --plans, the only use of a text, found none");
     }
     if (std::ranges::any_of(args.outputs, is_picture)) {
         require_gnuplot();
@@ -74,7 +74,7 @@ void check_wishes(const Settings& settings, const ProfileArgs& args) {
     }
 }
 
-// The text of --plans; nothing otherwise.
+// The text for --plans; empty without it.
 std::vector<Token> read_text(const Engine& engine, const Settings& settings) {
     if (!settings.prompt_file) {
         return {};
@@ -91,7 +91,7 @@ ProfilingObserver watched_by(ProgressBar& bar, const InterruptScope& scope) {
     };
 }
 
-// What was measured is worth showing also where it cannot be kept.
+// Only warns on failure: results are worth showing even when they cannot be saved.
 template <typename Save>
 std::optional<std::filesystem::path> saved(const char* what,
                                            const std::optional<std::filesystem::path>& path,
@@ -110,7 +110,7 @@ std::optional<std::filesystem::path> saved(const char* what,
     }
 }
 
-// Nullopt: interrupted.
+// Returns nullopt when interrupted.
 std::optional<ProfileReport> measure(Engine& engine, double seconds, const InterruptScope& scope) {
     ProgressBar bar("measure");
     auto profile = profile_engine(engine, seconds, watched_by(bar, scope));
@@ -146,8 +146,8 @@ std::vector<SavedPlan> to_saved(const std::vector<PlansAtContext>& plans) {
     return list;
 }
 
-// With the costs that later runs use, which are known. Saves after every context, so that an
-// interrupt loses only the one at hand. False: interrupted.
+// Searches with the costs that later runs use; there must be some. Saves after every context, so
+// that an interrupt loses only the current one. Returns false when interrupted.
 bool search(Engine& engine,
             const std::vector<Token>& text,
             ProfileReport& report,
@@ -180,13 +180,14 @@ int interrupted(const char* what_is_kept) {
 
 CLI::App* add_profile(CLI::App& root, Settings& settings, ProfileArgs& args) {
     CLI::App* app = root.add_subcommand(
-        "profile", "Measures what a model costs here, and finds plans that draft well");
+        "profile", "Measures what passes cost on this machine, and finds plans that draft well");
     add_model_flags(*app, settings);
     add_runtime_flags(*app, settings);
     FlagGroup group(*app, "Profile");
     group.number("--seconds", args.seconds, {.min = 0, .max = 3600, .excludes_min = true},
-                 "time to measure for, about");
-    group.toggle("--plans", args.finds_plans, "search plans on a text as well: minutes");
+                 "approximate measuring time in seconds");
+    group.toggle("--plans", args.finds_plans,
+                 "also search for plans on a text, which takes minutes");
     group.custom({"-f,--file", "FILE", "text for --plans; -: standard input", ""},
                  [&](const std::string& text) { settings.prompt_file = text; });
     group.custom({"-o,--output", "FILE",
@@ -195,10 +196,9 @@ CLI::App* add_profile(CLI::App& root, Settings& settings, ProfileArgs& args) {
     add_json_flag(*app, settings);
     add_common_flags(*app, settings);
     app->footer(
-        "Profile and plans are saved in $KNAP_CACHE_DIR, by default ~/.cache/knap, and used by\n"
-        "`knap run` and `knap chat` where model and machine are the same (--profile). Saved times "
-        "at\n"
-        "longer contexts than -c stay; times from a busy machine are not saved.");
+        "Profile and plans are saved in $KNAP_CACHE_DIR (default: ~/.cache/knap). `knap run` and\n"
+        "`knap chat` use them if they match the model and the machine (--profile). Saved times at\n"
+        "contexts longer than -c are kept; times from a busy machine are not saved.");
     return app;
 }
 
@@ -213,7 +213,7 @@ int run_profile(const Settings& settings, const ProfileArgs& args, const Environ
     }
     const bool has_costs = report->kept.profile.has_value();
     if (args.finds_plans && has_costs && !search(engine, text, *report, scope)) {
-        return interrupted("the profile and the plans of the contexts that were done are saved");
+        return interrupted("the profile and the plans of finished contexts are saved");
     }
     TextOutput output;
     output.write(settings.wants_json ? to_text(to_json(*report)) : to_table(*report));

@@ -1,5 +1,5 @@
-// `knap profile`: measures what passes cost on this machine, and with --plans finds out which plans
-// draft well. Both are saved for every later run.
+// `knap profile`: measures what passes cost on this machine, and with --plans finds plans that
+// draft well. Saves both for later runs.
 #pragma once
 
 #include <filesystem>

@@ -10,7 +10,7 @@
 namespace knap {
 namespace {
 
-// One line, or points, of a panel. Columns are x, y and, with error bars, a spread.
+// A line or points in a panel. The columns are x, y and, with error bars, a spread.
 struct Curve {
     std::string title;
     std::string style;                      // "lines", "points", "yerrorbars", "boxes"
@@ -21,13 +21,13 @@ struct Panel {
     std::string title;
     std::string x_label;
     std::string y_label;
-    std::string settings;  // lines of gnuplot
+    std::string settings;  // gnuplot commands
     std::vector<Curve> curves;
 };
 
-constexpr int kLinePoints = 48;  // of a fit over contexts
+constexpr int kLinePoints = 48;  // of a fitted curve over contexts
 
-// Contexts over the measured range, each longer by the same factor.
+// Contexts over the measured range, in geometric steps.
 std::vector<int> context_grid(const CostProfile& profile) {
     const auto measured = measured_contexts(profile);
     const double first = std::max(measured.front(), 1);
@@ -155,7 +155,7 @@ void write_data(std::ostream& out, const std::string& name, const Curve& curve) 
     out << "END\n";
 }
 
-// A fit and what was measured of it follow each other and share a colour.
+// Measurements follow their fit and share its colour.
 void write_plot(std::ostream& out, const Panel& panel, std::size_t index) {
     out << "reset\nset grid\nset title '" << panel.title << "'\nset xlabel '" << panel.x_label
         << "'\nset ylabel '" << panel.y_label << "'\n"

@@ -1,5 +1,5 @@
-// A profile as a script for gnuplot (plot.h): t_attn(n), t_mlp and t_head, t_verify(k, n), each
-// with its fit, and how far the fit is off.
+// A profile as a gnuplot script (plot.h): t_attn(n), t_mlp and t_head, t_verify(k, n), each with
+// its fit, and the residuals of the fit.
 #pragma once
 
 #include <string>

@@ -55,7 +55,7 @@ void write_parts(std::ostream& out, const ProfileReport& report) {
     }
 }
 
-// About four digits, whether a pass takes microseconds or seconds.
+// Prints about four digits, whether a pass takes microseconds or seconds.
 std::string describe(const CostSample* sample) {
     if (sample == nullptr) {
         return "-";
@@ -83,8 +83,8 @@ void write_passes(std::ostream& out, const ProfileReport& report) {
 }
 
 void write_plans(std::ostream& out, const PlansAtContext& at) {
-    out << "\nPlans after " << at.n_context
-        << " tokens that no other one beats: agreement, draft step, of a plain step\n";
+    out << "\nPareto-optimal plans after " << at.n_context
+        << " tokens: agreement, draft step, draft step / plain step\n";
     for (const FoundPlan& found : at.plans) {
         out << std::setw(kCellWidth) << format_fixed(100 * found.agreement(), 1) << " %"
             << std::setw(kCellWidth) << format_fixed(found.draft_step_ms, 3) << " ms"
@@ -155,7 +155,7 @@ std::string to_table(const ProfileReport& report) {
     const FitQuality& quality = report.costs.quality();
     out << report.config.model_path.string() << ", " << report.config.n_threads
         << (report.config.n_threads == 1 ? " thread" : " threads") << '\n'
-        << quality.n_samples << " kinds of passes measured; the fit is off by "
+        << quality.n_samples << " kinds of passes measured; the error of the fit is "
         << format_percent(quality.median_error) << " in the median, "
         << format_percent(quality.worst_error) << " at worst\n";
     write_parts(out, report);
@@ -167,7 +167,7 @@ std::string to_table(const ProfileReport& report) {
         out << "\nSaved as " << report.saved_to->string() << '\n';
         if (report.kept.origin == KeptProfile::Origin::extended) {
             out << "with the times at contexts above " << longest_context(report.profile)
-                << " that were saved before\n";
+                << " from an earlier profile\n";
         }
     }
     return out.str();

@@ -1,4 +1,4 @@
-// What `knap profile` found, as a table and as a JSON object.
+// The results of `knap profile`, as a table and as a JSON object.
 #pragma once
 
 #include <filesystem>
@@ -21,19 +21,19 @@ namespace knap {
 struct ProfileReport {
     RuntimeConfig config;
     MachineFingerprint machine;
-    CostProfile profile;  // as it was measured
-    CostModel costs;      // of that
+    CostProfile profile;  // as measured
+    CostModel costs;      // fitted to `profile`
     KeptProfile kept;
     std::optional<std::filesystem::path> saved_to{};
     std::vector<PlansAtContext> plans{};
 };
 
-// Where a search had a plan from: "window", "knapsack", "known".
+// Where a plan came from: "window", "knapsack" or "known".
 std::string_view to_string(FoundPlan::Source source);
 
 std::string to_table(const ProfileReport& report);
-// The object of a saved profile (runtime/profile_file.h) with the fit and the plans beside it.
-// Field names are a promise to scripts: new ones may come, none is renamed.
+// The object of a saved profile (runtime/profile_file.h), extended by the fit and the plans.
+// Scripts rely on the field names: new fields may be added, none is renamed.
 nlohmann::ordered_json to_json(const ProfileReport& report);
 
 }  // namespace knap

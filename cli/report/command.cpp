@@ -12,7 +12,7 @@
 namespace knap {
 namespace {
 
-// Files of one name in several folders are told apart by their paths.
+// Files that share a name are shown by their paths.
 void tell_apart(std::vector<ReportFile>& files, const ReportArgs& args) {
     for (std::size_t i = 0; i < files.size(); ++i) {
         const auto has_its_name = [&](const std::filesystem::path& path) {
@@ -27,11 +27,11 @@ void tell_apart(std::vector<ReportFile>& files, const ReportArgs& args) {
 void check_usage(const ReportArgs& args) {
     for (const std::filesystem::path& file : args.files) {
         if (file == args.output) {
-            fail_usage("--output: expected another file than those to read, found ",
+            fail_usage("--output: expected a file that is not an input, found ",
                        args.output.string());
         }
         if (std::ranges::count(args.files, file) > 1) {
-            fail_usage("expected each file once, found ", file.string(), " again");
+            fail_usage("expected each file once, found ", file.string(), " twice");
         }
     }
 }
@@ -39,16 +39,18 @@ void check_usage(const ReportArgs& args) {
 }  // namespace
 
 CLI::App* add_report(CLI::App& root, ReportArgs& args) {
-    CLI::App* app = root.add_subcommand("report", "Draws files of `knap bench` as one page (HTML)");
-    app->add_option("files", args.files, "files of `knap bench -o FILE.json`; several are compared")
+    CLI::App* app =
+        root.add_subcommand("report", "Turns results of `knap bench` into one HTML page");
+    app->add_option("files", args.files,
+                    "results of `knap bench -o FILE.json`; several are compared")
         ->required()
         ->type_name("FILE.json");
     app->add_option("-o,--output", args.output, "page to write")
         ->capture_default_str()
         ->type_name("FILE.html");
     app->footer(
-        "The page is one file that needs no network. Its figures are drawn by gnuplot (package\n"
-        "gnuplot-nox).");
+        "The page is a single file that loads nothing from the network. Drawing its figures needs\n"
+        "gnuplot (package gnuplot-nox).");
     return app;
 }
 

@@ -1,4 +1,4 @@
-// `knap report`: files of `knap bench` as one page to look at.
+// `knap report`: turns results of `knap bench` into one HTML page.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Speed by length of the context: over plain decoding, and in tokens a second.
+// Figures of speed by context length: relative to plain decoding, and in tokens per second.
 #include <cmath>
 #include <map>
 
@@ -11,14 +11,14 @@ namespace {
 
 enum class Quantity { speedup, tokens_per_second };
 
-// A point of a series: rows of about one length.
+// A point of a series: rows of similar length.
 struct LengthBin {
     double place = 0;  // mean
     double value = 0;
     std::size_t n_rows = 0;
 };
 
-// Prompts are gathered to the nearest doubling, synthetic contexts by their very depth.
+// Groups prompts by the nearest power of two, and synthetic contexts by their exact depth.
 std::map<double, ReportRows> rows_by_length(const Series& series, bool wants_synthetic) {
     std::map<double, ReportRows> bins;
     for (const BenchRow* row : series.rows) {

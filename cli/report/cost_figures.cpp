@@ -1,4 +1,4 @@
-// Figures of what passes cost, as the saved profile measured them.
+// Figures of the costs of passes in the saved profile.
 #include <algorithm>
 #include <map>
 
@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kColors[] = {"#e4572e", "#2f7fd1", "#2a9d6f", "#a463c9",
                                         "#e0a02a", "#15a3b5", "#d6508f", "#8f7a3d"};
 
-// One line of a figure: ms over a length or a number of rows.
+// A curve: milliseconds over context length or number of rows.
 struct CostCurve {
     std::string name;
     std::map<int, double> ms;
@@ -32,12 +32,12 @@ std::string plan_name(const ModulePlan& plan) {
     return plan.is_full() ? "whole model" : to_string(plan);
 }
 
-// "whole model · out.json" where there are several files.
+// `name`, with the file where there are several: "whole model · out.json".
 std::string curve_name(const ReportSet& set, const ReportFile& file, const std::string& name) {
     return set.files.size() > 1 ? concat(name, " · ", file.name) : name;
 }
 
-// A step of one token by plan.
+// Passes of one row, by plan.
 std::vector<CostCurve> step_curves(const ReportSet& set) {
     std::vector<CostCurve> curves;
     for (const ReportFile& file : set.files) {

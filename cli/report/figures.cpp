@@ -9,7 +9,7 @@
 namespace knap {
 namespace {
 
-constexpr double kLeastContext = 16;  // shorter ones are drawn as this one
+constexpr double kLeastContext = 16;  // shorter contexts are drawn at this one
 
 }  // namespace
 

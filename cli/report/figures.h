@@ -1,5 +1,5 @@
-// The figures of a page of benchmarks. Each is a script for gnuplot with a legend beside it, or,
-// where the files hold nothing that it could show, a sentence that says so.
+// The figures of a benchmark page. Each is a gnuplot script with a legend, or, when the files hold
+// no data for it, only a caption that gives the reason.
 #pragma once
 
 #include <span>
@@ -21,13 +21,13 @@ struct LegendEntry {
 struct Figure {
     std::string title;
     std::string caption;
-    std::string script;  // empty: nothing to draw, and the caption says why
+    std::string script;  // empty: nothing to draw, and the caption gives the reason
     int height = 320;
     std::vector<LegendEntry> legend{};
     bool has_projection = false;
 };
 
-// What is compared. The files outlive it.
+// The files to compare, and their series. The files must outlive it.
 struct ReportSet {
     explicit ReportSet(std::span<const ReportFile> report_files)
         : files(report_files), series(series_of(report_files)) {}
@@ -36,34 +36,33 @@ struct ReportSet {
     std::vector<Series> series;
 };
 
-// Speed over plain decoding.
+// Speed relative to plain decoding, by task.
 Figure task_figure(const ReportSet& set);
-// Of prompts by their length, and of synthetic contexts by their depth: each where there are any.
+// Speed by prompt length, and by the depth of synthetic contexts. Leaves out figures without data.
 std::vector<Figure> context_figures(const ReportSet& set);
 
-// What rounds came to.
+// Results of the rounds: acceptance, time and predictions.
 Figure acceptance_figure(const ReportSet& set);
 Figure time_figure(const ReportSet& set);
 Figure prediction_figure(const ReportSet& set);
 
-// Which modules were drafted with, by layer and by length of the context: one for each series that
-// drafted with parts of the model.
+// The modules that drafts ran, by layer and context length: one figure for each series that drafted
+// with parts of the model.
 std::vector<Figure> level_figures(const ReportSet& set);
 
-// What passes cost, from the saved profile.
+// The costs of passes, from the saved profile.
 std::vector<Figure> cost_figures(const ReportSet& set);
 
-// Pieces that figures share.
-// How the line of plain decoding is drawn.
+// Shared by the figures.
+// The style of the line for plain decoding.
 inline constexpr const char* kPlainLine = " with lines linetype black dashtype 2";
 std::string count_text(std::size_t n, const std::string& what);  // "1 prompt", "2 prompts"
 PointLook look_of(const Series& series);
-// Adds the series to a figure's legend, and says so where it is a projection.
+// Adds the series to a figure's legend, and marks the figure if the series is a projection.
 void mention(Figure& figure, const Series& series);
-// Where a context length lies on an axis on which doublings are equally far apart. The shortest
-// lengths share a place.
+// The position of a context length on a log2 axis. The shortest lengths share a position.
 double context_place(double n_context);
-// What an axis has to span.
+// The range of an axis.
 struct AxisRange {
     double least = 1e9;
     double most = 0;

@@ -1,4 +1,4 @@
-// A file of `knap bench` as a page draws it.
+// A results file of `knap bench`, the input of a page.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 namespace knap {
 
 struct ReportFile {
-    std::string name;   // the file's own
-    BenchReport bench;  // with one row at least
+    std::string name;   // as shown on the page
+    BenchReport bench;  // has at least one row
 };
 
 // Throws knap::Error in one line that begins with the path.

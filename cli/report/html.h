@@ -1,5 +1,5 @@
-// Pieces of an HTML page. What comes from outside goes through html_text(); everything else is
-// taken as markup.
+// Pieces of an HTML page. Text from outside must go through html_text(); everything else is taken
+// as markup.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace knap {
 
-// `text` for between tags and inside quoted attributes.
+// Escapes `text` for use between tags and in quoted attributes.
 std::string html_text(std::string_view text);
 
 struct HtmlColumn {
     std::string title;
-    bool is_number = false;  // set flush right
+    bool is_number = false;  // right-aligned
 };
 
-// A table that scrolls inside its place where the page is narrow. Cells are markup.
+// A table that scrolls horizontally on a narrow page. Cells are markup.
 std::string html_table(const std::vector<HtmlColumn>& columns,
                        const std::vector<std::vector<std::string>>& rows);
 

@@ -1,4 +1,4 @@
-// Heat maps of plans: how much of each module a draft ran, by layer and by length of the context.
+// Heat maps of plans: how much of each module drafts ran, by layer and context length.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -16,8 +16,8 @@ constexpr const char* kColor = "#2f7fd1";
 constexpr const char* kWindowColor = "#2f7fd166";  // at kWindowStrength
 constexpr std::string_view kOutline = "#a08b929c";
 
-// How strongly a level is drawn. Windows are one shade whatever their width: as a share of a long
-// context all of them would look skipped.
+// The shade of a level. All windows have the same shade: scaled by their share of a long context,
+// they would look skipped.
 constexpr double kWindowStrength = 0.4;
 double strength(const Level& level) {
     switch (level.kind) {
@@ -31,7 +31,7 @@ double strength(const Level& level) {
     return 1;
 }
 
-// A length of the context: every decision near it, weighed by the tokens that it held for.
+// A context length: all decisions near it, weighted by the tokens they were in force for.
 struct LengthRow {
     double n_tokens = 0;
     std::vector<double> attention;  // [n_layers] strengths, summed over tokens
@@ -50,13 +50,13 @@ void add_level(LengthRow& row, const ModulePlan& plan, int n_tokens) {
     }
 }
 
-// By the doubling that a decision's context is nearest to, the longest first.
+// By the power of two nearest to a decision's context, the longest first.
 using LengthRows = std::map<double, LengthRow, std::greater<>>;
 
 struct LevelPattern {
     LengthRows lengths;
-    double n_tokens = 0;      // with a part of the model
-    double n_all_tokens = 0;  // with whatever
+    double n_tokens = 0;      // written while a part of the model drafted
+    double n_all_tokens = 0;  // all tokens written
 };
 
 LevelPattern pattern_of(const Series& series, int n_layers) {
@@ -74,7 +74,7 @@ LevelPattern pattern_of(const Series& series, int n_layers) {
     return pattern;
 }
 
-// A cell as x, y and colour: the less runs, the more the ground shows through, light or dark.
+// A cell as x, y and colour. The less of a module runs, the more transparent its cell.
 std::vector<double> cell(std::size_t layer, double y, double shade) {
     const double transparency = std::round(255 * (1 - shade));
     return {static_cast<double>(layer), y, transparency * double(1 << 24) + kRgb};
@@ -100,7 +100,7 @@ void add_module(HeatMap& map,
     }
 }
 
-// Cells in their colours, and an outline around each, which is all that shows of a skipped one.
+// Plots the cells, each with an outline, which is all that is visible of a skipped module.
 void plot_cells(PlotScript& script, const HeatMap& map) {
     const std::string cells = script.add_data(map.cells);
     script.add_plot(concat(cells,

@@ -1,4 +1,4 @@
-// Benchmarks as one HTML page that holds everything it shows: nothing is loaded when it is opened.
+// Benchmarks as one self-contained HTML page: it loads nothing when it is opened.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace knap {
 
-// There is at least one file. Throws knap::Error when a figure cannot be drawn.
+// `files` must not be empty. Throws knap::Error when a figure cannot be drawn.
 std::string report_page(std::span<const ReportFile> files);
 
 }  // namespace knap

@@ -6,7 +6,7 @@
 namespace knap {
 namespace {
 
-constexpr int kWidth = 440;  // at which letters are nearly as large as those of the page
+constexpr int kWidth = 440;  // letters are then about as large as those of the page
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
     for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
@@ -14,7 +14,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     }
 }
 
-// gnuplot names its symbols alike in every picture; on one page names are unique.
+// gnuplot uses the same ids in every picture, but ids on one page must be unique.
 std::string with_own_names(std::string svg, std::size_t index) {
     const std::string prefix = concat("f", index, "-");
     for (const char* before : {"id='", "id=\"", "xlink:href='#"}) {

@@ -1,5 +1,4 @@
-// The paper's values beside ours, where the shape of the model, the data and the way of sampling
-// are the same.
+// The paper's values beside ours, where model shape, data and sampling are the same.
 #include <map>
 
 #include "base/text.h"
@@ -22,7 +21,7 @@ const ModelShape* shape_of(const BenchModel& model) {
     return nullptr;
 }
 
-// Nullopt: neither of the paper's two ways.
+// Returns nullopt for settings that the paper did not use.
 std::optional<PaperSampling> sampling_of(const SamplingOptions& ours) {
     if (ours.temperature == 0) {
         return PaperSampling::greedy;

@@ -1,4 +1,4 @@
-// The parts of a page of benchmarks, as HTML.
+// The parts of a benchmark page, as HTML.
 #pragma once
 
 #include <string>
@@ -9,23 +9,23 @@
 namespace knap {
 
 std::string_view page_style();   // CSS
-std::string_view page_script();  // shows the tips of figures; without it the page is whole
+std::string_view page_script();  // shows tooltips; the page is complete without it
 
-// A figure, drawn. `index` keeps the names inside its picture apart from those of others.
+// Draws a figure. `index` makes the ids inside its picture unique on the page.
 std::string figure_part(const Figure& figure, std::size_t index);
 
 std::string header_part(const ReportSet& set);
-// The best of every file, in large letters.
+// The best series of every file, in large numbers.
 std::string highlights_part(const ReportSet& set);
-std::string summary_part(const ReportSet& set);  // a line for each series
+std::string summary_part(const ReportSet& set);  // a row per series
 std::string paper_part(const ReportSet& set);    // the paper's values beside ours
 std::string rows_part(const ReportSet& set);
-// Model, host and settings of every file, what was skipped, and how to run it again.
+// Model, host, settings and skipped prompts of every file, and the command to run it again.
 std::string provenance_part(const ReportSet& set);
 
 // "1.31×", "1.31× <span>1.22 to 1.41</span>".
 std::string speedup_cell(const BenchSpeedup& speedup);
-// "-" for nothing.
+// "-" for nullopt.
 std::string number_cell(const std::optional<double>& number, int n_decimals);
 std::string percent_cell(const std::optional<double>& share);
 std::string series_cell(const Series& series);  // its mark, colour and name

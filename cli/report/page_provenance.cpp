@@ -1,5 +1,5 @@
-// Where the numbers come from: the head of the page, the best of each file, and everything that is
-// known of how they were made.
+// Where the numbers come from: the head of the page, the best series of each file, and how each
+// file was measured.
 #include <algorithm>
 
 #include "base/text.h"
@@ -27,7 +27,7 @@ std::string badges(const ReportFile& file) {
                   has_projections(file) ? badge("holds projections") : "");
 }
 
-// A value of a list of settings, in words; empty: not worth a line.
+// The value of a setting as text; empty when it needs no line.
 std::string setting_text(const json& value) {
     if (value.is_array()) {
         return join(value, ", ", setting_text);
@@ -90,7 +90,7 @@ std::string provenance_card(const ReportFile& file) {
                   "</code></pre>\n</div>\n");
 }
 
-// The series of a file that gained most; nullptr: it has plain decoding alone.
+// The fastest series of a file. Returns nullptr when it has only plain decoding.
 const Series* best_of(const ReportSet& set, std::size_t file) {
     const Series* best = nullptr;
     double best_speedup = 0;

@@ -1,11 +1,11 @@
-// How a page of benchmarks looks, and the few lines of script that show the tips of its figures.
+// The style of a benchmark page, and the script that shows the tooltips of its figures.
 #include "cli/report/page_parts.h"
 
 namespace knap {
 
 std::string_view page_style() {
-    // Figures are drawn in black on white: rules for those two colours carry them over to whatever
-    // ground the page has.
+    // Figures are drawn in black on white. Rules for those two colours adapt them to the page's
+    // theme.
     return R"css(
 :root { --ground: #f5f6f8; --card: #ffffff; --ink: #1b1f26; --soft: #5d6674; --line: #dfe3e8;
   --accent: #e4572e; --warn: #b45309; --warn-ground: #fef3c7; }
@@ -86,7 +86,7 @@ main { padding-bottom: 60px; }
 }
 
 std::string_view page_script() {
-    // gnuplot's figures call an object of this name for points that have words of their own.
+    // gnuplot's figures call an object of this name to show tooltips.
     return R"js(
 "use strict";
 const gnuplot_svg = {

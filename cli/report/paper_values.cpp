@@ -8,7 +8,7 @@
 namespace knap {
 namespace {
 
-// A model and a method on three sets of data: kReasoning for Qwen3, kSummaries for Llama.
+// A model and a method on three data sets: kReasoning for Qwen3, kSummaries for Llama.
 struct PaperRow {
     std::string_view shape;
     std::string_view method;

@@ -1,6 +1,6 @@
-// What the KnapSpec paper published (its Tables 1 and 2), by the shapes of this tree. Machine and
-// cuts of the data are the paper's own, so its values stand beside ours to be looked at, not to be
-// ranked with them.
+// The results in Tables 1 and 2 of the KnapSpec paper, by model shape. The paper's machine and the
+// way it cut its data differ from ours, so its values are shown beside ours but not ranked with
+// them.
 #pragma once
 
 #include <optional>
@@ -18,14 +18,15 @@ struct PaperValue {
     double acceptance = 0;  // share
 };
 
-// Nullopt: not published. `shape` is a name of model/shapes.h, `data` the name of a file such as
-// "govreport.jsonl", `method` one of paper_method().
+// Returns nullopt for values that were not published. `shape` is a name in
+// tools/make_model/shapes.h, `data` the name of a file such as "govreport.jsonl", `method` one of
+// paper_method().
 std::optional<PaperValue> paper_value(std::string_view shape,
                                       std::string_view data,
                                       std::string_view method,
                                       PaperSampling sampling);
 
-// The method that a strategy of ours is: "KnapSpec" for knapspec. Empty: none of the paper's.
+// The paper's name for a strategy: "KnapSpec" for knapspec. Empty when the paper does not have it.
 std::string_view paper_method(std::string_view strategy);
 
 }  // namespace knap

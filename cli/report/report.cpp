@@ -17,7 +17,7 @@ std::string describe_answer(const Result& result) {
                   " tokens/s, ", format_fixed(timings.bandwidth_gb_per_second, 1), " GB/s)");
 }
 
-// Empty when nothing was drafted.
+// Returns an empty text when nothing was drafted.
 std::string describe_drafts(const SpeculationStatistics& drafts) {
     if (drafts.n_drafted == 0) {
         return "";

@@ -1,4 +1,4 @@
-// What a finished request looks like to the user: a line, a table, or a JSON object.
+// The result of a request as a line, a table or a JSON object.
 #pragma once
 
 #include <string>
@@ -15,12 +15,12 @@ namespace knap {
 // was drafted "; 20 rounds, 72.1 % of 61 drafted tokens accepted, 3.20 tokens a round"
 std::string statistics_line(const Result& result);
 
-// What the line says and what else is known: context, memory, graphs.
+// The content of the line, and context, memory and graphs.
 std::string statistics_table(const Result& result,
                              std::size_t n_history,
                              const RuntimeConfig& config);
 
-// Field names are a promise to scripts: new ones may come, none is renamed.
+// Scripts rely on the field names: new fields may be added, none is renamed.
 nlohmann::ordered_json to_json(const Result& result, const RuntimeConfig& config);
 
 std::string format_bytes(std::int64_t n_bytes);  // "98.3 MB", decimal

@@ -31,13 +31,13 @@ constexpr RerunFlag kFlags[] = {
     {"assume_acceptance", "--assume-acceptance"},
     {"peer", "--peer"},
 };
-// Said only where something is drawn.
+// Included only when sampling.
 constexpr RerunFlag kSamplingFlags[] = {
     {"temperature", "--temp"}, {"top_k", "--top-k"}, {"top_p", "--top-p"},
     {"min_p", "--min-p"},      {"seed", "--seed"},   {"acceptance", "--acceptance"},
 };
 
-// A shell takes what stands between single quotes as it is.
+// Quotes a word for a shell, which takes text in single quotes as it is.
 std::string shell_word(const std::string& text) {
     constexpr std::string_view kPlain =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
@@ -51,7 +51,7 @@ std::string shell_word(const std::string& text) {
     return quoted + "'";
 }
 
-// Empty for null.
+// Returns an empty text for null.
 std::string value_text(const json& value) {
     if (value.is_string()) {
         return value.get<std::string>();
@@ -59,7 +59,7 @@ std::string value_text(const json& value) {
     return value.is_number() ? value.dump() : "";
 }
 
-// What follows a flag: a list as words joined by commas. Empty: the flag was not given.
+// The value of a flag; lists are joined by commas. Empty when the flag was not given.
 std::string flag_text(const json& value) {
     if (!value.is_array()) {
         return value == 0 ? "" : value_text(value);

@@ -1,4 +1,4 @@
-// The command that measures a file's rows again.
+// The command that repeats the measurements of a file.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace knap {
 
-// For a shell: words that need quotes have them. Settings that were left alone are left out.
+// Quoted for a shell. Leaves out settings that were not given.
 std::string rerun_command(const ReportFile& file);
 
 }  // namespace knap

@@ -1,5 +1,4 @@
-// Figures of what rounds came to: which drafts were accepted, where the time went, and what was
-// predicted.
+// Figures of rounds: acceptance by position, where the time goes, and predictions.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,7 +12,7 @@
 namespace knap {
 namespace {
 
-// Acceptance by position over rows, each weighing what it has of rounds.
+// Acceptance by position: the mean over rows, weighted by their rounds.
 std::vector<double> acceptance_curve(const ReportRows& rows) {
     std::vector<double> sums;
     std::vector<double> weights;
@@ -74,7 +73,7 @@ std::vector<TimeBar> time_bars(const ReportSet& set) {
 
 constexpr double kHalfBar = 0.32;
 
-// One part of all bars, beginning where the parts before it end.
+// Plots one part of all bars, starting where the part before it ends.
 void plot_part(PlotScript& script, const std::vector<TimeBar>& bars, std::size_t part) {
     std::vector<std::vector<double>> boxes;
     for (std::size_t i = 0; i < bars.size(); ++i) {
@@ -101,7 +100,7 @@ std::string time_tip(const TimeBar& bar) {
     return concat(tip, "; plain ", format_fixed(bar.time.plain, 2));
 }
 
-// What plain decoding took in turn with each series, and points that tell the numbers.
+// Marks the time of plain decoding on each bar, and adds points with tooltips.
 void plot_time_marks(PlotScript& script, const std::vector<TimeBar>& bars) {
     std::vector<std::vector<double>> plain;
     for (std::size_t i = 0; i < bars.size(); ++i) {
@@ -136,7 +135,7 @@ std::vector<Pair> plot_predictions(PlotScript& script, const Series& series) {
     return pairs;
 }
 
-// Both axes span the same, so that what is right lies on the diagonal.
+// Both axes have the same range, so that correct predictions lie on the diagonal.
 void set_prediction_axes(PlotScript& script, const std::vector<Pair>& pairs) {
     AxisRange range;
     for (const Pair& pair : pairs) {

@@ -12,7 +12,7 @@ namespace knap {
 namespace {
 
 constexpr std::string_view kPlainColor = "#8b929c";
-// Told apart on a light ground and on a dark one.
+// Distinguishable on light and dark backgrounds.
 constexpr std::array<std::string_view, 12> kSeriesColors{
     "#e4572e", "#2f7fd1", "#2a9d6f", "#a463c9", "#e0a02a", "#d6508f",
     "#15a3b5", "#8f7a3d", "#6f7bdc", "#7cb32f", "#c0564f", "#4f8f9e"};
@@ -28,7 +28,7 @@ constexpr std::array<Shape, 5> kShapes{{{{7, "●"}, {6, "○"}},
                                         {{13, "◆"}, {12, "◇"}},
                                         {{11, "▼"}, {10, "▽"}}}};
 
-// The options and rules that a strategy was run with, over all files: one alone needs no mention.
+// The options and acceptance rules of a strategy over all files. A single one needs no mention.
 struct Variants {
     std::set<std::string> options;
     std::set<std::string> acceptance;
@@ -64,7 +64,7 @@ Series& find_or_add(std::vector<Series>& all, Series wanted) {
     return found != all.end() ? *found : all.emplace_back(std::move(wanted));
 }
 
-// One colour for one way of drafting, whatever the file, projected or measured.
+// A strategy with its options has the same colour in all files, projected or measured.
 void set_colors(std::vector<Series>& all) {
     std::vector<std::string> ways;
     for (Series& series : all) {

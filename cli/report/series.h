@@ -1,5 +1,5 @@
-// Rows of benchmarks as series: what one strategy, with one set of options, came to in one file.
-// A series has one colour and one mark in every figure.
+// Groups benchmark rows into series: the results of one strategy with one set of options in one
+// file. A series has the same colour and mark in every figure.
 #pragma once
 
 #include <optional>
@@ -16,10 +16,11 @@ using ReportRows = std::vector<const BenchRow*>;
 struct Series {
     std::size_t file = 0;  // index
     std::string strategy;
-    std::string way;  // the strategy, with options and rule of acceptance where they tell it apart
+    std::string
+        way;  // the strategy, with options and acceptance rule where needed to tell it apart
     bool is_projection = false;
-    std::string label;  // the way, "(projection)", and the file where there are several
-    std::string color;  // "#e4572e": by way
+    std::string label;  // `way`, "(projection)", and the file where there are several
+    std::string color;  // "#e4572e", by `way`
     ReportRows rows;
 };
 
@@ -28,29 +29,29 @@ std::vector<Series> series_of(std::span<const ReportFile> files);
 
 bool is_plain(const Series& series);  // the control
 
-// How a series is marked: a shape for each file, hollow for a projection.
+// The mark of a series: a shape per file, hollow for a projection.
 struct Mark {
-    int point_type = 0;      // of gnuplot
-    std::string_view glyph;  // the same as a letter
+    int point_type = 0;      // gnuplot's number
+    std::string_view glyph;  // the same as a character
 };
 Mark mark_of(const Series& series);
 
-// What rows came to, one or more of them.
-// Geometric mean with its 95 % interval; of one row its own.
+// Results of one or more rows.
+// The geometric mean with its 95 % interval; a single row keeps its own interval.
 BenchSpeedup mean_speedup(const ReportRows& rows);
 double mean_tokens_per_second(const ReportRows& rows);
 
-// Of all drafted tokens; nullopt: nothing was drafted.
+// Over all drafted tokens. Returns nullopt when nothing was drafted.
 std::optional<double> acceptance_rate(const ReportRows& rows);
 
-// ms for each generated token.
+// Milliseconds per generated token.
 struct TokenTime {
     double draft = 0;
     double verify = 0;
     double search = 0;
     double other = 0;
     double total = 0;
-    double plain = 0;  // of plain decoding in turn with it
+    double plain = 0;  // plain decoding, measured in turns with it
 };
 TokenTime time_per_token(const ReportRows& rows);
 

@@ -1,4 +1,4 @@
-// Speed over plain decoding by task.
+// The figure of speed relative to plain decoding, by task.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,8 +11,8 @@
 namespace knap {
 namespace {
 
-// What tasks are called: one that several data files have goes by the file, and by both where the
-// file has several tasks.
+// The names of tasks. A task that occurs in several data files is named after the file, or after
+// both when the file has several tasks.
 class TaskNames {
   public:
     explicit TaskNames(std::span<const ReportFile> files) {
@@ -37,7 +37,7 @@ class TaskNames {
     std::map<std::string, std::set<std::string>> data_of_;
 };
 
-// The rows of a series by task, all together first.
+// The rows of one task, by series. The first entry of a list has all tasks.
 struct TaskRows {
     std::string task;
     std::vector<ReportRows> rows;  // [n_series]
@@ -68,7 +68,7 @@ std::vector<TaskRows> rows_by_task(const ReportSet& set) {
         }
     }
     if (tasks.size() == 2) {
-        tasks.erase(tasks.begin());  // one task is all there is
+        tasks.erase(tasks.begin());  // there is only one task
     }
     return tasks;
 }
@@ -80,7 +80,7 @@ std::string interval_text(const BenchSpeedup& speedup) {
                                        : mean;
 }
 
-// A series in the task figure: each prompt as a faint dot, the mean with its interval.
+// Plots a series: each prompt as a faint dot, and the mean with its interval.
 void plot_tasks(PlotScript& script,
                 const Series& series,
                 std::size_t index,
@@ -119,7 +119,7 @@ void plot_tasks(PlotScript& script,
     script.add_points(means, look_of(series));
 }
 
-// Every prompt is inside; an interval may be wider by far where there are few of them.
+// The axis covers every prompt, but not every interval: with few prompts, one can be far wider.
 void set_speed_axis(PlotScript& script, const std::vector<TaskRows>& tasks) {
     AxisRange range;
     range.add(1);
@@ -135,7 +135,7 @@ void set_speed_axis(PlotScript& script, const std::vector<TaskRows>& tasks) {
         concat("set xrange [", std::max(0.0, range.least - margin), ":", range.most + margin, "]"));
 }
 
-// The space for a mark: less where there are many.
+// Marks get less space when there are many.
 int task_figure_height(std::size_t n_tasks, std::size_t n_series) {
     const double pitch = std::clamp(900.0 / static_cast<double>(n_tasks * n_series), 9.0, 18.0);
     const double per_task = std::max(26.0, pitch * static_cast<double>(n_series) + 6);

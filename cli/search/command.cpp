@@ -36,24 +36,23 @@ SearchMethod parse_method(const std::string& text) {
     return *found;
 }
 
-// What can be known to fail is said before the model is loaded.
+// Reports the errors that can be found before the model is loaded.
 void check_wishes(const SearchArgs& args) {
     if (!args.method) {
         fail_usage("--method: expected draft-verify|layerskip, found none");
     }
     if (args.data.empty()) {
-        fail_usage("--data: expected a file of prompts to measure with, found none");
+        fail_usage("--data: expected a file of prompts, found none");
     }
     const bool is_grid = *args.method == SearchMethod::layerskip;
     if (!is_grid && !args.exit_layers.empty()) {
-        fail_usage("--exits: expected --method layerskip, which has a grid, found draft-verify");
+        fail_usage("--exits: expected --method layerskip, found draft-verify");
     }
     if (!is_grid && !args.lengths.empty()) {
-        fail_usage("--lengths: expected --method layerskip, which has a grid, found draft-verify");
+        fail_usage("--lengths: expected --method layerskip, found draft-verify");
     }
     if (is_grid && args.seed) {
-        fail_usage(
-            "--seed: expected --method draft-verify, which tries by chance, found layerskip");
+        fail_usage("--seed: expected --method draft-verify, found layerskip");
     }
     if (!args.output.empty()) {
         check_place(args.output);
@@ -63,11 +62,11 @@ void check_wishes(const SearchArgs& args) {
 void check_exit_layers(const std::vector<int>& layers, int n_layers) {
     const int largest = std::ranges::max(layers);
     if (largest > n_layers) {
-        fail("--exits: expected layers from 1 to ", n_layers, ", the model's, found ", largest);
+        fail("--exits: expected layers from 1 to ", n_layers, " of the model, found ", largest);
     }
 }
 
-// Without trials.
+// A new search, without trials.
 OfflineSearch planned_search(const Engine& engine,
                              const SearchArgs& args,
                              const std::vector<std::vector<Token>>& prompts) {
@@ -99,7 +98,7 @@ bool read_prompts(PlanTimer& timer) {
     return timer.read_prompts([&](double fraction) { bar.update(fraction); });
 }
 
-// Saves after every trial. False: interrupted.
+// Saves after every trial. Returns false when interrupted.
 bool try_plans(OfflineSearch& search,
                int n_trials,
                PlanTimer& timer,
@@ -126,9 +125,9 @@ int interrupted(const OfflineSearch& search, int n_trials, const std::filesystem
     const auto done =
         concat("knap: interrupted after ", search.trials.size(), " of ", n_trials, " trials; ");
     std::cerr << done
-              << (output.empty() ? "none is kept, -o FILE would keep them\n"
-                                 : concat("they are kept in ", output.string(),
-                                          ", and the same command goes on from there\n"));
+              << (output.empty() ? "they are not saved, use -o FILE to save them\n"
+                                 : concat("they are saved in ", output.string(),
+                                          ", run the same command to continue\n"));
     return kExitInterrupted;
 }
 
@@ -136,42 +135,41 @@ int interrupted(const OfflineSearch& search, int n_trials, const std::filesystem
 
 CLI::App* add_search(CLI::App& root, Settings& settings, SearchArgs& args) {
     CLI::App* app = root.add_subcommand(
-        "search", "Finds a plan to draft with by trying plans on prompts, for --plan-file");
+        "search", "Searches for a plan to draft with, by timing plans on prompts");
     add_model_flags(*app, settings);
     add_runtime_flags(*app, settings);
     FlagGroup group(*app, "Search");
-    group.custom(
-        {"--method", "NAME", "draft-verify: which modules to skip; layerskip: which exit", ""},
-        [&](const std::string& text) { args.method = parse_method(text); });
-    group.custom({"--data", "FILE", "prompts, as JSON Lines with a field `prompt`", ""},
+    group.custom({"--method", "NAME",
+                  "draft-verify: search for modules to skip; layerskip: for an exit layer", ""},
+                 [&](const std::string& text) { args.method = parse_method(text); });
+    group.custom({"--data", "FILE", "prompts: JSON Lines with a field `prompt`", ""},
                  [&](const std::string& text) { args.data = parse_path("--data", text); });
-    group.integer("--limit", args.limit, {.min = 0}, "most prompts to use; 0: all");
+    group.integer("--limit", args.limit, {.min = 0}, "maximum number of prompts; 0: all");
     group.integer("-n,--n-predict,--predict", args.n_predict, {.min = 2},
                   "tokens to generate after each prompt");
     group.integer("--trials", args.n_trials, {.min = 0},
-                  "plans to try; 0: 100 with draft-verify, all with layerskip");
+                  "number of plans to try; 0: 100 for draft-verify, all for layerskip");
     group.custom(
-        {"-s,--seed", "N", "draft-verify: seed of what is tried", "0"},
+        {"-s,--seed", "N", "draft-verify: seed of the search", "0"},
         [&](const std::string& text) { args.seed = parse_integer("--seed", text, {.min = 0}); });
-    group.custom({"--exits", "N,N,...", "layerskip: exit layers to try", "eight, evenly spread"},
-                 [&](const std::string& text) {
-                     args.exit_layers = parse_integers("--exits", text, {.min = 1});
-                 });
+    group.custom(
+        {"--exits", "N,N,...", "layerskip: exit layers to try", "about eight, evenly spaced"},
+        [&](const std::string& text) {
+            args.exit_layers = parse_integers("--exits", text, {.min = 1});
+        });
     group.custom({"--lengths", "N,N,...", "layerskip: draft lengths to try", "2,4,6,8"},
                  [&](const std::string& text) {
                      args.lengths = parse_integers("--lengths", text, {.min = 1, .max = kMaxDraft});
                  });
     group.custom(
-        {"-o,--output", "FILE", "keep the search in FILE, go on where it holds one", "none"},
+        {"-o,--output", "FILE", "save the search in FILE, or continue the search in it", "none"},
         [&](const std::string& text) { args.output = parse_path("--output", text); });
     add_json_flag(*app, settings);
     add_common_flags(*app, settings);
     app->footer(
-        "A plan is as good as its speed over plain decoding, both measured in turn on every "
-        "prompt.\n"
-        "FILE is written after every trial; the same command goes on with it after an interrupt, "
-        "or\n"
-        "with more --trials. `knap run --strategy NAME --plan-file FILE` drafts with the best "
+        "The score of a plan is its speed relative to plain decoding; the two take turns on every\n"
+        "prompt. FILE is saved after every trial: the same command continues after an interrupt,\n"
+        "or with more --trials. `knap run --strategy NAME --plan-file FILE` drafts with the best\n"
         "plan.");
     return app;
 }

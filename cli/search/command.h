@@ -1,4 +1,4 @@
-// `knap search`: finds a plan to draft with by trying plans on prompts.
+// `knap search`: searches for a plan to draft with, by timing plans on prompts.
 #pragma once
 
 #include <filesystem>
@@ -16,13 +16,13 @@ namespace knap {
 struct SearchArgs {
     std::optional<SearchMethod> method;
     std::filesystem::path data;
-    int limit = 8;  // prompts, at most; 0: all
+    int limit = 8;  // maximum number of prompts; 0: all
     int n_predict = 32;
-    int n_trials = 0;              // 0: as many as the method likes
-    std::optional<int> seed;       // of draft-verify
-    std::vector<int> exit_layers;  // of layerskip; empty: spread over the model
-    std::vector<int> lengths;      // of layerskip; empty: a few
-    std::filesystem::path output;  // empty: nothing is kept
+    int n_trials = 0;              // 0: the method's default
+    std::optional<int> seed;       // draft-verify only
+    std::vector<int> exit_layers;  // layerskip only; empty: spread over the model
+    std::vector<int> lengths;      // layerskip only; empty: a few
+    std::filesystem::path output;  // empty: not saved
 };
 
 CLI::App* add_search(CLI::App& root, Settings& settings, SearchArgs& args);

@@ -12,7 +12,7 @@ namespace knap {
 namespace {
 
 constexpr int kColumn = 10;
-// The JSON object has all.
+// The JSON object has all of them.
 constexpr std::size_t kShownTrials = 10;
 
 std::vector<PlanTrial> fastest_first(std::vector<PlanTrial> trials) {
@@ -47,7 +47,7 @@ void write_trials(std::ostream& out, const OfflineSearch& search) {
             to_string(trial.plan));
     }
     if (n_shown < search.trials.size()) {
-        out << "  " << search.trials.size() - n_shown << " slower ones: --json\n";
+        out << "  " << search.trials.size() - n_shown << " slower ones, see --json\n";
     }
 }
 
@@ -56,15 +56,15 @@ void write_verdict(std::ostream& out,
                    const std::filesystem::path& file) {
     const PlanTrial* best = best_trial(search);
     if (best == nullptr) {
-        out << "Nothing was tried\n";
+        out << "No plan was tried\n";
         return;
     }
     if (best->measured.speed <= 1) {
-        out << "Nothing that was tried beats plain decoding on these prompts\n";
+        out << "No plan beats plain decoding on these prompts\n";
     }
     if (!file.empty()) {
-        out << "To draft with the best: knap run --strategy " << to_string(search.settings.method)
-            << " --plan-file " << file.string() << '\n';
+        out << "To draft with the best plan: knap run --strategy "
+            << to_string(search.settings.method) << " --plan-file " << file.string() << '\n';
     }
 }
 
@@ -78,7 +78,7 @@ std::string to_table(const OfflineSearch& search,
         << (config.n_threads == 1 ? " thread; " : " threads; ") << to_string(search.settings.method)
         << ": " << search.trials.size() << " trials of " << search.settings.n_prompts
         << " prompts, " << search.settings.n_predict << " tokens after each\n"
-        << "Speeds are over plain decoding, measured in turn\n";
+        << "Speeds are relative to plain decoding, measured in turns\n";
     write_trials(out, search);
     write_verdict(out, search, file);
     return out.str();

@@ -1,4 +1,5 @@
-// An offline search as text for a terminal; runtime/offline_search_file.h has its JSON object.
+// An offline search as text for a terminal. For its JSON object see
+// tools/offline_search/offline_search_file.h.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +11,7 @@
 
 namespace knap {
 
-// The fastest trials first. `file`: where the search is kept; empty: nowhere.
+// Lists the fastest trials first. `file` is where the search is saved; empty: nowhere.
 std::string to_table(const OfflineSearch& search,
                      const RuntimeConfig& config,
                      const std::filesystem::path& file);

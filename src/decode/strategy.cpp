@@ -35,54 +35,55 @@ struct StrategyEntry {
 
 constexpr std::array kStrategies = {
     StrategyEntry{
-        .info = {.name = "autoregressive", .summary = "plain decoding, nothing is drafted"},
+        .info = {.name = "autoregressive", .summary = "plain decoding, without drafts"},
         .build = build_autoregressive,
     },
     StrategyEntry{
-        .info = {.name = "static", .summary = "draft with the modules that the setting plan names"},
+        .info = {.name = "static", .summary = "draft with a fixed plan"},
         .build = build_static_plan,
         .options = static_plan_option_infos,
     },
     StrategyEntry{
         .info = {.name = "lookup",
-                 .summary = "repeat what followed the last tokens earlier in the text"},
+                 .summary = "copy what followed the last few tokens earlier in the text"},
         .build = build_lookup,
     },
     StrategyEntry{
         .info = {.name = "cascade",
-                 .summary = "lookup guesses, and the modules of the plan check and go on"},
+                 .summary = "copy as lookup does, then check and extend it with a fixed plan"},
         .build = build_cascade,
         .options = static_plan_option_infos,
     },
     StrategyEntry{
         .info = {.name = "knapspec",
-                 .summary = "measure, search, and draft whichever way pays, or not at all"},
+                 .summary =
+                     "choose the fastest draft source by measured cost and acceptance, or none"},
         .build = build_knapspec,
         .options = knapspec_option_infos,
     },
     StrategyEntry{
         .info = {.name = "knapspec-paper",
-                 .summary = "KnapSpec as published: search which modules to skip"},
+                 .summary = "KnapSpec as published: knapsack search for modules to skip"},
         .build = build_knapspec_paper,
         .options = paper_option_infos,
     },
     StrategyEntry{
         .info = {.name = "clasp",
-                 .summary = "CLaSp: search which layers to skip, on the last token",
+                 .summary = "CLaSp: search for layers to skip, on the last token",
                  .min_layers = 2},
         .build = build_clasp,
         .options = clasp_option_infos,
     },
     StrategyEntry{
         .info = {.name = "swift",
-                 .summary = "SWIFT: try sets of modules to skip on the answer's first tokens",
+                 .summary = "SWIFT: search for modules to skip, scored on the first answer tokens",
                  .min_layers = 4},
         .build = build_swift,
         .options = swift_option_infos,
     },
     StrategyEntry{
         .info = {.name = "del",
-                 .summary = "DEL: leave early, after the layer that has agreed best for its price",
+                 .summary = "DEL: early exit after the layer with the best expected speed",
                  .min_layers = 2},
         .build = build_del,
         .options = del_option_infos,
@@ -90,25 +91,24 @@ constexpr std::array kStrategies = {
     StrategyEntry{
         .info = {.name = "draft-verify",
                  .summary =
-                     "Draft&Verify: a plan that `knap search` found, and an exit that adapts"},
+                     "Draft&Verify: fixed plan from `knap search`, adaptive exit confidence"},
         .build = build_draft_verify,
         .options = draft_verify_option_infos,
     },
     StrategyEntry{
         .info = {.name = "asd",
-                 .summary = "ASD: leave out the attentions that matter least on the prompt"},
+                 .summary = "ASD: skip the attention modules that matter least on the prompt"},
         .build = build_asd,
         .options = asd_option_infos,
     },
     StrategyEntry{
-        .info = {.name = "layerskip",
-                 .summary = "LayerSkip: leave early, after the same layer in every round"},
+        .info = {.name = "layerskip", .summary = "LayerSkip: early exit after a fixed layer"},
         .build = build_layerskip,
         .options = layerskip_option_infos,
     },
     StrategyEntry{
         .info = {.name = "kangaroo",
-                 .summary = "Kangaroo: draft with the first layers and a trained adapter",
+                 .summary = "Kangaroo: early exit after a fixed layer, with a trained adapter",
                  .needs_adapter = true},
         .build = build_kangaroo,
         .options = kangaroo_option_infos,

@@ -1,4 +1,4 @@
-// Files that are no models, as a user meets them: one line and exit code 1 from every command.
+// Files that are not models: every command prints one line and exits with code 1.
 #include "cli/command.h"
 
 namespace knap::bad_model_test {
@@ -38,7 +38,7 @@ TEST_P(BadModel, TruncatedFile) {
     }
 }
 
-TEST_P(BadModel, NameWithALineBreakStaysOneLine) {
+TEST_P(BadModel, NameWithALineBreakGivesAnErrorOfOneLine) {
     expect_error(open("/no/such\nmodel"), 1, "such");
 }
 

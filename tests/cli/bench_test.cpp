@@ -1,4 +1,4 @@
-// `knap bench` from one end to the other, on a tiny model.
+// `knap bench` end to end, on a tiny model.
 #include <algorithm>
 #include <set>
 
@@ -93,7 +93,7 @@ TEST(BenchCommand, DepthsAreSyntheticPromptsOfThatLength) {
     EXPECT_EQ(report["settings"]["data"], json::array());
 }
 
-TEST(BenchCommand, RulesOfAcceptanceAreAnAxis) {
+TEST(BenchCommand, AcceptanceRulesAreAnAxis) {
     const json report =
         bench_json({"--data", two_prompts().string(), "--limit", "1", "--strategies", "lookup",
                     "--temp", "0.7", "--top-k", "50", "--acceptance", "shared-noise,ratio"});
@@ -146,8 +146,8 @@ TEST(BenchCommand, LongPromptsAreCutOrSkipped) {
     EXPECT_EQ(json::parse(result.output)["skipped"].size(), 2u);
 }
 
-// The tiny model, but for the first token of its answer to the first of two_prompts(), which ends
-// a text.
+// The tiny model, changed so that the first token of its answer to the first of two_prompts() is an
+// end-of-generation token.
 fs::path model_that_ends() {
     const fs::path model = tiny_model("tiny-llama", "Q8_0");
     Engine engine({.model_path = model, .n_ctx = 256, .n_threads = 1});
@@ -159,7 +159,7 @@ fs::path model_that_ends() {
     return variant.write("ends.gguf");
 }
 
-TEST(BenchCommand, AnAnswerThatEndsAtOnceIsSkippedWithALine) {
+TEST(BenchCommand, EmptyAnswerIsSkippedWithAWarning) {
     const std::string file = fresh_file("ends.json");
     const Words flags{"-m", model_that_ends().string(), "--strategies", "lookup", "-o", file};
     const auto result = bench_data(flags);
@@ -172,7 +172,7 @@ TEST(BenchCommand, AnAnswerThatEndsAtOnceIsSkippedWithALine) {
     EXPECT_EQ(bench_data(flags + Words{"--resume", file}).exit_code, 0);
 }
 
-TEST(BenchCommand, BuiltinPromptsReachTheContext) {
+TEST(BenchCommand, BuiltinPromptsFillTheContext) {
     const json report = bench_json({"-n", "2", "-r", "1", "--strategies", "lookup"});
     EXPECT_EQ(report["settings"]["data"], json{"built-in"});
     std::set<std::string> tasks;
@@ -189,7 +189,7 @@ TEST(BenchCommand, BuiltinPromptsReachTheContext) {
     EXPECT_EQ(bench_json({"-n", "2", "-r", "1", "--limit", "2"})["rows"].size(), 6u);
 }
 
-TEST(BenchCommand, ResumeDoesWhatIsMissing) {
+TEST(BenchCommand, ResumeMeasuresTheMissingRows) {
     const std::string file = fresh_file("resumed.json");
     ASSERT_EQ(bench_data({"-o", file}).exit_code, 0);
     json report = read_json(file);
@@ -221,7 +221,7 @@ TEST(BenchCommand, AFileOfAnotherBenchmarkIsRefusedAndKept) {
     EXPECT_EQ(read_text(file), before);
 }
 
-TEST(BenchCommand, CtrlCKeepsWhatIsThereAndSaysHowToGoOn) {
+TEST(BenchCommand, CtrlCKeepsTheRowsAndTellsHowToResume) {
     const std::string file = fresh_file("interrupted_bench.json");
     ProcessRequest request;
     request.arguments = bench_words(
@@ -238,7 +238,8 @@ TEST(BenchCommand, CtrlCKeepsWhatIsThereAndSaysHowToGoOn) {
 
 TEST(BenchCommand, BadFlagsAreRefused) {
     expect_error(bench({"--strategies", "luck"}), 2, "--strategies: expected autoregressive|");
-    expect_error(bench({"--strategies", "lookup,,"}), 2, "--strategies: expected a list");
+    expect_error(bench({"--strategies", "lookup,,"}), 2,
+                 "--strategies: expected a comma-separated list");
     expect_error(bench({"--acceptance", "ratio"}), 2, "--acceptance: expected --temp above 0");
     expect_error(bench({"--temp", "1", "--acceptance", "luck"}), 2,
                  "--acceptance: expected shared-noise|ratio|equality, found 'luck'");

@@ -1,4 +1,4 @@
-// `knap chat` with its lines from a pipe: answers on standard output, everything else on standard
+// `knap chat` with input from a pipe: answers go to standard output, everything else to standard
 // error.
 #include "cli/command.h"
 
@@ -12,7 +12,7 @@ ProcessResult chat(const std::string& lines, const Words& flags = {}) {
     return run_knap(request);
 }
 
-// Each answer of three A is one line.
+// Every answer is one line, "AAA".
 const Words kThreeLetters{"-n", "3", "--logit-bias", "65+1000"};
 
 TEST(Chat, AnswersEachLineAndEndsWithItsInput) {
@@ -23,9 +23,9 @@ TEST(Chat, AnswersEachLineAndEndsWithItsInput) {
 }
 
 TEST(Chat, ComputesOnlyTheNewTurn) {
-    // <|im_start|>user.hello<|im_end|>.<|im_start|>assistant. is 20 tokens. The second prompt holds
-    // these, the answer of 3, and the new turn; all but the answer's last token and the new turn
-    // are in the cache.
+    // <|im_start|>user.hello<|im_end|>.<|im_start|>assistant. is 20 tokens. The second prompt
+    // consists of these, the answer of 3, and the new turn. All but the answer's last token and the
+    // new turn are in the cache.
     const auto result = chat("hello\nhello\n/stats\n", kThreeLetters);
     EXPECT_THAT(result.error, testing::HasSubstr("last answer  45 prompt tokens ("));
     EXPECT_THAT(result.error, testing::HasSubstr(", 22 reused), 3 generated"));
@@ -33,7 +33,7 @@ TEST(Chat, ComputesOnlyTheNewTurn) {
 }
 
 TEST(Chat, ContinuesAsIfTheWholeConversationWereThePrompt) {
-    // The model chooses among three letters, each a token, so that text stands for the same tokens.
+    // The model chooses among three letters, each a token, so the text has only one tokenization.
     const Words flags{"-n",           "6",      "--logit-bias", "65+100",
                       "--logit-bias", "66+100", "--logit-bias", "67+100"};
     const auto talked = chat("hello\nwhy?\n", flags).output;
@@ -48,8 +48,7 @@ TEST(Chat, ContinuesAsIfTheWholeConversationWereThePrompt) {
 TEST(Chat, ResetForgetsTheConversation) {
     const auto result = chat("hello\n/reset\n/stats\nhello\n/stats\n", kThreeLetters);
     EXPECT_EQ(result.output, "AAA\nAAA\n");
-    EXPECT_THAT(result.error,
-                testing::HasSubstr("The conversation is forgotten.\nNo answer yet.\n"));
+    EXPECT_THAT(result.error, testing::HasSubstr("Started a new conversation.\nNo answer yet.\n"));
     EXPECT_THAT(result.error, testing::HasSubstr("last answer  20 prompt tokens ("));
     EXPECT_THAT(result.error, testing::Not(testing::HasSubstr("reused), 3")));
 }
@@ -63,16 +62,16 @@ TEST(Chat, HelpExitAndUnknownCommands) {
     }
 }
 
-TEST(Chat, SaysWhenTheConversationOutgrowsTheContext) {
+TEST(Chat, ReportsAConversationThatDoesNotFitTheContext) {
     const auto result = chat("hello\nhello\n/reset\nhello\n", kThreeLetters + Words{"-c", "40"});
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_EQ(result.output,
-              "AAA\nAAA\n");  // the second question is refused, the third is a new beginning
+              "AAA\nAAA\n");  // the second question is refused, the third starts over
     EXPECT_THAT(result.error,
-                testing::HasSubstr("outgrows the context: 45 tokens, and 40 fit. /reset"));
+                testing::HasSubstr("does not fit the context: 45 tokens, and 40 fit. Type /reset"));
 }
 
-TEST(Chat, SaysWhenTheContextIsFull) {
+TEST(Chat, ReportsAFullContext) {
     const auto result = chat("hello\n", {"-c", "32", "--logit-bias", "65+1000"});
     EXPECT_EQ(result.output, std::string(12, 'A') + "\n");
     EXPECT_THAT(result.error, testing::HasSubstr("The context of 32 tokens is full."));

@@ -21,14 +21,15 @@ ProcessResult check(const Words& flags) {
     return run_knap(check_words() + flags);
 }
 
-TEST(Check, TableSaysThatAllIsWell) {
+TEST(Check, TableReportsSuccess) {
     const auto result = check({"--limit", "2"});
     EXPECT_EQ(result.exit_code, 0) << result.error;
     EXPECT_EQ(result.error, "");
     for (const char* text :
-         {"Rows computed at once", "Q8_0", "all (16 tried)", "passes of the whole model",
-          "Logits beside libllama's", "Texts beside plain decoding's", "lookup", "static, exit",
-          "temp 0.8", "Every strategy writes the text of plain decoding, token for token.\n"}) {
+         {"Batch sizes that are bit-identical", "Q8_0", "all tested (up to 16)",
+          "passes of the whole model", "Logits compared with libllama",
+          "Texts compared with plain decoding", "lookup", "static, exit", "temp 0.8",
+          "Every strategy wrote the same text as plain decoding, token for token.\n"}) {
         EXPECT_THAT(result.output, testing::HasSubstr(text));
     }
 }
@@ -109,7 +110,7 @@ TEST(Check, ReadsPromptsFromAFileAndSkipsBadLines) {
     EXPECT_EQ(std::ranges::count(result.error, '\n'), 6) << result.error;
 }
 
-TEST(Check, TakesNoMorePromptsThanItsLimit) {
+TEST(Check, LimitIsTheMaximumNumberOfPrompts) {
     std::string lines;
     for (int i = 0; i < 12; ++i) {
         lines += "{\"prompt\": \"number " + std::to_string(i) + "\"}\n";
@@ -135,7 +136,7 @@ TEST(Check, RefusesDataWithoutPrompts) {
     EXPECT_THAT(result.error, testing::HasSubstr("knap: error: data " + path.string()));
 }
 
-TEST(Check, FloatTypesDifferAtNearTiesAtMost) {
+TEST(Check, FloatTypesDifferOnlyAtNearTies) {
     const auto result = run_knap(check_words("F16") + Words{"--json", "--limit", "2"});
     EXPECT_EQ(result.exit_code, 0) << result.output << result.error;
     const json object = json::parse(result.output);
@@ -143,15 +144,15 @@ TEST(Check, FloatTypesDifferAtNearTiesAtMost) {
     EXPECT_EQ(object["n_mismatches"], 0);
 }
 
-TEST(Check, CtrlCEndsIt) {
+TEST(Check, CtrlCStopsIt) {
     ProcessRequest request;
     request.arguments = {"check", "-m", tiny_model("small-llama", "Q8_0").string(), "-t", "1"};
-    request.is_on_terminal = true;  // where a bar tells that the check has begun
+    request.is_on_terminal = true;  // a progress bar shows that the check has begun
     request.signals = {{SIGINT, "libllama ["}};
     const auto result = run_knap(request);
     EXPECT_EQ(result.exit_code, 130);
     EXPECT_THAT(result.output, testing::HasSubstr("knap: the check was interrupted"));
-    EXPECT_THAT(result.output, testing::Not(testing::HasSubstr("Rows computed")));
+    EXPECT_THAT(result.output, testing::Not(testing::HasSubstr("Batch sizes")));
 }
 
 }  // namespace

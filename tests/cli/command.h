@@ -1,4 +1,4 @@
-// Short ways to run knap on a tiny model.
+// Helpers that run knap on a tiny model.
 #pragma once
 
 #include <filesystem>
@@ -23,7 +23,7 @@ inline Words operator+(Words words, const Words& more) {
     return words;
 }
 
-// One thread: the tests may share few cores with others.
+// One thread, because tests may run in parallel on few cores.
 inline Words on_tiny_model(const std::string& command) {
     return {command, "-m", tiny_model().string(), "-t", "1"};
 }
@@ -40,7 +40,7 @@ inline nlohmann::json run_json(const Words& flags) {
     return nlohmann::json::parse(result.output, nullptr, /*allow_exceptions=*/false);
 }
 
-// A failure is one line that starts with "knap: error: ", and nothing on standard output.
+// An error is one line that starts with "knap: error: ", and nothing on standard output.
 inline void expect_error(const ProcessResult& result, int exit_code, const std::string& text) {
     EXPECT_EQ(result.exit_code, exit_code) << result.error;
     EXPECT_EQ(result.output, "");
@@ -60,7 +60,7 @@ inline std::filesystem::path write_text(const std::string& name, const std::stri
     return path;
 }
 
-// A place without a file.
+// A path in the temporary folder where no file exists.
 inline std::string fresh_file(const std::string& name) {
     const auto path = temporary_folder() / name;
     std::filesystem::remove(path);
@@ -71,7 +71,7 @@ inline nlohmann::json read_json(const std::string& path) {
     return nlohmann::json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
 }
 
-// How often `part` occurs in `text`.
+// The number of occurrences of `part` in `text`.
 inline std::size_t count(const std::string& text, const std::string& part) {
     std::size_t n = 0;
     for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
@@ -80,7 +80,7 @@ inline std::size_t count(const std::string& text, const std::string& part) {
     return n;
 }
 
-// The tiny model with every `from` in its file replaced by `to`, of the same length.
+// The tiny model with every `from` in its file replaced by `to`, which has the same length.
 inline std::filesystem::path patched_model(const std::string& name,
                                            const std::string& from,
                                            const std::string& to) {

@@ -1,4 +1,4 @@
-// Shell completions know exactly the flags that the help knows.
+// Shell completions offer exactly the flags in the help.
 #include <regex>
 #include <set>
 
@@ -10,7 +10,7 @@ namespace {
 const Words kCommands{"run",    "chat",  "info",   "check",  "profile",   "explain",
                       "search", "bench", "report", "worker", "make-model"};
 
-// "-n", "--n-predict" and the like at the beginnings of the help's lines.
+// The flags at the beginning of the help's lines, such as "-n" and "--n-predict".
 std::set<std::string> flags_of(const Words& command) {
     std::set<std::string> flags;
     const std::string help = run_knap(command + Words{"--help"}).output;
@@ -36,7 +36,7 @@ std::set<std::string> all_flags() {
     return flags;
 }
 
-// The names that the help lists at its end.
+// The names listed at the end of the help.
 std::vector<std::string> strategies() {
     const std::string help = run_knap({"run", "--help"}).output;
     const std::string list = help.substr(help.find("\nStrategies:\n"));
@@ -59,7 +59,7 @@ bool has_word(const std::string& text, const std::string& word) {
     return std::regex_search(text, std::regex("(^|[^A-Za-z-])" + word + "($|[^A-Za-z-])"));
 }
 
-TEST(Completions, HelpIsReadRight) {
+TEST(Completions, HelpIsParsedCorrectly) {
     const auto flags = flags_of({"run"});
     EXPECT_THAT(flags,
                 testing::IsSupersetOf({"-n", "--n-predict", "--predict", "-ctk", "--cache-type-k",
@@ -92,7 +92,7 @@ TEST(Completions, FishKnowsEveryFlag) {
     }
 }
 
-TEST(Completions, OfferEveryStrategyAndRuleOfAcceptance) {
+TEST(Completions, OfferEveryStrategyAndAcceptanceRule) {
     const auto names = strategies();
     ASSERT_THAT(names, testing::Contains("autoregressive"));
     std::string listed;
@@ -106,7 +106,7 @@ TEST(Completions, OfferEveryStrategyAndRuleOfAcceptance) {
     }
 }
 
-TEST(Completions, OfferNoFlagThatIsGone) {
+TEST(Completions, OfferNoUnknownFlag) {
     const auto known = all_flags();
     const std::regex long_flag("--[a-z][a-z-]+");
     for (const char* name : {"knap.bash", "_knap"}) {

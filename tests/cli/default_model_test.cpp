@@ -11,7 +11,7 @@ ProcessResult info_in(const std::vector<std::pair<std::string, std::string>>& en
     return run_knap(request);
 }
 
-// Puts a tiny model where the default model is looked for.
+// Creates a cache folder with a tiny model as the default model.
 std::filesystem::path make_cache(const std::string& name) {
     const auto cache = temporary_folder() / name;
     std::filesystem::create_directories(cache / "models");
@@ -19,19 +19,19 @@ std::filesystem::path make_cache(const std::string& name) {
     return cache;
 }
 
-TEST(DefaultModel, MissingOneSaysHowToGetIt) {
+TEST(DefaultModel, MissingModelErrorTellsHowToFetchIt) {
     const auto cache = (temporary_folder() / "nothing_here").string();
     expect_error(info_in({{"KNAP_CACHE", cache}}), 1,
                  cache + "/models/SmolLM2-135M-Instruct.Q4_1.gguf");
     expect_error(info_in({{"KNAP_CACHE", cache}}), 1, "use -m FILE, or fetch it with `make model`");
 }
 
-TEST(DefaultModel, NoCacheFolderAtAllSaysSo) {
+TEST(DefaultModel, MissingCacheFolderErrorNamesTheVariables) {
     expect_error(info_in({{"KNAP_CACHE", ""}, {"XDG_CACHE_HOME", ""}, {"HOME", ""}}), 1,
                  "set KNAP_CACHE or HOME");
 }
 
-TEST(DefaultModel, IsLookedForInTheFirstCacheFolderSet) {
+TEST(DefaultModel, IsInTheFirstCacheFolderThatIsSet) {
     const auto cache = make_cache("user/.cache/knap");
     const auto path = (cache / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf").string();
     const auto home = (temporary_folder() / "user").string();
@@ -46,7 +46,7 @@ TEST(DefaultModel, IsLookedForInTheFirstCacheFolderSet) {
     EXPECT_EQ(found(info_in({{"KNAP_CACHE", ""}, {"XDG_CACHE_HOME", ""}, {"HOME", home}})), path);
 }
 
-TEST(DefaultModel, WrongUsageIsSaidBeforeAMissingModel) {
+TEST(DefaultModel, WrongUsageIsReportedBeforeAMissingModel) {
     ProcessRequest request;
     request.arguments = {"run"};
     request.environment = {{"KNAP_CACHE", "/nowhere"}};

@@ -25,7 +25,7 @@ TEST(Devices, AreChosenByName) {
     EXPECT_EQ(object["cuda_graphs"]["reset"], 0);
 }
 
-TEST(Devices, ThatAreNotThereAreRefused) {
+TEST(Devices, UnknownNameIsRefused) {
     const auto result =
         run_knap({"run", "-m", tiny_model().string(), "-p", "a", "--device", "CUDA9"});
     EXPECT_EQ(result.exit_code, 1);

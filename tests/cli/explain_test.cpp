@@ -11,7 +11,7 @@ using testing::HasSubstr;
 using testing::Not;
 namespace fs = std::filesystem;
 
-// Costs are measured once for all tests.
+// Costs are measured once, for all tests.
 fs::path cache_with_profile() {
     static const fs::path folder = [] {
         fs::path path = temporary_folder() / "explain_cache";
@@ -76,7 +76,7 @@ TEST(ExplainCommand, ShowsPlanCandidatesTimesAndDecisions) {
     EXPECT_THAT(result.output, Not(HasSubstr("\033["))) << "colours are for terminals";
 }
 
-TEST(ExplainCommand, ColoursLevelsOnATerminalUnlessTheUserForbidsIt) {
+TEST(ExplainCommand, ColoursLevelsOnATerminalUnlessNoColorIsSet) {
     ProcessRequest terminal = request(kPrompt);
     terminal.is_on_terminal = true;
     const auto colored = run_knap(terminal);
@@ -149,7 +149,7 @@ TEST(ExplainCommand, PromptOfOneTokenIsExplained) {
     EXPECT_THAT(result.output, HasSubstr("What knapspec decided\n"));
 }
 
-TEST(ExplainCommand, PromptBeyondTheContextIsOneLine) {
+TEST(ExplainCommand, PromptLongerThanTheContextIsAnError) {
     expect_error(explain({"-p", words_of(400)}), 1,
                  "prompt: expected at most 512 tokens (the context, -c), found ");
 }
@@ -163,7 +163,7 @@ TEST(ExplainCommand, BadFlagsAreRefused) {
     expect_error(explain({"-p", "a", "--profile", "/no/such/file"}), 1, "found no file");
 }
 
-TEST(ExplainCommand, CtrlCEndsIt) {
+TEST(ExplainCommand, CtrlCStopsIt) {
     ProcessRequest measuring = request(kPrompt + Words{"--profile", "none"});
     measuring.is_on_terminal = true;
     measuring.signals = {{SIGINT, "measure ["}};

@@ -11,7 +11,7 @@ ProcessResult info(const Words& flags = {}) {
     return run_knap(Words{"info", "-m", tiny_model().string()} + flags);
 }
 
-TEST(Info, TableNamesWhatTheModelIs) {
+TEST(Info, TableDescribesTheModel) {
     const auto result = info();
     EXPECT_EQ(result.exit_code, 0) << result.error;
     for (const char* text :
@@ -40,16 +40,16 @@ TEST(Info, JsonCountsBytesAtTheChosenLengths) {
               object["weight_bytes_per_token"].get<int>() + 100 * 512);
 }
 
-TEST(Info, ACommaAfterTheLastLengthCountsForNothing) {
+TEST(Info, TrailingCommaInLengthsIsIgnored) {
     EXPECT_EQ(json::parse(info({"--json", "--lengths", "1,100,"}).output)["lengths"].size(), 2u);
 }
 
-TEST(Info, CacheTypesCount) {
+TEST(Info, CacheTypesChangeTheBytesPerToken) {
     const json object = json::parse(info({"--json", "-ctk", "f32", "-ctv", "f32"}).output);
     EXPECT_EQ(object["cache_bytes_per_token"], 1024);
 }
 
-TEST(Info, KnowsEveryArchitecture) {
+TEST(Info, ReadsEveryArchitecture) {
     for (const std::string name : {"llama", "qwen2", "qwen3"}) {
         const auto result = run_knap({"info", "--json", "-m", tiny_model("tiny-" + name).string()});
         EXPECT_EQ(json::parse(result.output)["architecture"], name);

@@ -11,7 +11,7 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-// A folder of its own for every test.
+// Every test has its own folder.
 class Profile : public ::testing::Test {
   protected:
     Profile() { fs::create_directories(folder_); }
@@ -26,7 +26,7 @@ class Profile : public ::testing::Test {
     }
     ProcessResult profile(const Words& flags) const { return run_knap(request(flags)); }
 
-    // Files of the cache folder whose names begin so.
+    // The files in the cache folder whose names start with `beginning`.
     std::vector<fs::path> cached(const std::string& beginning) const {
         std::vector<fs::path> found;
         if (fs::exists(cache_)) {
@@ -49,7 +49,7 @@ TEST_F(Profile, TableNamesEveryPartAndWhereItIsSaved) {
     EXPECT_EQ(result.error, "");
     ASSERT_EQ(cached("profile-").size(), 1u);
     for (const std::string text :
-         {"1 thread\n", "kinds of passes measured; the fit is off by", "  fixed ", "  head ",
+         {"1 thread\n", "kinds of passes measured; the error of the fit is ", "  fixed ", "  head ",
           "  MLP ", "  attention, at ", "    full ", "    w16+", "Passes of the whole model",
           "  rows, at context", "+-"}) {
         EXPECT_THAT(result.output, testing::HasSubstr(text));
@@ -58,7 +58,7 @@ TEST_F(Profile, TableNamesEveryPartAndWhereItIsSaved) {
                 testing::HasSubstr("Saved as " + cached("profile-").front().string()));
 }
 
-TEST_F(Profile, IsUsedByRunsWhereItFits) {
+TEST_F(Profile, IsUsedByMatchingRuns) {
     ASSERT_EQ(profile({}).exit_code, 0);
     const fs::path saved = cached("profile-").front();
     const auto run = [&](const Words& flags) {
@@ -110,14 +110,14 @@ TEST_F(Profile, JsonHasEveryPromisedField) {
     }
 }
 
-// Samples of the saved profile after more than 128 tokens.
+// The number of samples in the saved profile at contexts above 128 tokens.
 std::ptrdiff_t n_long_samples(const fs::path& saved) {
     const json profile = json::parse(read_text(saved));
     return std::ranges::count_if(profile["samples"],
                                  [](const json& sample) { return sample["n_context"] > 128; });
 }
 
-TEST_F(Profile, OfAShorterContextKeepsTheTimesAtLongerOnes) {
+TEST_F(Profile, AtAShorterContextKeepsSavedTimesAtLongerOnes) {
     ASSERT_EQ(profile({}).exit_code, 0);
     const fs::path saved = cached("profile-").front();
     const auto n_long = n_long_samples(saved);
@@ -130,12 +130,12 @@ TEST_F(Profile, OfAShorterContextKeepsTheTimesAtLongerOnes) {
         return;
     }
     EXPECT_THAT(shorter.output,
-                testing::HasSubstr("with the times at contexts above 128 that were saved before"));
+                testing::HasSubstr("with the times at contexts above 128 from an earlier profile"));
     EXPECT_EQ(n_long_samples(saved), n_long);
-    EXPECT_THAT(profile({}).output, testing::Not(testing::HasSubstr("that were saved before")));
+    EXPECT_THAT(profile({}).output, testing::Not(testing::HasSubstr("from an earlier profile")));
 }
 
-TEST_F(Profile, DropsSavedTimesThatDoNotAgreeWithTheNewOnes) {
+TEST_F(Profile, DropsSavedTimesThatDisagreeWithNewOnes) {
     ASSERT_EQ(profile({}).exit_code, 0);
     const fs::path saved = cached("profile-").front();
     json slow = json::parse(read_text(saved));
@@ -145,13 +145,14 @@ TEST_F(Profile, DropsSavedTimesThatDoNotAgreeWithTheNewOnes) {
     std::ofstream(saved) << slow;
     const auto shorter = profile({"-c", "128"});
     EXPECT_EQ(shorter.exit_code, 0);
-    EXPECT_EQ(shorter.error,
-              "knap: warning: the saved times at contexts above 128 are dropped: those at shorter "
-              "ones do not agree with the new ones\n");
+    EXPECT_EQ(
+        shorter.error,
+        "knap: warning: the saved times at contexts above 128 are dropped: at shorter contexts "
+        "they disagree with the new ones\n");
     EXPECT_EQ(n_long_samples(saved), 0);
 }
 
-TEST_F(Profile, WrittenJsonServesAsAProfile) {
+TEST_F(Profile, JsonOutputCanBeUsedAsAProfile) {
     const fs::path path = folder_ / "out.json";
     ASSERT_EQ(profile({"-o", path.string()}).exit_code, 0);
     const auto result = run_tiny({"-p", "a", "-n", "2", "--profile", path.string()});
@@ -159,7 +160,7 @@ TEST_F(Profile, WrittenJsonServesAsAProfile) {
     EXPECT_THAT(result.error, testing::Not(testing::HasSubstr("warning")));
 }
 
-// What gnuplot drew for the curve of that title: its name in the key, then its elements.
+// The curve with that title as drawn by gnuplot: its name in the key, then its elements.
 std::string curve_in(const std::string& svg, const std::string& title) {
     const auto begin = svg.find("<text>" + title + "</text>");
     EXPECT_NE(begin, std::string::npos) << title;
@@ -171,14 +172,15 @@ TEST_F(Profile, SvgShowsFitsMeasurementsAndResiduals) {
     const fs::path path = folder_ / "out.svg";
     const auto result = profile({"-o", path.string()});
     ASSERT_EQ(result.exit_code, 0) << result.error;
-    EXPECT_THAT(result.output, testing::HasSubstr("Parts of a pass")) << "the table comes as well";
+    EXPECT_THAT(result.output, testing::HasSubstr("Parts of a pass"))
+        << "the table is printed as well";
     const std::string svg = read_text(path);
     EXPECT_THAT(svg, testing::HasSubstr("</svg>"));
     for (const std::string label : {"t_attn(n)", "t_verify(k, n)", "residuals of the fit", "fixed",
                                     "t_head", "t_mlp", "w16+64, measured"}) {
         EXPECT_THAT(svg, testing::HasSubstr(label));
     }
-    // Lines have segments, points are uses of a symbol; the key has one of each.
+    // Lines have segments, points use a symbol; the key has one of each.
     EXPECT_GT(count(curve_in(svg, "full"), " L"), 20u) << "t_attn over contexts";
     EXPECT_GT(count(curve_in(svg, "n = 128"), " L"), 10u) << "t_verify over 1 to 16 rows";
     for (const char* title : {"full, measured", "n = 128, measured", "one row", "several rows"}) {
@@ -197,14 +199,14 @@ TEST_F(Profile, PngIsAPicture) {
     EXPECT_THAT(png, testing::HasSubstr("IEND"));
 }
 
-TEST_F(Profile, MissingGnuplotIsSaidBeforeAnythingIsMeasured) {
+TEST_F(Profile, MissingGnuplotIsReportedBeforeMeasuring) {
     ProcessRequest without = request({"-o", (folder_ / "out.svg").string()});
     without.environment.push_back({"PATH", folder_.string()});
-    expect_error(run_knap(without), 1, "pictures need the package gnuplot-nox");
+    expect_error(run_knap(without), 1, "to draw pictures, install the package gnuplot-nox");
     EXPECT_TRUE(cached("profile-").empty());
 }
 
-TEST_F(Profile, FailingGnuplotIsQuotedInOneLine) {
+TEST_F(Profile, GnuplotErrorIsReportedInOneLine) {
     const fs::path path = folder_ / "gnuplot";
     std::ofstream(path) << "#!/bin/sh\n[ \"$1\" = --version ] && exit 0\n"
                            "printf 'gnuplot> plot\\n     ^\\nline 3: no such thing\\n\\n' >&2\n"
@@ -214,12 +216,13 @@ TEST_F(Profile, FailingGnuplotIsQuotedInOneLine) {
     failing.environment.push_back({"PATH", folder_.string()});
     const auto result = run_knap(failing);
     EXPECT_EQ(result.exit_code, 1);
-    EXPECT_EQ(result.error, "knap: error: gnuplot: the picture failed: line 3: no such thing\n");
-    EXPECT_EQ(cached("profile-").size(), 1u) << "what was measured is kept";
+    EXPECT_EQ(result.error,
+              "knap: error: gnuplot: cannot draw the picture: line 3: no such thing\n");
+    EXPECT_EQ(cached("profile-").size(), 1u) << "the profile is saved";
     EXPECT_FALSE(fs::exists(folder_ / "out.svg"));
 }
 
-TEST_F(Profile, FolderThatCannotBeWrittenIsAWarning) {
+TEST_F(Profile, UnwritableCacheFolderIsAWarning) {
     ProcessRequest elsewhere = request({});
     elsewhere.environment = {{"KNAP_CACHE_DIR", (tiny_model() / "below").string()}};
     const auto result = run_knap(elsewhere);
@@ -230,7 +233,7 @@ TEST_F(Profile, FolderThatCannotBeWrittenIsAWarning) {
     EXPECT_THAT(result.output, testing::Not(testing::HasSubstr("Saved as")));
 }
 
-TEST_F(Profile, NoCacheFolderIsAWarning) {
+TEST_F(Profile, MissingCacheFolderIsAWarning) {
     ProcessRequest nowhere = request({});
     nowhere.environment = {
         {"KNAP_CACHE_DIR", ""}, {"KNAP_CACHE", ""}, {"XDG_CACHE_HOME", ""}, {"HOME", ""}};
@@ -239,7 +242,7 @@ TEST_F(Profile, NoCacheFolderIsAWarning) {
     EXPECT_THAT(result.error, testing::HasSubstr("no cache folder is known"));
 }
 
-TEST_F(Profile, OutputInAMissingFolderIsAnErrorBeforeAnythingIsMeasured) {
+TEST_F(Profile, OutputInAMissingFolderIsReportedBeforeMeasuring) {
     const auto result = profile({"-o", (folder_ / "none" / "out.json").string()});
     EXPECT_EQ(result.exit_code, 1);
     EXPECT_THAT(result.error, testing::HasSubstr("does not exist"));
@@ -281,11 +284,11 @@ TEST_F(Profile, PlansNeedEnoughText) {
                  "text /no/such/text: cannot be opened");
 }
 
-TEST_F(Profile, CtrlCKeepsWhatWasSaved) {
+TEST_F(Profile, CtrlCKeepsTheSavedProfile) {
     ASSERT_EQ(profile({}).exit_code, 0);
     const std::string before = read_text(cached("profile-").front());
     ProcessRequest long_one = request({"--seconds", "600"});
-    long_one.is_on_terminal = true;  // where a bar tells that measuring has begun
+    long_one.is_on_terminal = true;  // a progress bar shows that measuring has begun
     long_one.signals = {{SIGINT, "measure ["}};
     const auto result = run_knap(long_one);
     EXPECT_EQ(result.exit_code, 130);

@@ -18,7 +18,7 @@ TEST(PromptCacheFlag, SecondRunComputesOneTokenAndWritesTheSameText) {
     EXPECT_EQ(read_text(path), saved);
 }
 
-TEST(PromptCacheFlag, LongerPromptStartsFromItAndReplacesIt) {
+TEST(PromptCacheFlag, LongerPromptReusesAndReplacesTheFile) {
     const auto path = (temporary_folder() / "longer.cache").string();
     run_json({"--raw", "-p", "qxz", "--prompt-cache", path});
     const auto longer = run_json({"--raw", "-p", "qxzqxz", "--prompt-cache", path});
@@ -27,7 +27,7 @@ TEST(PromptCacheFlag, LongerPromptStartsFromItAndReplacesIt) {
     EXPECT_EQ(run_json({"--raw", "-p", "qxzqxz", "--prompt-cache", path})["n_prompt_reused"], 5);
 }
 
-TEST(PromptCacheFlag, OtherModelOrCacheTypeIsRefusedAndTheFileKept) {
+TEST(PromptCacheFlag, FileOfAnotherModelOrCacheTypeIsRefusedAndKept) {
     const auto path = temporary_folder() / "refused.cache";
     const Words flags{"-p", "hello", "--prompt-cache", path.string()};
     run_json(flags);
@@ -43,7 +43,7 @@ TEST(PromptCacheFlag, DamagedFileIsRefused) {
     expect_error(run_tiny({"-p", "hello", "--prompt-cache", path.string()}), 1, path.string());
 }
 
-TEST(PromptCacheFlag, FolderThatIsNotThereIsAnErrorAfterTheText) {
+TEST(PromptCacheFlag, MissingFolderIsAnErrorAfterTheText) {
     const auto result =
         run_tiny({"-p", "hello", "-n", "2", "--prompt-cache", "/no/such/folder/file"});
     EXPECT_EQ(result.exit_code, 1);

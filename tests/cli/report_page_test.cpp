@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 constexpr int kPhone = 390;
 constexpr int kDesktop = 1280;
 
-// Kept in the build folder, to be looked at. Named by the first test that asks for it: tests may be
-// programs of their own that run side by side.
+// Kept in the build folder for inspection. Named after the first test that uses it, because tests
+// may run in parallel as separate processes.
 const fs::path& folder() {
     static const fs::path path = [] {
         std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
@@ -72,8 +72,8 @@ TEST(ReportInBrowser, ScreenshotsAreKept) {
     }
 }
 
-// The measuring itself notices what it is there for.
-TEST(ReportInBrowser, BrokenPagesAreNoticed) {
+// measure_page() itself detects faults.
+TEST(ReportInBrowser, BrokenPagesAreDetected) {
     const fs::path broken = folder() / "broken.html";
     std::ofstream(broken) << "<!DOCTYPE html><html><head></head><body><div id=\"tip\"></div>"
                              "<figure style=\"width: 900px\"><h3>empty</h3></figure>"

@@ -1,4 +1,4 @@
-// `knap report`: what the page says. What a browser makes of it: report_page_test.cpp.
+// `knap report`: the content of the page. report_page_test.cpp opens it in a browser.
 #include "cli/command.h"
 #include "support/bench_fixture.h"
 
@@ -10,7 +10,7 @@ using testing::HasSubstr;
 using testing::Not;
 namespace fs = std::filesystem;
 
-// A folder of its own for every test.
+// Every test has its own folder.
 class Report : public ::testing::Test {
   protected:
     Report() { fs::create_directories(folder_); }
@@ -26,7 +26,7 @@ class Report : public ::testing::Test {
     ProcessResult report(const Words& words) const {
         return run_knap(Words{"report"} + words + Words{"-o", page_.string()});
     }
-    // The page of files that are all right.
+    // The page for valid files.
     std::string page_of(const std::vector<json>& files) const {
         Words names;
         for (const json& file : files) {
@@ -37,7 +37,7 @@ class Report : public ::testing::Test {
         EXPECT_EQ(result.error, "");
         return read_text(page_);
     }
-    // A fixture whose member at `path` is `value`.
+    // The fixture with its member at `path` set to `value`.
     static json with(const char* path, const json& value) {
         json file = bench_fixture();
         file[json::json_pointer(path)] = value;
@@ -48,19 +48,19 @@ class Report : public ::testing::Test {
     fs::path page_ = folder_ / "page.html";
 };
 
-// A file of these rows alone.
+// A file with only these rows.
 json file_of(const std::vector<json>& rows) {
     json file = bench_fixture();
     file["rows"] = rows;
     return file;
 }
 
-// A page is too long to be printed.
+// Used instead of HasSubstr, because a page is too long to print.
 bool has(const std::string& page, const std::string& part) {
     return page.find(part) != std::string::npos;
 }
 
-// From one heading to the next of its kind.
+// The section with this id.
 std::string section(const std::string& page, const std::string& id) {
     const auto begin = page.find("<section id=\"" + id + "\">");
     EXPECT_NE(begin, std::string::npos) << id;
@@ -91,7 +91,7 @@ TEST_F(Report, HasEveryFigureAndTable) {
     EXPECT_EQ(count(section(page, "rows"), "<tr>"), 1 + bench_fixture()["rows"].size());
 }
 
-TEST_F(Report, StandsAlone) {
+TEST_F(Report, IsSelfContained) {
     const std::string page = page_of({bench_fixture()});
     for (const char* loads : {" src=", "@import", "url(", "<link", "href=\"http", "fetch("}) {
         EXPECT_FALSE(has(page, loads)) << loads;
@@ -120,7 +120,7 @@ TEST_F(Report, HeadNamesModelHostAndSettings) {
     }
 }
 
-TEST_F(Report, SaysHowToRunItAgain) {
+TEST_F(Report, ShowsTheCommandToRunItAgain) {
     json file = bench_fixture({.tasks = {"a b.jsonl", "it's.jsonl"}, .depths = {0, 512}});
     EXPECT_THAT(
         section(page_of({file}), "run"),
@@ -138,7 +138,8 @@ TEST_F(Report, SaysHowToRunItAgain) {
 }
 
 TEST_F(Report, SummaryIsTheGeometricMeanOfPromptsWithItsInterval) {
-    // Logarithms 0.3365 and 0.4055: mean 0.3710, half an interval 12.71 * 0.0488 / sqrt(2).
+    // Logarithms 0.3365 and 0.4055: mean 0.3710, half-width of the interval 12.71 * 0.0488 /
+    // sqrt(2).
     const std::string page =
         page_of({file_of({bench_row("knapspec", "qa", 1.4), bench_row("knapspec", "qa", 1.5)})});
     EXPECT_THAT(section(page, "summary"), HasSubstr("<b>1.45×</b> <small>0.93 to 2.25</small>"));
@@ -149,7 +150,7 @@ TEST_F(Report, OnePromptKeepsTheIntervalOfItsTurns) {
     EXPECT_THAT(section(page, "summary"), HasSubstr("<b>2.00×</b> <small>1.90 to 2.10</small>"));
 }
 
-TEST_F(Report, AcceptanceIsOfAllDraftedTokens) {
+TEST_F(Report, AcceptanceIsOverAllDraftedTokens) {
     json many = bench_row("knapspec", "qa", 1);
     many["n_drafted"] = 910;
     many["n_accepted"] = 137;
@@ -157,7 +158,7 @@ TEST_F(Report, AcceptanceIsOfAllDraftedTokens) {
     EXPECT_THAT(section(page, "summary"), HasSubstr(">20.0 %<"));  // 200 of 1000
 }
 
-TEST_F(Report, TimeIsSharedByTokens) {
+TEST_F(Report, TimesArePerToken) {
     json row = bench_row("knapspec", "qa", 1);
     row["turns"] = {{{"decode_ms", 30.0},
                      {"plain_ms", 60.0},
@@ -171,7 +172,7 @@ TEST_F(Report, TimeIsSharedByTokens) {
                           "0.20; plain 6.00"));
 }
 
-TEST_F(Report, AcceptanceByPositionWeighsRowsByTheirRounds) {
+TEST_F(Report, AcceptanceByPositionIsWeightedByRounds) {
     json few = bench_row("knapspec", "qa", 1);
     few["rounds"] = 20;
     few["acceptance_by_position"] = {0.4, 0.3};
@@ -182,7 +183,7 @@ TEST_F(Report, AcceptanceByPositionWeighsRowsByTheirRounds) {
                        HasSubstr("knapspec, position 3: 50.0 %")));
 }
 
-TEST_F(Report, PromptsAreGatheredByTheNearestDoublingOfTheirLength) {
+TEST_F(Report, PromptsAreGroupedByTheNearestPowerOfTwo) {
     std::vector<json> rows;
     for (const int n_prompt : {500, 520, 2000}) {
         rows.push_back(bench_row("lookup", "qa", n_prompt == 520 ? 1.44 : 1));
@@ -193,7 +194,7 @@ TEST_F(Report, PromptsAreGatheredByTheNearestDoublingOfTheirLength) {
     EXPECT_THAT(drawn, HasSubstr("lookup at 2.0K: 1.00×, 1 prompt"));
 }
 
-TEST_F(Report, PredictionsAreHeldAgainstMeasurements) {
+TEST_F(Report, PredictionsAreComparedWithMeasurements) {
     std::vector<json> rows;
     for (const double speedup : {1.0, 1.5, 2.0}) {
         rows.push_back(bench_row("knapspec", "qa", speedup));
@@ -216,7 +217,7 @@ TEST_F(Report, HeatMapShadesModulesByTheirLevel) {
     EXPECT_EQ(count(drawn, color + " fill-opacity='0.40'"), 10u) << "windowed";
 }
 
-TEST_F(Report, FiguresWithoutDataSayWhy) {
+TEST_F(Report, FiguresWithoutDataGiveTheReason) {
     json row = bench_row("autoregressive", "synthetic", 1);
     row["depth"] = 512;
     json file = file_of({row});
@@ -248,7 +249,7 @@ TEST_F(Report, ProjectionsAreLabelledInEveryFigureAndTable) {
     EXPECT_FALSE(has(page_of({bench_fixture()}), "rojection"));
 }
 
-TEST_F(Report, LargeNumbersAreOfTheFastestStrategy) {
+TEST_F(Report, HighlightsShowTheFastestStrategy) {
     json projected = bench_row("knapspec", "qa", 1.5);
     projected["is_projection"] = true;
     const std::string page = page_of({file_of(
@@ -261,7 +262,7 @@ TEST_F(Report, LargeNumbersAreOfTheFastestStrategy) {
                                HasSubstr("<b>70.0 %</b>of drafts accepted")));
 }
 
-TEST_F(Report, InterruptedFileSaysSo) {
+TEST_F(Report, InterruptedFileIsMarked) {
     const char* words = "interrupted: not every row was measured";
     EXPECT_TRUE(has(page_of({bench_fixture({.is_complete = false})}), words));
     EXPECT_FALSE(has(page_of({bench_fixture()}), words));
@@ -278,7 +279,7 @@ TEST_F(Report, SeveralFilesAreComparedByName) {
     EXPECT_THAT(section(page, "summary"), HasSubstr("knapspec · run1.json"));
 }
 
-TEST_F(Report, FilesOfOneNameAreToldApartByTheirPaths) {
+TEST_F(Report, FilesWithTheSameNameAreShownByPath) {
     fs::create_directories(folder_ / "b");
     const fs::path one = write("run.json", bench_fixture());
     const fs::path other = write("b/run.json", bench_fixture());
@@ -286,7 +287,7 @@ TEST_F(Report, FilesOfOneNameAreToldApartByTheirPaths) {
     EXPECT_TRUE(has(read_text(page_), "knapspec · " + other.string()));
 }
 
-TEST_F(Report, VariantsOfAStrategyAreSeriesOfTheirOwn) {
+TEST_F(Report, VariantsOfAStrategyAreSeparateSeries) {
     json ratio = bench_row("knapspec", "qa", 1.5);
     ratio["acceptance"] = "ratio";
     json longer = bench_row("lookup", "qa", 1.5);
@@ -300,7 +301,7 @@ TEST_F(Report, VariantsOfAStrategyAreSeriesOfTheirOwn) {
     }
 }
 
-TEST_F(Report, PaperStandsBesideOursWhereTheShapeIsTheSame) {
+TEST_F(Report, PaperValuesAreShownForTheSameShape) {
     const BenchFixture llama{.n_layers = 16, .n_embd = 2048};
     const std::string paper = section(page_of({bench_fixture(llama)}), "paper");
     EXPECT_THAT(paper, HasSubstr("<td>llama-3.2-1b</td><td>govreport.jsonl</td>"));
@@ -312,7 +313,7 @@ TEST_F(Report, PaperStandsBesideOursWhereTheShapeIsTheSame) {
                 HasSubstr("None of the paper's values match"));
 }
 
-TEST_F(Report, PaperIsLeftOutWhereSamplingDiffers) {
+TEST_F(Report, PaperValuesAreLeftOutWhenSamplingDiffers) {
     json file = bench_fixture({.n_layers = 32, .n_embd = 4096});
     file["settings"].update({{"temperature", 0.7}, {"top_k", 50}, {"top_p", 0.95}});
     EXPECT_THAT(section(page_of({file}), "paper"), HasSubstr("1.23×")) << "Table 2";
@@ -320,7 +321,7 @@ TEST_F(Report, PaperIsLeftOutWhereSamplingDiffers) {
     EXPECT_THAT(section(page_of({file}), "paper"), HasSubstr("None of the paper's values match"));
 }
 
-TEST_F(Report, TextOfFilesIsTextOnThePage) {
+TEST_F(Report, TextFromFilesIsEscaped) {
     const std::string nasty = "<b>x</b>'\");alert(1)//`touch made`\\";
     json file = bench_fixture();
     for (json& row : file["rows"]) {
@@ -338,7 +339,7 @@ TEST_F(Report, TextOfFilesIsTextOnThePage) {
     EXPECT_FALSE(fs::exists("made")) << "gnuplot ran a command";
 }
 
-TEST_F(Report, SaysWhatItWrote) {
+TEST_F(Report, PrintsTheFileItWrote) {
     const auto result = report({write("run.json", bench_fixture()).string()});
     EXPECT_THAT(result.output, testing::StartsWith(page_.string() + ": "));
     EXPECT_THAT(result.output, HasSubstr("B\n"));
@@ -351,7 +352,7 @@ struct BadFile {
     const char* message;
 };
 
-TEST_F(Report, BadFilesAreErrorsOfOneLine) {
+TEST_F(Report, InvalidFilesAreErrorsOfOneLine) {
     const BadFile cases[] = {
         {"format", "/format", 2, "expected format 1 of knap bench, found 2"},
         {"format of text", "/format", "1", "expected a file of knap bench, found no `format`"},
@@ -390,7 +391,7 @@ TEST_F(Report, MissingFieldsAreNamed) {
     }
 }
 
-TEST_F(Report, WhatIsNoFileOfABenchmarkIsAnError) {
+TEST_F(Report, FilesThatAreNotBenchmarksAreErrors) {
     expect_error(report({write_bytes("bad.json", "not json").string()}), 1,
                  "bad.json: expected a JSON object, found damaged text");
     expect_error(report({write_bytes("bad.json", "[]").string()}), 1,
@@ -406,7 +407,8 @@ TEST_F(Report, PagesThatCannotBeWrittenAreErrors) {
                  "expected a regular file or no file, found something else");
     expect_error(run_knap({"report", file, "-o", (folder_ / "none" / "page.html").string()}), 1,
                  "does not exist");
-    expect_error(run_knap({"report", file, "-o", file}), 2, "--output: expected another file");
+    expect_error(run_knap({"report", file, "-o", file}), 2,
+                 "--output: expected a file that is not an input");
     EXPECT_EQ(json::parse(read_text(file)), bench_fixture()) << "the file is as it was";
 }
 
@@ -416,12 +418,12 @@ TEST_F(Report, UsageIsChecked) {
     expect_error(report({file, file}), 2, "expected each file once");
 }
 
-TEST_F(Report, WithoutGnuplotSaysHowToGetIt) {
+TEST_F(Report, MissingGnuplotErrorNamesThePackage) {
     ProcessRequest request;
     request.arguments = {"report", write("run.json", bench_fixture()).string(), "-o",
                          page_.string()};
     request.environment = {{"PATH", "/nowhere"}};
-    expect_error(run_knap(request), 1, "pictures need the package gnuplot-nox");
+    expect_error(run_knap(request), 1, "to draw pictures, install the package gnuplot-nox");
 }
 
 }  // namespace

@@ -93,13 +93,13 @@ TEST(Run, RefusesAPromptLongerThanTheContext) {
                  "expected at most 16 tokens");
 }
 
-TEST(Run, StopsWhereTheContextEnds) {
+TEST(Run, StopsAtTheEndOfTheContext) {
     const json object = run_json({"-c", "32", "-n", "-1", "--ignore-eos", "--raw", "-p", "xyz"});
     EXPECT_EQ(object["stop"], "context");
     EXPECT_EQ(object["n_prompt"].get<int>() + object["n_generated"].get<int>(), 32);
 }
 
-TEST(Run, TakesValuesThatLookLikeFlags) {
+TEST(Run, AcceptsValuesThatLookLikeFlags) {
     EXPECT_EQ(run_json({"--raw", "-p", "-fa"})["n_prompt"], 3);
     EXPECT_EQ(run_json({"--raw", "--prompt=--x=1"})["n_prompt"], 5);
     EXPECT_EQ(run_json({"--raw", "-p", "--"})["n_prompt"], 2);
@@ -109,7 +109,7 @@ TEST(Run, TheLastOfARepeatedFlagWins) {
     EXPECT_EQ(run_json({"-p", "a", "-n", "3", "-n", "2"})["n_generated"], 2);
 }
 
-TEST(Run, GeneratesNoMoreThanAsked) {
+TEST(Run, GeneratesAtMostTheRequestedTokens) {
     for (const char* spelling : {"-n", "--n-predict", "--predict"}) {
         EXPECT_EQ(run_json({"-p", "a", spelling, "3"})["n_generated"], 3);
     }
@@ -144,12 +144,12 @@ TEST(Run, ModelWithAnUnknownTemplateAsksForOne) {
     const auto model =
         patched_model("unknown_template.gguf", "'<|im_start|>", "'<|xx_start|>").string();
     expect_error(run_knap({"run", "-m", model, "-p", "a"}), 1,
-                 "or --raw, which takes the prompt as it is");
+                 "or --raw, to use the prompt as it is");
     EXPECT_EQ(run_knap({"run", "-m", model, "-t", "1", "-p", "a", "-n", "1", "--raw"}).exit_code,
               0);
 }
 
-TEST(Run, ModelWithoutATemplateTakesThePromptAsItIs) {
+TEST(Run, ModelWithoutATemplateUsesThePromptAsItIs) {
     const auto model =
         patched_model("no_template.gguf", "tokenizer.chat_template", "tokenizer.chat_templatX");
     const Words words{"run", "-m", model.string(), "-t", "1", "-n", "1", "--json", "-p", "xyz"};
@@ -161,13 +161,12 @@ TEST(Run, ModelWithoutATemplateTakesThePromptAsItIs) {
 TEST(Run, StopStringEndsTheText) {
     const std::string text = run_json({"-p", "hello", "-n", "40"})["text"];
     const auto at = text.find("at");
-    ASSERT_NE(at, std::string::npos)
-        << "the tiny model no longer writes the text that this test cuts";
+    ASSERT_NE(at, std::string::npos) << "this test expects the tiny model to write \"at\"";
     const json object =
         run_json({"-p", "hello", "-n", "40", "--stop", "never seen", "--stop", "at"});
     EXPECT_EQ(object["stop"], "stop");
     EXPECT_EQ(object["text"], text.substr(0, at));
-    // Brackets, commas and percent signs are letters like others.
+    // Brackets, commas and percent signs have no special meaning.
     EXPECT_EQ(run_json({"-p", "hello", "-n", "40", "--stop", "[at,b]", "--stop", "%%"})["text"],
               text);
 }
@@ -210,7 +209,7 @@ TEST(Run, TruncationToOneTokenIsGreedy) {
     EXPECT_EQ(run_json(hot + open + Words{"--min-p", "1"})["tokens"], greedy);
 }
 
-TEST(Run, PenaltiesKeepTokensFromComingBack) {
+TEST(Run, PenaltiesPreventRepetition) {
     const Words words{"-p", "hello", "-n", "40", "--ignore-eos"};
     const auto n_distinct = [](const json& object) {
         const auto tokens = object["tokens"].get<std::vector<int>>();
@@ -223,7 +222,7 @@ TEST(Run, PenaltiesKeepTokensFromComingBack) {
     EXPECT_GT(n_distinct(run_json(words + Words{"--repeat-penalty", "1000"})), n_distinct(plain));
     EXPECT_LT(n_distinct(run_json(words + Words{"--presence-penalty", "-1000"})),
               n_distinct(plain));
-    // Looking back on nothing, a penalty does nothing.
+    // A penalty that looks back at no tokens does nothing.
     EXPECT_EQ(
         run_json(words + Words{"--presence-penalty", "1000", "--repeat-last-n", "0"})["tokens"],
         plain["tokens"]);
@@ -263,10 +262,10 @@ TEST(Run, QuantizedCacheIsSmaller) {
     const auto in_blocks = cache_bytes({"-ctk", "q8_0", "-ctv", "q8_0", "-fa", "on"});
     EXPECT_LT(in_blocks, quantized_keys);
     EXPECT_LT(cache_bytes({"-ctk", "q8_0", "-ctv", "q8_0"}), in_blocks)
-        << "our kernel has one scale a head";
+        << "our kernel has one scale per head";
 }
 
-TEST(Run, ThreadsAndChunksLeaveTheTextAlone) {
+TEST(Run, ThreadsAndBatchSizeDoNotChangeTheText) {
     const json object = run_json({"-p", "hello, world"});
     EXPECT_EQ(run_json({"-p", "hello, world", "-ub", "3"})["tokens"], object["tokens"]);
     EXPECT_EQ(run_json({"-p", "hello, world", "--ubatch-size=1"})["tokens"], object["tokens"]);
@@ -293,7 +292,7 @@ TEST(Run, RepackIsAccepted) {
     }
 }
 
-TEST(Run, VerboseSaysMore) {
+TEST(Run, VerboseLogsTheModel) {
     const auto result = run_tiny({"-p", "a", "-n", "1", "-v"});
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_THAT(result.error, testing::HasSubstr("knap: loaded " + tiny_model().string()));
@@ -307,7 +306,7 @@ TEST(Run, FullDiskIsAnError) {
                  "cannot write to standard output: No space left on device");
 }
 
-TEST(Run, ReaderThatLeavesEndsTheRunQuietly) {
+TEST(Run, ClosedPipeEndsTheRunQuietly) {
     ProcessRequest request;
     request.arguments = on_tiny_model("run") + Words{"-p", "hello", "--ignore-eos"};
     request.closes_output_after = 1;

@@ -1,4 +1,4 @@
-// `knap search`, and --plan-file, which drafts with what it found.
+// `knap search`, and --plan-file, which drafts with its result.
 #include <signal.h>
 
 #include "cli/command.h"
@@ -29,13 +29,13 @@ ProcessResult search(const Words& flags) {
 const Words kBayesian{"--method", "draft-verify"};
 const Words kGrid{"--method", "layerskip", "--exits", "1,3", "--lengths", "2,4"};
 
-TEST(SearchCommand, SweepsTheGridAndSaysHowToUseTheBest) {
+TEST(SearchCommand, SweepsTheGridAndTellsHowToUseTheBestPlan) {
     const std::string file = fresh_file("grid.json");
     const auto result = search(kGrid + Words{"-o", file});
     ASSERT_EQ(result.exit_code, 0) << result.error;
     for (const std::string text :
          {"1 thread; layerskip: 4 trials of 2 prompts, 6 tokens after each", "exit=1", "exit=3",
-          "To draft with the best: knap run --strategy layerskip --plan-file "}) {
+          "To draft with the best plan: knap run --strategy layerskip --plan-file "}) {
         EXPECT_THAT(result.output, HasSubstr(text));
     }
     const json kept = read_json(file);
@@ -45,7 +45,7 @@ TEST(SearchCommand, SweepsTheGridAndSaysHowToUseTheBest) {
     EXPECT_EQ(kept["settings"]["n_prompts"], 2);
 }
 
-TEST(SearchCommand, GoesOnWithMoreTrials) {
+TEST(SearchCommand, ContinuesWithMoreTrials) {
     const std::string file = fresh_file("bayesian.json");
     ASSERT_EQ(search(kBayesian + Words{"-o", file, "--trials", "2"}).exit_code, 0);
     const json first = read_json(file);
@@ -72,15 +72,15 @@ TEST(SearchCommand, AFileOfAnotherSearchIsRefusedAndKept) {
     expect_error(search(kBayesian + Words{"-o", no_search.string()}), 1, "damaged text");
 }
 
-TEST(SearchCommand, CtrlCKeepsTheTrialsAndSaysHowToGoOn) {
+TEST(SearchCommand, CtrlCKeepsTheTrialsAndTellsHowToContinue) {
     const std::string file = fresh_file("interrupted.json");
     ProcessRequest long_search = request(kBayesian + Words{"-o", file, "--trials", "10000"});
     long_search.is_on_terminal = true;
     long_search.signals = {{SIGINT, "best "}};
     const auto result = run_knap(long_search);
     EXPECT_EQ(result.exit_code, 130) << result.output;
-    EXPECT_THAT(result.output, HasSubstr(" of 10000 trials; they are kept in " + file));
-    EXPECT_THAT(result.output, HasSubstr("the same command goes on from there"));
+    EXPECT_THAT(result.output, HasSubstr(" of 10000 trials; they are saved in " + file));
+    EXPECT_THAT(result.output, HasSubstr("run the same command to continue"));
     EXPECT_GE(read_json(file)["trials"].size(), 1u);
 }
 
@@ -98,12 +98,12 @@ TEST(SearchCommand, BadFlagsAreRefused) {
     expect_error(search(kGrid + Words{"-n", "1"}), 2, "--n-predict");
     expect_error(search(kGrid + Words{"-o", ""}), 2, "--output: expected a file, found ''");
     expect_error(search(kGrid + Words{"--exits", "1,5"}), 1,
-                 "--exits: expected layers from 1 to 4, the model's, found 5");
+                 "--exits: expected layers from 1 to 4 of the model, found 5");
     expect_error(search(kGrid + Words{"-o", "/no/such/folder/search.json"}), 1, "/no/such/folder");
     expect_error(search(kGrid + Words{"--data", "/no/such/file"}), 1, "/no/such/file");
 }
 
-TEST(SearchCommand, LinesWithoutAPromptAreNamed) {
+TEST(SearchCommand, LinesWithoutAPromptAreReported) {
     const auto data = write_text("half_bad.jsonl", "nonsense\n{\"prompt\": \"flint\"}\n");
     const auto result = search(kGrid + Words{"--data", data.string(), "--trials", "1"});
     EXPECT_EQ(result.exit_code, 0) << result.error;
@@ -136,7 +136,7 @@ TEST_F(PlanFile, DraftsWithTheBestPlan) {
     }
 }
 
-TEST_F(PlanFile, IsRefusedWhereItHasNoMeaning) {
+TEST_F(PlanFile, IsRefusedWhenItCannotBeUsed) {
     expect_error(run_tiny(drafting("lookup")), 1, "--plan-file: expected a strategy that");
     expect_error(run_tiny(drafting("asd")), 1, "--plan-file: expected a strategy that");
     expect_error(run_tiny(drafting("static") + Words{"--draft-plan", "exit=2"}), 1,
@@ -148,7 +148,7 @@ TEST_F(PlanFile, IsRefusedWhereItHasNoMeaning) {
     expect_error(run_tiny({"-p", "flint", "--plan-file", ""}), 2, "--plan-file: expected a file");
 }
 
-TEST_F(PlanFile, OfAnotherModelIsRefused) {
+TEST_F(PlanFile, FromAnotherModelIsRefused) {
     Words words = drafting("static");
     words.insert(words.begin(),
                  {"run", "-t", "1", "-m", tiny_model("tiny-qwen3", "Q8_0").string()});

@@ -6,7 +6,7 @@
 namespace knap::signal_test {
 namespace {
 
-// A model that needs seconds to fill its context, so that a signal comes while it writes.
+// A model that takes seconds to fill its context, so that a signal arrives while it generates.
 std::string slow_model() {
     const auto path = temporary_folder() / "slow.gguf";
     if (!std::filesystem::exists(path)) {
@@ -40,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(Numbers, Signal, testing::Values(SIGINT, SIGTERM));
 TEST(Signals, CancelledRunStillPrintsItsObject) {
     ProcessRequest request = endless_run();
     request.arguments.push_back("--json");
-    request.is_on_terminal = true;  // where a bar tells that the request has begun
+    request.is_on_terminal = true;  // a progress bar shows that the request has begun
     request.signals = {{SIGINT, "prompt ["}};
     const auto result = run_knap(request);
     EXPECT_EQ(result.exit_code, 130);
@@ -72,11 +72,11 @@ TEST(Signals, CtrlCStopsAnAnswerAndKeepsTheChat) {
     EXPECT_THAT(result.output, testing::HasSubstr("last answer  "));
 }
 
-TEST(Signals, CtrlCAtThePromptOfAChatSaysHowToLeave) {
+TEST(Signals, CtrlCAtAChatPromptTellsHowToQuit) {
     ProcessRequest request;
     request.arguments = on_tiny_model("chat");
     request.is_on_terminal = true;
-    request.signals = {{SIGINT, "> "}, {SIGTERM, "Ctrl-D or /exit leaves."}};
+    request.signals = {{SIGINT, "> "}, {SIGTERM, "Type /exit or Ctrl-D to quit."}};
     const auto result = run_knap(request);
     EXPECT_EQ(result.exit_code, 130);  // by the SIGTERM
     EXPECT_FALSE(result.has_timed_out);

@@ -1,4 +1,5 @@
-// The flags of speculation: what a user sees of a draft. The text stays that of plain decoding.
+// The flags of speculation, and what a user sees of drafts. The text stays the same as in plain
+// decoding.
 #include "cli/command.h"
 #include "support/tiny_adapter.h"
 
@@ -7,11 +8,11 @@ namespace {
 
 using nlohmann::json;
 
-// A text of one letter, which the tokens before it foretell.
+// The answer repeats one letter, so lookup can draft it.
 const Words kOneLetter{"-p", "hello", "-n", "16", "--logit-bias", "65+1000"};
 const std::string kSixteenLetters(16, 'A');
 
-// Weights whose rows do not depend on one another, so that no near-tie blurs a comparison.
+// Batch-invariant weights, so that no near tie affects a comparison.
 nlohmann::json run_exact(const Words& flags) {
     const auto model = tiny_model("tiny-llama", "Q8_0").string();
     const auto result = run_knap(
@@ -45,7 +46,7 @@ TEST(SpeculationFlags, KangarooDraftsWithItsAdapter) {
     EXPECT_EQ(found["tokens"], run_exact({"--strategy", "autoregressive"})["tokens"]);
     EXPECT_EQ(found["strategy"], "kangaroo");
     EXPECT_GT(found["n_drafted"], 0);
-    // An adapter belongs to the model: other strategies leave it alone.
+    // An adapter belongs to the model; other strategies ignore it.
     EXPECT_EQ(run_exact({"--strategy", "lookup", "--adapter", adapter})["tokens"], found["tokens"]);
     expect_error(run_tiny(kOneLetter + kangaroo), 1, "--adapter: strategy kangaroo needs");
     expect_error(run_tiny(kOneLetter + Words{"--adapter", tiny_model().string()}), 1,
@@ -54,7 +55,7 @@ TEST(SpeculationFlags, KangarooDraftsWithItsAdapter) {
                  "no/such.gguf: cannot be opened");
 }
 
-TEST(SpeculationFlags, JsonCountsWhatRoundsDid) {
+TEST(SpeculationFlags, JsonCountsRoundsAndDrafts) {
     const json object = run_json(kOneLetter + Words{"--strategy", "lookup"});
     EXPECT_EQ(object["text"], kSixteenLetters);
     EXPECT_EQ(object["strategy"], "lookup");
@@ -78,7 +79,7 @@ TEST(SpeculationFlags, PlainDecodingDraftsNothing) {
     EXPECT_EQ(object["acceptance_rate"], 0);
 }
 
-TEST(SpeculationFlags, StatisticsLineTellsOfDrafts) {
+TEST(SpeculationFlags, StatisticsLineReportsDrafts) {
     const auto result = run_tiny(kOneLetter + Words{"--strategy", "lookup"});
     EXPECT_EQ(result.output, kSixteenLetters + "\n");
     EXPECT_THAT(result.error,
@@ -86,7 +87,7 @@ TEST(SpeculationFlags, StatisticsLineTellsOfDrafts) {
                                       "drafted tokens accepted, [0-9.]+ tokens a round\n"));
 }
 
-TEST(SpeculationFlags, ChatShowsDraftsInItsStatistics) {
+TEST(SpeculationFlags, ChatStatisticsReportDrafts) {
     ProcessRequest request;
     request.arguments = on_tiny_model("chat") +
                         Words{"-n", "16", "--logit-bias", "65+1000", "--strategy", "lookup"};
@@ -97,7 +98,7 @@ TEST(SpeculationFlags, ChatShowsDraftsInItsStatistics) {
     EXPECT_THAT(result.error, testing::HasSubstr(" tokens a round\n"));
 }
 
-TEST(SpeculationFlags, AssumedAcceptanceIsCalledAProjection) {
+TEST(SpeculationFlags, AssumedAcceptanceIsMarkedAsAProjection) {
     const Words flags =
         kOneLetter + Words{"-n",           "32",     "--strategy",          "static",
                            "--draft-plan", "m=skip", "--assume-acceptance", "0.5"};
@@ -115,7 +116,7 @@ TEST(SpeculationFlags, FlagsThatDoNotFitTheStrategyAreErrors) {
         "--draft-plan");
 }
 
-TEST(SpeculationFlags, OptionsOfAStrategyAreReadByIt) {
+TEST(SpeculationFlags, StrategyOptionsReachTheStrategy) {
     const Words paper{"-p", "a", "-n", "1", "--strategy", "knapspec-paper", "--strategy-options"};
     EXPECT_EQ(run_tiny(paper + Words{"interval=7,variant=paper"}).exit_code, 0);
     expect_error(run_tiny(paper + Words{"interval=6"}), 1,
@@ -127,12 +128,13 @@ TEST(SpeculationFlags, OptionsOfAStrategyAreReadByIt) {
                  "(knapspec-paper, clasp), found lookup");
 }
 
-TEST(ShowDraft, IsPlainTextWithAWarningWhereNoTerminalIs) {
+TEST(ShowDraft, WarnsWithoutATerminalAndPrintsPlainText) {
     const auto result = run_tiny(kOneLetter + Words{"--show-draft"});
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_EQ(result.output, kSixteenLetters + "\n");
-    EXPECT_THAT(result.error,
-                testing::StartsWith("knap: warning: --show-draft: standard output is no terminal"));
+    EXPECT_THAT(
+        result.error,
+        testing::StartsWith("knap: warning: --show-draft: standard output is not a terminal"));
 }
 
 TEST(ShowDraft, WarnsThatJsonHasNoColours) {

@@ -1,4 +1,4 @@
-// Wrong usage: exit code 2 and one line that says what was expected and what was found.
+// Wrong usage: exit code 2, and one line with what was expected and what was found.
 #include "cli/command.h"
 
 namespace knap::usage_test {
@@ -143,15 +143,17 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{{"run", "-p", "a", "--raw", "--chat-template", "chatml"},
                "either --raw or --chat-template"},
         Misuse{{"run", "-p", "a", "--raw", "--system", "b"},
-               "--system: a system message needs a chat"},
-        Misuse{{"run", "-p", "a", "-ctv", "q8_0"}, "or -fa on as well"},
+               "--system: expected a chat template for the system message, found --raw"},
+        Misuse{{"run", "-p", "a", "-ctv", "q8_0"}, "or -fa on with q8_0, found neither"},
         Misuse{{"run", "-p", "a", "-ctk", "q8_0", "-ctv", "q8_0", "--kernels", "ggml"},
-               "expected -ctk q8_0 (without --kernels ggml) or -fa on as well"},
-        Misuse{{"profile", "--plans"}, "--plans: expected a text to search on, -f FILE"},
-        Misuse{{"profile", "-f", "a"}, "--file: a text is for --plans, expected --plans as well"},
-        Misuse{{"chat", "-ctv", "q8_0", "-fa", "off"}, "or -fa on as well"}));
+               "expected -ctk q8_0 (without --kernels ggml) or -fa on with q8_0"},
+        Misuse{{"profile", "--plans"},
+               "--plans: expected a text to search on (-f FILE), found none"},
+        Misuse{{"profile", "-f", "a"},
+               "--file: expected --plans, the only use of a text, found none"},
+        Misuse{{"chat", "-ctv", "q8_0", "-fa", "off"}, "or -fa on with q8_0"}));
 
-TEST(CommandLine, WithoutWordsPrintsHelpAsWrongUsage) {
+TEST(CommandLine, NoArgumentsPrintsHelpAsWrongUsage) {
     const auto result = run_knap(Words{});
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_EQ(result.output, "");
@@ -220,7 +222,7 @@ TEST(CommandLine, HelpNamesEveryFlagDefaultAndTheSamplingOrder) {
                              "--show-draft"}) {
         EXPECT_THAT(help, testing::HasSubstr(flag));
     }
-    EXPECT_THAT(help, testing::HasSubstr("\n--strategy-options of knapspec-paper:\n  variant="));
+    EXPECT_THAT(help, testing::HasSubstr("\n--strategy-options for knapspec-paper:\n  variant="));
     EXPECT_THAT(help, testing::HasSubstr("(default: 0.95)"));
     EXPECT_THAT(
         help, testing::HasSubstr("order: logit bias, penalties, temperature, top-k, top-p, min-p"));

@@ -32,7 +32,7 @@ class LocalWorker {
     std::optional<BackgroundProcess> process_;
 };
 
-// Somebody who listens and is no worker.
+// A server that is not a worker.
 class Listener {
   public:
     Listener() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -50,7 +50,7 @@ class Listener {
     Listener& operator=(const Listener&) = delete;
 
     std::string address() const { return address_; }
-    // Answers whoever connects, the first two times, with what is none.
+    // Sends garbage to the first two clients.
     void talk() const {
         for (int i = 0; i < 2; ++i) {
             const int client = accept(socket_, nullptr, nullptr);
@@ -90,7 +90,7 @@ TEST(Workers, AreListedWithTheDevicesOfThisMachine) {
     expect_error(run_knap({"run", "--list-devices", "--rpc", "127.0.0.1:1"}), 1, "127.0.0.1:1");
 }
 
-TEST(Workers, TwoOfThemWriteTheTextOfPlainDecodingWhateverDrafts) {
+TEST(Workers, EveryStrategyWritesTheTextOfPlainDecodingOnTwoWorkers) {
     const LocalWorker first;
     const LocalWorker second;
     const Words rpc{"--rpc", first.address() + "," + second.address()};
@@ -102,7 +102,7 @@ TEST(Workers, TwoOfThemWriteTheTextOfPlainDecodingWhateverDrafts) {
     EXPECT_EQ(text_of(rpc + Words{"--strategy", "knapspec"}), plain);
 }
 
-TEST(Workers, ComputeTheLastLayersBesideTheCpu) {
+TEST(Workers, ComputeTheLastLayersAfterTheCpu) {
     const LocalWorker worker;
     const Words rpc{"--rpc", worker.address(), "-ngl", "3"};
     const std::string plain = text_of(rpc + Words{"--strategy", "autoregressive"});
@@ -110,13 +110,13 @@ TEST(Workers, ComputeTheLastLayersBesideTheCpu) {
     EXPECT_EQ(text_of(rpc + Words{"--strategy", "lookup"}), plain);
 }
 
-TEST(Workers, AreNotNeededForWhatAnotherDeviceComputes) {
+TEST(Workers, AreNotUsedWhenAnotherDeviceComputes) {
     const LocalWorker worker;
     EXPECT_EQ(text_of({"--rpc", worker.address(), "--device", "CPU"}), text_of({}));
     EXPECT_EQ(text_of({"--rpc", worker.address(), "-ngl", "0"}), text_of({}));
 }
 
-TEST(Workers, SayWhereTheyListenInOneLine) {
+TEST(Workers, PrintTheirAddressInOneLine) {
     LocalWorker worker;
     text_of({"--rpc", worker.address()});
     worker.process().send(SIGINT);
@@ -127,13 +127,13 @@ TEST(Workers, SayWhereTheyListenInOneLine) {
     EXPECT_EQ(count(result.output, "\n"), 1u) << result.output;
 }
 
-TEST(Workers, NeedAPortOfTheirOwn) {
+TEST(Workers, NeedAFreePort) {
     const LocalWorker worker;
     expect_error(run_knap({"worker", "--port", worker.port()}), 1,
                  "worker " + worker.address() + ": expected an address and a port that are free");
 }
 
-TEST(Workers, NeedAnAddressOfThisMachineAndADeviceThatThereIs) {
+TEST(Workers, NeedALocalAddressAndAKnownDevice) {
     const std::string port = std::to_string(test::free_port());
     expect_error(run_knap({"worker", "--port", port, "--host", "localhost"}), 1,
                  "--host: expected an address of this machine in numbers");
@@ -141,13 +141,13 @@ TEST(Workers, NeedAnAddressOfThisMachineAndADeviceThatThereIs) {
                  "--device: expected one of");
 }
 
-TEST(Workers, HelpWarnsOfNetworks) {
+TEST(Workers, HelpWarnsAboutNetworks) {
     const auto help = run_knap({"worker", "--help"}).output;
-    EXPECT_THAT(help, HasSubstr("loopback and private networks alone"));
+    EXPECT_THAT(help, HasSubstr("Only for loopback and private networks"));
     EXPECT_THAT(help, HasSubstr("no authentication and no encryption"));
 }
 
-TEST(Workers, ThatDoNotListenAreOneLine) {
+TEST(Workers, UnreachableWorkerIsAnErrorOfOneLine) {
     const std::string address = "127.0.0.1:" + std::to_string(test::free_port());
     expect_error(run_tiny(kPrompt + Words{"--rpc", address}), 1,
                  "worker " + address + ": expected a knap worker, found none (Connection refused)");
@@ -155,20 +155,21 @@ TEST(Workers, ThatDoNotListenAreOneLine) {
                  "expected a knap worker, found none (no such host)");
 }
 
-TEST(Workers, ThatAreNoAddressAreWrongUsage) {
+TEST(Workers, InvalidAddressIsWrongUsage) {
     for (const char* address : {"127.0.0.1", ":50052", "a:b", "host:0", "host:65536", "host:1x"}) {
         expect_error(run_tiny(kPrompt + Words{"--rpc", address}), 2, "expected host:port");
     }
-    expect_error(run_tiny(kPrompt + Words{"--rpc", ""}), 2, "--rpc: expected a list");
+    expect_error(run_tiny(kPrompt + Words{"--rpc", ""}), 2,
+                 "--rpc: expected a comma-separated list");
 }
 
-TEST(Workers, ThatNeverAnswerAreOneLine) {
+TEST(Workers, SilentServerIsAnErrorOfOneLine) {
     const Listener listener;
     expect_error(run_tiny(kPrompt + Words{"--rpc", listener.address()}), 1,
                  "worker " + listener.address() + ": expected an answer within 10 s");
 }
 
-TEST(Workers, ThatAreAnotherProgramAreOneLine) {
+TEST(Workers, AnotherProgramIsAnErrorOfOneLine) {
     const Listener listener;
     std::thread talker([&] { listener.talk(); });
     expect_error(run_tiny(kPrompt + Words{"--rpc", listener.address()}), 1,
@@ -177,7 +178,7 @@ TEST(Workers, ThatAreAnotherProgramAreOneLine) {
     talker.join();
 }
 
-TEST(Workers, ThatAreStoppedEndTheProgramWithOneLine) {
+TEST(Workers, StoppedWorkerEndsTheProgramWithOneLine) {
     for (const bool is_first : {true, false}) {
         LocalWorker stopped;
         const LocalWorker other;
@@ -196,14 +197,14 @@ TEST(Workers, ThatAreStoppedEndTheProgramWithOneLine) {
     }
 }
 
-TEST(Workers, ThatAnswerInTimeAreAsWithoutALimit) {
+TEST(Workers, TimeoutDoesNotChangeTheText) {
     const LocalWorker worker;
     const Words rpc{"--rpc", worker.address(), "--strategy", "autoregressive"};
     EXPECT_EQ(text_of(rpc + Words{"--rpc-timeout", "30"}),
               text_of(rpc + Words{"--rpc-timeout", "0"}));
 }
 
-TEST(Workers, ThatAreLostEndTheProgramWithOneLine) {
+TEST(Workers, LostWorkerEndsTheProgramWithOneLine) {
     LocalWorker first;
     LocalWorker second;
     for (LocalWorker* lost : {&second, &first}) {

@@ -15,29 +15,31 @@ constexpr int kMaxCount = 1'000'000;
 
 constexpr std::array kOwnOptions = {
     StrategyOption<AsdOptions>{
-        {"theta", "-1..1", "least cosine of an attention to leave out; 0.99 if not given"},
+        {"theta", "-1..1", "skip attention modules whose mean cosine reaches this (default: 0.99)"},
         [](AsdOptions& options, std::string_view text) {
             return read_number(text, -1, 1, options.rule.least_cosine);
         }},
     StrategyOption<AsdOptions>{
-        {"rows", "1..1024", "last rows of the text that cosines are taken of; 64 if not given"},
+        {"rows", "1..1024", "last rows of the text to average cosines over (default: 64)"},
         [](AsdOptions& options, std::string_view text) {
             return read_integer(text, 1, kMaxRows, options.n_rows);
         }},
     StrategyOption<AsdOptions>{
-        {"refresh", "0..1000000", "rounds from choice to choice; 0: one for each request"},
+        {"refresh", "0..1000000", "rounds between choices; 0: one choice per request (default: 0)"},
         [](AsdOptions& options, std::string_view text) {
             return read_integer(text, 0, kMaxCount, options.refresh_rounds);
         }},
     StrategyOption<AsdOptions>{
-        {"max-run", "0..1000000", "most neighbouring attentions left out; 0: no limit"},
+        {"max-run", "0..1000000",
+         "maximum number of adjacent modules to skip; 0: no limit (default: 0)"},
         [](AsdOptions& options, std::string_view text) {
             return read_integer(text, 0, kMaxCount, options.rule.max_run);
         }},
-    StrategyOption<AsdOptions>{{"max-total", "0..1000000", "most attentions left out; 0: no limit"},
-                               [](AsdOptions& options, std::string_view text) {
-                                   return read_integer(text, 0, kMaxCount, options.rule.max_total);
-                               }},
+    StrategyOption<AsdOptions>{
+        {"max-total", "0..1000000", "maximum number of modules to skip; 0: no limit (default: 0)"},
+        [](AsdOptions& options, std::string_view text) {
+            return read_integer(text, 0, kMaxCount, options.rule.max_total);
+        }},
 };
 
 constexpr auto kOptions = join_tables(kOwnOptions, threshold_settings<AsdOptions>());

@@ -42,11 +42,14 @@ bool set_interval(ParsedOptions& options, std::string_view text) {
 using ClaspOption = StrategyOption<ParsedOptions>;
 
 constexpr std::array kOptions = {
-    ClaspOption{{"layers", "code|paper|1..1000", "layers that are skipped: about a quarter|half"},
+    ClaspOption{{"layers", "code|paper|1..1000",
+                 "number of layers to skip: about a quarter|half (default: code)"},
                 set_layers},
-    ClaspOption{{"interval", "code|paper|1..1000000", "rounds from search to search: 64|128"},
-                set_interval},
-    ClaspOption{{"exit-confidence", "0..1", "stop after a token less probable than this; 0.7"},
+    ClaspOption{
+        {"interval", "code|paper|1..1000000", "rounds between searches: 64|128 (default: code)"},
+        set_interval},
+    ClaspOption{{"exit-confidence", "0..1",
+                 "stop drafting after a token less probable than this (default: 0.7)"},
                 [](ParsedOptions& options, std::string_view text) {
                     return read_number(text, 0, 1, options.clasp.exit_confidence);
                 }},

@@ -19,16 +19,17 @@ using DelOption = StrategyOption<DelOptions>;
 
 constexpr std::array kOptions = {
     DelOption{{"stop", "confidence|length",
-               "drafts end by the layer's threshold|at the layer's best length (DELE)"},
+               "end drafts by confidence|at the layer's best length, DELE (default: confidence)"},
               set_stop},
-    DelOption{{"decay", "0..1", "what a round leaves of the counts before it; 0.95"},
+    DelOption{{"decay", "0..1", "factor that a round multiplies earlier counts by (default: 0.95)"},
               [](DelOptions& options, std::string_view text) {
                   return read_number(text, 0, 1, options.decay);
               }},
-    DelOption{{"prompt-rows", "0..128", "tokens of the prompt that the counts begin with; 32"},
-              [](DelOptions& options, std::string_view text) {
-                  return read_integer(text, 0, kMaxPromptRows, options.prompt_rows);
-              }},
+    DelOption{
+        {"prompt-rows", "0..128", "last prompt tokens to start the counts with (default: 32)"},
+        [](DelOptions& options, std::string_view text) {
+            return read_integer(text, 0, kMaxPromptRows, options.prompt_rows);
+        }},
 };
 
 }  // namespace

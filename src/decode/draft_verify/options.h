@@ -22,15 +22,16 @@ constexpr auto threshold_settings() {
     using Option = StrategyOption<Options>;
     using Threshold = ThresholdOptions;
     return std::array{
-        Option{{"target", "0..1", "acceptance that the exit aims at; 0.9 if not given"},
+        Option{{"target", "0..1", "acceptance rate to aim for (default: 0.9)"},
                set_threshold<Options, &Threshold::target>},
-        Option{{"eps", "0..1", "how far a round moves the exit, 0: it stays; 0.01 if not given"},
-               set_threshold<Options, &Threshold::step>},
-        Option{{"exit-confidence", "0..1", "exit of the first round; 0.6 if not given"},
+        Option{
+            {"eps", "0..1", "change of the exit confidence per round; 0: constant (default: 0.01)"},
+            set_threshold<Options, &Threshold::step>},
+        Option{{"exit-confidence", "0..1", "exit confidence of the first round (default: 0.6)"},
                set_threshold<Options, &Threshold::start>},
-        Option{{"beta1", "0..1", "memory of the acceptance; 0.5 if not given"},
+        Option{{"beta1", "0..1", "smoothing of the acceptance rate (default: 0.5)"},
                set_threshold<Options, &Threshold::acceptance_memory>},
-        Option{{"beta2", "0..1", "memory of the exit; 0.9 if not given"},
+        Option{{"beta2", "0..1", "smoothing of the exit confidence (default: 0.9)"},
                set_threshold<Options, &Threshold::threshold_memory>},
     };
 }

@@ -12,7 +12,7 @@ namespace knap {
 namespace {
 
 constexpr std::array kOptions = {exit_confidence_option<KangarooOptions>(
-    "stop drafting after a token less probable than this; 0.6")};
+    "stop drafting after a token less probable than this (default: 0.6)")};
 
 AdapterHead& checked(AdapterHead* adapter) {
     if (adapter == nullptr) {

@@ -52,29 +52,33 @@ bool set_knapsack(KnapspecOptions& options, std::string_view text) {
 using KnapspecOption = StrategyOption<KnapspecOptions>;
 
 constexpr std::array kOptions = {
-    KnapspecOption{{"budget", "0..1", "share of the time for measuring and searching; 0.02"},
-                   [](KnapspecOptions& options, std::string_view text) {
-                       return read_number(text, 0, 1, options.budget);
-                   }},
-    KnapspecOption{{"margin", "0..1", "speculate when this much faster than plain; 0.03"},
+    KnapspecOption{
+        {"budget", "0..1", "share of the time for measuring and searching (default: 0.02)"},
+        [](KnapspecOptions& options, std::string_view text) {
+            return read_number(text, 0, 1, options.budget);
+        }},
+    KnapspecOption{{"margin", "0..1",
+                    "gain over plain decoding that a draft source must promise (default: 0.03)"},
                    [](KnapspecOptions& options, std::string_view text) {
                        return read_number(text, 0, 1, options.scout.margin);
                    }},
-    KnapspecOption{{"copies", "on|off", "repeat what followed the last tokens earlier"},
+    KnapspecOption{{"copies", "on|off", "allow copies of earlier text (default: on)"},
                    [](KnapspecOptions& options, std::string_view text) {
                        return read_switch(text, options.copies);
                    }},
-    KnapspecOption{{"plans", "on|off", "draft with cheaper versions of the model"},
+    KnapspecOption{{"plans", "on|off", "allow drafts with plans (default: on)"},
                    [](KnapspecOptions& options, std::string_view text) {
                        return read_switch(text, options.plans);
                    }},
-    KnapspecOption{{"cascade", "on|off", "let a plan check and extend copies"},
-                   [](KnapspecOptions& options, std::string_view text) {
-                       return read_switch(text, options.cascades);
-                   }},
-    KnapspecOption{{"windows", "N/N/...", "recent rows of windows; 64/128/256/512/1024"},
+    KnapspecOption{
+        {"cascade", "on|off", "allow copies that a plan checks and extends (default: on)"},
+        [](KnapspecOptions& options, std::string_view text) {
+            return read_switch(text, options.cascades);
+        }},
+    KnapspecOption{{"windows", "N/N/...", "window sizes of plans (default: 64/128/256/512/1024)"},
                    set_windows},
-    KnapspecOption{{"knapsack", "auto|always|never", "search plans when it pays, always, never"},
+    KnapspecOption{{"knapsack", "auto|always|never",
+                    "search for plans when it pays, always or never (default: auto)"},
                    set_knapsack},
 };
 

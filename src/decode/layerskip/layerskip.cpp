@@ -20,7 +20,7 @@ struct LayerskipOptions {
 
 constexpr auto kOptions = join_tables(
     std::array{StrategyOption<LayerskipOptions>{
-        {"exit", "1..L", "layers that draft, of the model's L; a quarter if not given"},
+        {"exit", "1..L", "exit after this many of the model's L layers (default: L / 4)"},
         [](LayerskipOptions& options, std::string_view text) {
             return read_integer(text, 1, std::numeric_limits<int>::max(), options.exit_layer);
         }}},

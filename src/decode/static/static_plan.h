@@ -25,12 +25,12 @@ template <typename Options>
 constexpr auto plan_settings() {
     using Option = StrategyOption<Options>;
     return std::array{
-        Option{{"plan", "PLAN", "the modules to draft with: a=w16+256,m3-5=skip"},
+        Option{{"plan", "PLAN", "plan to draft with, such as a=w16+256,m3-5=skip"},
                [](Options& options, std::string_view text) {
                    options.drafting.plan = text;
                    return !text.empty();
                }},
-        Option{{"width", "1..16", "candidates drafted per position; 1"},
+        Option{{"width", "1..16", "candidates per draft position (default: 1)"},
                [](Options& options, std::string_view text) {
                    return read_integer(text, 1, kMaxDraftWidth, options.drafting.width);
                }},
@@ -43,11 +43,12 @@ constexpr auto static_plan_settings() {
     using Option = StrategyOption<Options>;
     return join_tables(
         plan_settings<Options>(),
-        std::array{Option{{"exit-confidence", "0..1",
-                           "stop drafting after a token less probable than this; 0: never"},
-                          [](Options& options, std::string_view text) {
-                              return read_number(text, 0, 1, options.drafting.exit_confidence);
-                          }}});
+        std::array{
+            Option{{"exit-confidence", "0..1",
+                    "stop drafting after a token less probable than this (default: 0, never)"},
+                   [](Options& options, std::string_view text) {
+                       return read_number(text, 0, 1, options.drafting.exit_confidence);
+                   }}});
 }
 
 class StaticPlanStrategy final : public Strategy {

@@ -49,39 +49,44 @@ bool set_seed(SwiftOptions& options, std::string_view text) {
 using SwiftOption = StrategyOption<SwiftOptions>;
 
 constexpr std::array kOptions = {
-    SwiftOption{{"window", "1..256", "tokens of the answer that plans are held against; 32"},
+    SwiftOption{{"window", "1..256", "answer tokens to score plans on (default: 32)"},
                 [](SwiftOptions& options, std::string_view text) {
                     return read_integer(text, 1, kMaxWindow, options.window);
                 }},
-    SwiftOption{{"ratio", "0..1", "modules to skip, of those between the outer layers; 0.45"},
-                [](SwiftOptions& options, std::string_view text) {
-                    return set_share(options.search.skip_ratio, text);
-                }},
-    SwiftOption{{"max-score", "0..1", "matchness beyond which the search ends; 0.95"},
+    SwiftOption{
+        {"ratio", "0..1", "share of modules to skip, first and last layer aside (default: 0.45)"},
+        [](SwiftOptions& options, std::string_view text) {
+            return set_share(options.search.skip_ratio, text);
+        }},
+    SwiftOption{{"max-score", "0..1", "end the search above this matchness (default: 0.95)"},
                 [](SwiftOptions& options, std::string_view text) {
                     return set_share(options.search.max_score, text);
                 }},
-    SwiftOption{{"patience", "0..1000000", "plans without a better one before it ends; 300"},
+    SwiftOption{{"patience", "0..1000000",
+                 "end the search after this many plans without a better one (default: 300)"},
                 [](SwiftOptions& options, std::string_view text) {
                     return read_integer(text, 0, kMaxCount, options.search.patience);
                 }},
-    SwiftOption{{"iterations", "0..1000000", "plans in all before it ends; 1000"},
-                [](SwiftOptions& options, std::string_view text) {
-                    return read_integer(text, 0, kMaxCount, options.search.max_iterations);
-                }},
-    SwiftOption{{"bayes-interval", "1..1000000", "every so many plans one is the optimiser's; 25"},
+    SwiftOption{
+        {"iterations", "0..1000000", "end the search after this many plans (default: 1000)"},
+        [](SwiftOptions& options, std::string_view text) {
+            return read_integer(text, 0, kMaxCount, options.search.max_iterations);
+        }},
+    SwiftOption{{"bayes-interval", "1..1000000",
+                 "one plan in this many comes from the optimiser (default: 25)"},
                 [](SwiftOptions& options, std::string_view text) {
                     return read_integer(text, 1, kMaxCount, options.search.bayes_interval);
                 }},
-    SwiftOption{{"opt-interval", "1..1000000", "rounds from plan to plan; 1"},
+    SwiftOption{{"opt-interval", "1..1000000", "rounds between plans (default: 1)"},
                 [](SwiftOptions& options, std::string_view text) {
                     return read_integer(text, 1, kMaxCount, options.opt_interval);
                 }},
-    SwiftOption{
-        {"tree", "code|paper|off", "widths 3/5/8/10 when greedy, else 1/3/5/10|1/3/5/10|a chain"},
-        set_tree},
-    SwiftOption{{"seed", "0..2147483647", "of the search; 0"}, set_seed},
-    exit_confidence_option<SwiftOptions>("stop after a token less probable than this; 0.8"),
+    SwiftOption{{"tree", "code|paper|off",
+                 "candidates: 3/5/8/10 greedy, 1/3/5/10 sampled|1/3/5/10|1 (default: code)"},
+                set_tree},
+    SwiftOption{{"seed", "0..2147483647", "seed of the search (default: 0)"}, set_seed},
+    exit_confidence_option<SwiftOptions>(
+        "stop drafting after a token less probable than this (default: 0.8)"),
 };
 
 }  // namespace
