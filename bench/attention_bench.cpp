@@ -1,6 +1,7 @@
-// What does attention cost by path, context and rows? All layers of the default model's shape, and
-// two of an 8B shape: our kernel over an f16 and over an int8 cache, and over f16 the folded
-// products, ggml's flash attention, and the unfolded products that libllama builds.
+// What does attention cost, by path, context and number of rows? Times all layers of the default
+// model's shape and two layers of an 8B shape: our kernel with an f16 and an int8 cache, and with
+// f16 also the folded products, ggml's flash attention, and the unfolded products that libllama
+// builds.
 //
 //     attention_bench [THREADS]
 #include <cmath>
@@ -45,8 +46,8 @@ ggml_tensor* unfolded(ggml_context* ctx,
     return ggml_cont_2d(ctx, ggml_permute(ctx, out, 0, 2, 1, 3), config.n_embd_q(), q->ne[2]);
 }
 
-// All layers of the path that the cache is laid out for. Queries and mask are zeros: the time does
-// not depend on them.
+// All layers on the path that the cache is laid out for. Queries and mask are zero, because the
+// time does not depend on them.
 std::unique_ptr<SingleGraph> build(Backend& backend,
                                    const ModelConfig& config,
                                    const KvStore& cache,
@@ -74,7 +75,7 @@ std::unique_ptr<SingleGraph> build(Backend& backend,
     return single;
 }
 
-// A cache of the path and type, with pages of its own for every row.
+// A cache for the path and type. Every row is written, so that it has its own memory pages.
 std::unique_ptr<KvCache> filled_cache(const ModelConfig& config,
                                       Backend& backend,
                                       AttentionPath path,

@@ -1,6 +1,6 @@
-// How much of what the machine's memory gives does a step of plain decoding take? A step of one row
-// reads every weight once; in turn with a number of steps, as many threads read memory that no
-// cache holds and do nothing else.
+// How much of the memory bandwidth does a step of plain decoding use? A step reads every weight
+// once. In turns with runs of steps, the same number of threads does nothing but read memory that
+// no CPU cache holds.
 //
 //     bandwidth_bench MODEL... [--threads N]
 #include <cstdio>
@@ -22,7 +22,7 @@ namespace knap::bench {
 namespace {
 
 constexpr int kRounds = 5;
-constexpr int kReads = 5;  // of a round
+constexpr int kReads = 5;  // per round
 constexpr int kWarmUp = 5;
 constexpr int kSteps = 40;
 constexpr int kDepth = 16;
@@ -49,7 +49,7 @@ std::vector<double> time_steps(const std::filesystem::path& path, int n_threads)
     return speeds;
 }
 
-// In turn, and not at once: the threads that compute wait for work by spinning.
+// In turns, not at the same time, because compute threads spin while they wait for work.
 void run(const std::filesystem::path& path, int n_threads) {
     MemoryReader reader(n_threads);
     std::vector<double> memory;
@@ -62,7 +62,7 @@ void run(const std::filesystem::path& path, int n_threads) {
         steps.insert(steps.end(), more.begin(), more.end());
     }
     std::printf(
-        "%s, %d threads, medians: a step reads %.1f GB/s (+-%.0f%%), memory gives %.1f GB/s "
+        "%s, %d threads, medians: a step reads %.1f GB/s (+-%.0f%%), memory allows %.1f GB/s "
         "(+-%.0f%%): %.2f of it\n",
         path.filename().c_str(), n_threads, median(steps), 100 * spread(steps), median(memory),
         100 * spread(memory), median(steps) / median(memory));
@@ -73,12 +73,12 @@ void run(const std::filesystem::path& path, int n_threads) {
 }  // namespace knap::bench
 
 int main(int argc, char** argv) {
-    CLI::App app("How much of the memory's bandwidth a step of plain decoding takes",
+    CLI::App app("Share of the memory bandwidth that a step of plain decoding uses",
                  "bandwidth_bench");
     std::vector<std::string> models;
     int n_threads = knap::default_thread_count();
     app.add_option("MODEL", models, "models in GGUF format")->required();
-    app.add_option("--threads", n_threads, "by default the physical cores")
+    app.add_option("--threads", n_threads, "number of threads (default: the physical cores)")
         ->check(CLI::Range(1, 1024));
     CLI11_PARSE(app, argc, argv);
     return knap::bench::bench_main("bandwidth_bench", [&] {

@@ -1,4 +1,4 @@
-// The end of every benchmark: an error is one line and exit code 1.
+// The main function of a benchmark: turns an error into one line and exit code 1.
 #pragma once
 
 #include <cstdio>

@@ -1,6 +1,6 @@
-// What does a smaller cache do to how well a model predicts real text? The likelihood of the same
-// documents with each type of cache: the mean of -log p(token) over them, and how far the two are
-// apart where that can be told.
+// How does a smaller cache affect the prediction of real text? Computes the mean of -log p(token)
+// over the same documents with each cache type, and the ratio of the perplexities with its 95 %
+// interval.
 //
 //     cache_types_bench MODEL FILE.jsonl... [--tokens N] [--limit N]
 #include <algorithm>
@@ -31,7 +31,7 @@ struct CacheChoice {
 
 constexpr std::array kChoices{CacheChoice{"f16", CacheType::f16},
                               CacheChoice{"q8_0", CacheType::q8_0}};
-// Rows of a pass: each has a vocabulary of logits.
+// Rows per pass. Every row yields logits for the whole vocabulary.
 constexpr std::size_t kRows = 64;
 
 double negative_log_likelihood(std::span<const float> logits, Token token) {
@@ -43,7 +43,7 @@ double negative_log_likelihood(std::span<const float> logits, Token token) {
     return largest + std::log(sum) - static_cast<double>(logits[static_cast<std::size_t>(token)]);
 }
 
-// Of every token of the text but the first, summed.
+// The sum over all tokens of the text but the first.
 double score(Session::Impl& session, std::span<const Token> text) {
     const std::vector<int> rows = row_numbers(static_cast<int>(kRows));
     double sum = 0;
@@ -106,7 +106,7 @@ void print(const std::vector<Text>& texts) {
         ratios.push_back(std::exp((text.loss[1] - text.loss[0]) / n));
     }
     for (std::size_t i = 0; i < sums.size(); ++i) {
-        std::printf("%-5s %.4f nats a token over %.0f tokens of %zu texts\n", kChoices[i].name,
+        std::printf("%-5s %.4f nats per token over %.0f tokens of %zu texts\n", kChoices[i].name,
                     sums[i] / n_tokens, n_tokens, texts.size());
     }
     const Interval ratio = geometric_mean(ratios);
@@ -136,15 +136,17 @@ void run(const std::string& model,
 }  // namespace knap::bench
 
 int main(int argc, char** argv) {
-    CLI::App app("What an eight-bit cache does to the likelihood of texts", "cache_types_bench");
+    CLI::App app("The effect of an 8-bit cache on the likelihood of texts", "cache_types_bench");
     std::string model;
     std::vector<std::string> files;
     int limit = 4;
     std::size_t n_tokens = 2048;
     app.add_option("MODEL", model, "a model in GGUF format")->required();
-    app.add_option("FILE", files, "texts, one JSON object a line")->required();
-    app.add_option("--limit", limit, "texts of each file, at most")->check(CLI::Range(1, 1000));
-    app.add_option("--tokens", n_tokens, "tokens of a text, at most")->check(CLI::Range(2, 131072));
+    app.add_option("FILE", files, "texts, one JSON object per line")->required();
+    app.add_option("--limit", limit, "maximum number of texts per file")
+        ->check(CLI::Range(1, 1000));
+    app.add_option("--tokens", n_tokens, "maximum number of tokens per text")
+        ->check(CLI::Range(2, 131072));
     CLI11_PARSE(app, argc, argv);
     return knap::bench::bench_main("cache_types_bench",
                                    [&] { knap::bench::run(model, files, limit, n_tokens); });

@@ -1,4 +1,5 @@
-// A cell of a table: prompts of one kind, cut to one length, named DATA.jsonl[:TASK][@TOKENS].
+// A cell of a benchmark table: prompts of one kind, cut to one length. Written
+// DATA.jsonl[:TASK][@TOKENS].
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What copying after matches would have given on a text that is known.
+// The speed that copying after matches would have reached on a known text.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +13,15 @@
 
 namespace knap::bench {
 
-// Copies follow every match of so many tokens or more, and have this length.
+// Copy `length` tokens after every match of at least `min_match` tokens.
 struct CopyRule {
     int min_match = 2;
     int length = 1;
 };
 
-// Speed over plain decoding of an answer, the tokens of `text` behind the first `n_prompt`. A round
-// with a copy of g tokens takes `verify_ratio` [g] steps of plain decoding; tokens outside of
-// copies are written at `rest_speed`. The answer's first token is the prompt's.
+// The speed over plain decoding on an answer, which is `text` after its first `n_prompt` tokens. A
+// round with a copy of g tokens costs `verify_ratio[g]` plain steps; tokens outside copies are
+// written at `rest_speed`. The first token of the answer comes from the prefill and is not counted.
 inline double copy_speed(std::span<const Token> text,
                          std::size_t n_prompt,
                          const CopyRule& rule,
@@ -32,7 +32,7 @@ inline double copy_speed(std::span<const Token> text,
     double steps = 0;
     std::size_t n_written = n_prompt + 1;
     while (n_written < text.size()) {
-        // A round emits one token more than it copies.
+        // A round emits one token more than it accepts.
         const auto n_left = static_cast<int>(text.size() - n_written);
         const auto found = source.find(text.first(n_written), std::min(rule.length, n_left - 1));
         if (found.tokens.empty() || found.match_length < rule.min_match) {
@@ -47,7 +47,7 @@ inline double copy_speed(std::span<const Token> text,
     return steps > 0 ? static_cast<double>(text.size() - n_prompt - 1) / steps : rest_speed;
 }
 
-// The best of all rules, those that `verify_ratio` has times for, and of copying nothing.
+// The best speed over copying nothing and every rule whose length `verify_ratio` covers.
 inline double copy_bound(std::span<const Token> text,
                          std::size_t n_prompt,
                          std::span<const double> verify_ratio,

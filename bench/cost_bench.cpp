@@ -1,5 +1,5 @@
-// How well are passes priced? Measures a profile, fits the cost model to it, and compares what it
-// predicts with the times of random passes: draft steps of plans with skips and windows, passes of
+// How accurate is the cost model? Measures a profile, fits the model to it, and compares its
+// predictions with the times of random passes: draft steps with skips and windows, passes of
 // several rows with such plans, and verifications by the whole model.
 //
 //     cost_bench MODEL [THREADS] [PASSES]
@@ -27,16 +27,16 @@ namespace knap::bench {
 namespace {
 
 constexpr int kRounds = 5;
-constexpr int kPasses = 40;  // of each kind
+constexpr int kPasses = 40;  // per kind
 constexpr int kMaxRows = 16;
 constexpr int kShortestContext = 64;
 
-// Random passes to price.
+// Generates random passes.
 class PassGenerator {
   public:
     PassGenerator(int n_layers, int max_context) : n_layers_(n_layers), max_context_(max_context) {}
 
-    // Modules skipped, attentions at a window, or both, more or less of them.
+    // Skips some modules, narrows some attentions to a window, or both.
     ModulePlan plan() {
         ModulePlan plan(n_layers_);
         const double skipped = chance(0.5) ? uniform(0, 0.8) : 0;
@@ -99,7 +99,7 @@ double correlation(const std::vector<PricedPass>& passes) {
     return pearson(predicted, measured);
 }
 
-// Once to warm up, then in turn, so that a slow moment falls on all of them.
+// Runs the passes once to warm up, then in turns, so that a slow moment affects all of them.
 std::vector<PricedPass> price(Forward& forward,
                               const CostModel& costs,
                               const std::vector<Probe>& probes) {
@@ -128,10 +128,12 @@ void report(const char* kind, const std::vector<PricedPass>& passes) {
         errors.push_back(pass.error());
     }
     const PricedPass& worst = *std::ranges::max_element(passes, {}, &PricedPass::error);
-    std::printf("%-30s %8zu %9.1f %% %9.1f %% %9.3f   %.2f ms, not %.2f: %d rows at %d, %s\n", kind,
-                passes.size(), 100 * median(errors), 100 * worst.error(), correlation(passes),
-                worst.measured_ms, worst.predicted_ms, worst.probe.n_rows, worst.probe.n_context,
-                to_string(worst.probe.plan).c_str());
+    std::printf(
+        "%-30s %8zu %9.1f %% %9.1f %% %9.3f   measured %.2f ms, predicted %.2f: %d rows at %d, "
+        "%s\n",
+        kind, passes.size(), 100 * median(errors), 100 * worst.error(), correlation(passes),
+        worst.measured_ms, worst.predicted_ms, worst.probe.n_rows, worst.probe.n_context,
+        to_string(worst.probe.plan).c_str());
     std::fflush(stdout);
 }
 
@@ -170,8 +172,8 @@ void run(const std::filesystem::path& path, int n_threads, int n_passes) {
     report_parts(costs, max_context);
 
     PassGenerator generator(rig.config.n_layers, max_context);
-    std::printf("%-30s %8s %11s %11s %9s   %s\n", "predicted against measured", "passes", "median",
-                "worst", "Pearson", "the worst");
+    std::printf("%-30s %8s %11s %11s %9s   %s\n", "error of the prediction", "passes", "median",
+                "worst", "Pearson", "worst pass");
     const auto report_kind = [&](const char* kind, Probe (PassGenerator::*next)()) {
         std::vector<Probe> probes;
         for (int i = 0; i < n_passes; ++i) {

@@ -1,6 +1,6 @@
-// How fast are plain decoding and prefill next to libllama, in one process, on the same tokens and
-// the same threads? libllama is run with flash attention on and off, and the better of the two
-// counts.
+// How fast are plain decoding and prefill compared with libllama, in one process, on the same
+// tokens and with the same threads? libllama runs with flash attention on and off, and the faster
+// of the two counts.
 //
 //     decode_bench MODEL [--threads N] [--kernels auto|ggml] [--prefill N,...] [--depths N,...]
 #include <algorithm>
@@ -22,14 +22,14 @@
 namespace knap::bench {
 namespace {
 
-constexpr int kDecodeTokens = 16;  // of one timed run
+constexpr int kDecodeTokens = 16;  // per timed run
 
 struct Settings {
     std::filesystem::path model;
     int n_threads = 0;
-    bool has_kernels = true;                        // of our own
-    std::vector<int> prefills{512, 4096};           // lengths of prompts
-    std::vector<int> depths{16, 2048, 4096, 8000};  // where decoding is measured
+    bool has_kernels = true;                        // with our own kernels
+    std::vector<int> prefills{512, 4096};           // prompt lengths
+    std::vector<int> depths{16, 2048, 4096, 8000};  // at which decoding is measured
 };
 
 class Race {
@@ -43,7 +43,7 @@ class Race {
 
     int n_threads() const { return backend_.n_threads(); }
 
-    // Rows [from, to) in passes of kUbatch, rewound before every run.
+    // Times rows [from, to) in passes of kUbatch rows. Rewinds before every run.
     void race_prefill(const char* label, int from, int to, int n_rounds) {
         report(label,
                run({[=, this] { feed_ours(from, to, kContext); },
@@ -53,7 +53,7 @@ class Race {
                to - from);
     }
 
-    // kDecodeTokens tokens, one at a time, after `depth` rows; rewound before every run.
+    // Times kDecodeTokens tokens, one at a time, after `depth` rows. Rewinds before every run.
     void race_decode(const char* label, int depth, int n_rounds) {
         const int end = depth + kDecodeTokens;
         report(label,
@@ -67,7 +67,7 @@ class Race {
         flash_.truncate(depth);
     }
 
-    // From `from` rows, where all three are, to `depth`.
+    // Advances all three from `from` rows to `depth`.
     void go_on(int from, int depth) {
         feed_ours(from, depth, kContext);
         feed_peer(plain_, from, depth, kUbatch);
@@ -88,7 +88,7 @@ class Race {
         return std::span(tokens_).first(static_cast<std::size_t>(n));
     }
 
-    // In steps of `step` tokens, each of as few passes as it can be.
+    // Feeds `step` tokens at a time, each time in as few passes as possible.
     void feed_ours(int from, int to, int step) {
         ours_.cache.truncate(from);
         for (int n = from; n < to; n += step) {
@@ -136,7 +136,7 @@ void run_races(const Settings& settings) {
               settings.has_kernels ? Kernels::automatic : Kernels::ggml);
     std::printf("%s, %d threads; speed of knap / speed of libllama's better setting, medians\n",
                 settings.model.filename().c_str(), race.n_threads());
-    constexpr int kLong = 1024;  // from here on once is enough, or takes long enough
+    constexpr int kLong = 1024;  // from here on, fewer runs are enough
     for (const int n_tokens : settings.prefills) {
         race.race_prefill(concat("prefill ", n_tokens).c_str(), 0, n_tokens,
                           n_tokens < kLong ? 5 : 1);
@@ -155,12 +155,12 @@ void run_races(const Settings& settings) {
 int main(int argc, char** argv) {
     knap::bench::Settings settings;
     std::string kernels = "auto";
-    CLI::App app("Plain decoding and prefill beside libllama", "decode_bench");
+    CLI::App app("Plain decoding and prefill compared with libllama", "decode_bench");
     app.add_option("MODEL", settings.model)->required();
-    app.add_option("--threads", settings.n_threads, "threads; 0: the physical cores");
-    app.add_option("--kernels", kernels, "auto, or ggml: without kernels of our own")
+    app.add_option("--threads", settings.n_threads, "number of threads; 0: the physical cores");
+    app.add_option("--kernels", kernels, "auto: with our own kernels; ggml: only ggml's")
         ->check(CLI::IsMember({"auto", "ggml"}));
-    app.add_option("--prefill", settings.prefills, "lengths of prompts")
+    app.add_option("--prefill", settings.prefills, "prompt lengths")
         ->delimiter(',')
         ->check(CLI::Range(1, knap::bench::kContext));
     app.add_option("--depths", settings.depths, "contexts to decode after, ascending")

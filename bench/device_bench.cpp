@@ -1,5 +1,5 @@
-// What do steps of plain decoding, verifications and draft steps take on a device (a GPU, say) as
-// the context grows, beside libllama on the same device, in one process on the same tokens?
+// How long do plain steps, verifications and draft steps take on a device such as a GPU as the
+// context grows, compared with libllama on the same device, in one process and on the same tokens?
 //
 //     device_bench MODEL [--device NAME] [--depths N,...] [--rows N,...] [--peer on|off]
 #include <algorithm>
@@ -27,9 +27,10 @@ namespace knap::bench {
 namespace {
 
 constexpr int kRounds = 7;
-// Of one timed run: so many that what begins it (a first pass that is not captured yet) is little.
+// Steps per timed run: enough to make the start of a run negligible (its first pass is not captured
+// yet).
 constexpr int kSteps = 64;
-constexpr int kDraft = 8;  // tokens of a draft
+constexpr int kDraft = 8;  // tokens per draft
 
 struct Settings {
     std::filesystem::path model;
@@ -102,7 +103,7 @@ class DeviceRace {
         std::printf("\n");
     }
 
-    // Passes of `n_rows` rows through the whole model, with all their logits.
+    // Runs passes of `n_rows` rows through the whole model, with the logits of every row.
     void step_ours(int depth, int n_rows) {
         for (int i = 0; i < kSteps; ++i) {
             ours_.forward.run(
@@ -188,13 +189,14 @@ int main(int argc, char** argv) {
     knap::bench::Settings settings;
     std::string peer = "on";
     std::string exact = "on";
-    CLI::App app("Steps on a device beside libllama", "device_bench");
+    CLI::App app("Steps on a device, compared with libllama", "device_bench");
     app.add_option("MODEL", settings.model)->required();
-    app.add_option("--device", settings.device, "what computes; default: the first GPU");
-    app.add_option("--depths", settings.depths, "contexts to measure after")->delimiter(',');
-    app.add_option("--rows", settings.rows, "rows of verifications")->delimiter(',');
-    app.add_option("--peer", peer, "libllama beside it")->check(CLI::IsMember({"on", "off"}));
-    app.add_option("--exact", exact, "few rows have the bits of one, where the engine has it so")
+    app.add_option("--device", settings.device, "device to compute on (default: the first GPU)");
+    app.add_option("--depths", settings.depths, "context lengths to measure at")->delimiter(',');
+    app.add_option("--rows", settings.rows, "numbers of rows per verification")->delimiter(',');
+    app.add_option("--peer", peer, "also time libllama")->check(CLI::IsMember({"on", "off"}));
+    app.add_option("--exact", exact,
+                   "use batches that are bit-identical to single rows, where there are any")
         ->check(CLI::IsMember({"on", "off"}));
     CLI11_PARSE(app, argc, argv);
     settings.has_peer = peer == "on";

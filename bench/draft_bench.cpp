@@ -1,5 +1,5 @@
-// What does drafting a token cost with a cheaper version of the model, relative to all of it? And
-// does a windowed draft stay as cheap while the context grows?
+// What does a draft step with a cheaper plan cost, relative to the whole model? Does a windowed
+// draft stay as cheap while the context grows?
 //
 //     draft_bench MODEL [THREADS]
 #include <array>
@@ -22,14 +22,14 @@ namespace knap::bench {
 namespace {
 
 constexpr int kRounds = 11;
-constexpr int kDraftTokens = 4;  // of one timed run
+constexpr int kDraftTokens = 4;  // per timed run
 constexpr std::array kDepths{1000, 4000, 8000};
 constexpr const char* kWindowPlan = "a=w16+256";
 
 struct NamedPlan {
     std::string name;
     ModulePlan plan;
-    bool is_guessed = false;  // the draft is known in advance, and checked in one pass
+    bool is_guessed = false;  // the draft is known in advance and checked in one pass
 };
 
 // The whole model first.
@@ -58,7 +58,7 @@ std::vector<NamedPlan> plans_to_time(int n_layers, bool has_reduced_head) {
     return plans;
 }
 
-// Drafts with plans, greedily and to a fixed length.
+// Times greedy drafts of a fixed length.
 class DraftTimer {
   public:
     explicit DraftTimer(ModelRig& rig)
@@ -96,8 +96,7 @@ class DraftTimer {
     DraftTree tree_;
 };
 
-// A draft step relative to one of the whole model at the same depth: a row per plan, a column per
-// depth.
+// Draft steps relative to plain steps at the same depth: a row per plan, a column per depth.
 void report_plans(DraftTimer& timer,
                   const std::vector<NamedPlan>& plans,
                   std::span<const int> depths) {

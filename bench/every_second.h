@@ -1,4 +1,4 @@
-// Every second layer, as plans are written.
+// Every second layer, in the written form of plans.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// How much memory does a request take beside weights and cache, and how much of decoding is spent
-// outside the backend? A process of its own, so that the peak is this request's: a context of 2048
-// filled to the end.
+// How much memory does a request need besides weights and cache, and how much of decoding is spent
+// outside the backend? Runs one request that fills a context of 2048 tokens, in its own process, so
+// that the peak is that of this request.
 //
 //     footprint_bench MODEL [THREADS]
 #include <cstdio>
@@ -30,7 +30,7 @@ void run(const char* path, int n_threads) {
         prompt, {.n_predict = -1, .speculation = plain_decoding(), .ignore_eos = true});
     const auto mib = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
     const MemoryStatistics& memory = result.memory;
-    std::printf("peak %.0f MiB = weights %.0f + cache %.0f + %.0f MiB beside them\n",
+    std::printf("peak %.0f MiB = weights %.0f + cache %.0f + other %.0f MiB\n",
                 mib(memory.peak_rss_bytes), mib(memory.weights_bytes), mib(memory.cache_bytes),
                 mib(memory.peak_rss_bytes - memory.weights_bytes - memory.cache_bytes));
     std::printf(

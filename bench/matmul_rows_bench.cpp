@@ -1,6 +1,6 @@
-// What do N rows cost relative to one, for each weight type, and is a row's result the same
-// whatever N is? ggml's kernels, plain and repacked, and ours, with how much faster they are than
-// the better of ggml's; square matrices, more of them than the last-level cache holds.
+// What do N rows cost relative to one, for each weight type, and does a row's result depend on N?
+// Times ggml's kernels, plain and repacked, and ours, and our speed relative to the faster of
+// ggml's. Uses square matrices, more of them than the last-level cache holds.
 //
 //     matmul_rows_bench [THREADS]
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace knap::bench {
 namespace {
 
 constexpr int kWidth = 2048;
-constexpr std::size_t kBytes = 96u << 20;  // of weights, for one run
+constexpr std::size_t kBytes = 96u << 20;  // weights read per run
 constexpr int kRows[] = {1, 2, 3, 4, 6, 7, 8, 12, 16, 128};
 constexpr int kRounds = 9;
 
@@ -40,15 +40,16 @@ std::vector<float> random_values(std::size_t n, unsigned seed) {
     return values;
 }
 
-// Matrices of one type in one kind of buffer; null when the device does not take the type there.
+// Matrices of one type in one kind of buffer. Empty when the device does not support the type
+// there.
 struct Matrices {
     ggml_context_ptr context;
     ggml_backend_buffer_ptr buffer;
     std::vector<ggml_tensor*> weights;  // each [kWidth, kWidth]
-    std::deque<PackedWeight> packed;    // of each, in our layout
+    std::deque<PackedWeight> packed;    // each in our layout
 };
 
-// Matrices of one type, without memory.
+// Creates tensors of one type, without memory.
 Matrices make_tensors(ggml_type type) {
     const std::size_t count = kBytes / (ggml_row_size(type, kWidth) * kWidth) + 1;
     Matrices matrices;
@@ -110,7 +111,7 @@ Matrices make_packed(const Backend& backend, ggml_type type) {
     return matrices;
 }
 
-// Every matrix times the same `n_rows` rows.
+// Multiplies every matrix with the same `n_rows` rows.
 struct Product {
     Product(Backend& backend, const Matrices& matrices, int n_rows) : graph(backend) {
         ggml_context* ctx = graph.context();
@@ -138,7 +139,7 @@ struct Product {
     ggml_tensor* y = nullptr;
 };
 
-// The time of each number of rows; none where there are no matrices.
+// The time for each number of rows. Empty when there are no matrices.
 std::vector<double> measure(Backend& backend, const Matrices& matrices, const char* layout) {
     if (matrices.weights.empty()) {
         return {};
@@ -192,8 +193,8 @@ void measure_type(Backend& backend, ggml_type type) {
 void run(int n_threads) {
     Backend backend(n_threads);
     std::printf(
-        "%d threads, %d x %d; GB/s at one row; time of N rows / time of one; = row 0 has the same "
-        "bits as alone\n",
+        "%d threads, %d x %d; GB/s at one row; time of N rows / time of one; =: row 0 is "
+        "bit-identical to a single row\n",
         backend.n_threads(), kWidth, kWidth);
     std::printf("%-15s %6s |", "type", "GB/s");
     for (const int n_rows : kRows) {

@@ -1,4 +1,4 @@
-// Timing things side by side: alternating, warm, medians.
+// Times contestants side by side: they alternate, after a warm-up, and medians are compared.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +18,13 @@ struct Contestant {
     std::vector<double> times_ms{};
 };
 
-// Half the distance between the quartiles, relative to the median.
+// Half the interquartile range, relative to the median.
 inline double spread(const std::vector<double>& values) {
     return quartile_spread(values) / median(values);
 }
 
-// Runs every contestant once to warm up, then `n_rounds` rounds of one run each, in turn: what
-// disturbs the machine for a while disturbs all of them.
+// Runs every contestant once to warm up, then in `n_rounds` rounds of one run each, so that a
+// disturbance of the machine affects all of them.
 inline void alternate(std::vector<Contestant>& contestants, int n_rounds) {
     for (Contestant& contestant : contestants) {
         contestant.run();
@@ -38,8 +38,8 @@ inline void alternate(std::vector<Contestant>& contestants, int n_rounds) {
     }
 }
 
-// What `contestant` took relative to `base`, run by run: neighbours in time, so a slow moment is in
-// both.
+// The times of `contestant` relative to `base`, run by run. The two runs of a pair are close in
+// time, so a slow moment affects both.
 inline std::vector<double> relative_times(const Contestant& contestant, const Contestant& base) {
     std::vector<double> ratios;
     std::transform(contestant.times_ms.begin(), contestant.times_ms.end(), base.times_ms.begin(),

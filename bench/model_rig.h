@@ -1,4 +1,4 @@
-// A model with a cache and a forward pass, below the public face.
+// A model with a cache and a forward pass, below the public interface.
 #pragma once
 
 #include <algorithm>
@@ -64,9 +64,9 @@ struct ModelRig {
         }
     }
 
-    // Commits `n_rows` rows of some text. The first are computed and the others copied from them:
-    // to compute them all would take most of a benchmark's time, and that of a pass depends on how
-    // many rows it reads, not on what they hold.
+    // Commits `n_rows` rows of random text. Only the first are computed, the others are copies of
+    // them: computing all would take most of a benchmark's time, and the time of a pass depends on
+    // the number of rows it reads, not on their values.
     void fill(int n_rows) {
         const int n_computed = std::min(n_rows, kUbatch);
         cache.truncate(0);
@@ -77,13 +77,13 @@ struct ModelRig {
         cache.commit(n_rows);
     }
 
-    // Moves the end of the text to `n_rows`, within what fill() wrote.
+    // Moves the end of the text to `n_rows`, which fill() must have written.
     void go_to(int n_rows) {
         cache.truncate(std::min(n_rows, cache.committed()));
         cache.commit(n_rows);
     }
 
-    // Of `depths`, ascending, those that the model was trained for.
+    // Those of the ascending `depths` that are within the model's training context.
     std::span<const int> within_context(std::span<const int> depths) const {
         const auto end = std::upper_bound(depths.begin(), depths.end(), config.n_ctx_train);
         if (end == depths.begin()) {
@@ -97,7 +97,7 @@ struct ModelRig {
     ModelConfig config;
     std::unique_ptr<Weights> weights;
     KvCache cache;
-    std::optional<HeadSubset> draft_head;  // none where it is not possible
+    std::optional<HeadSubset> draft_head;  // nullopt where it is not possible
     Forward forward;
 };
 

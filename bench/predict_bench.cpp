@@ -1,11 +1,11 @@
-// Does the throughput that is predicted for a plan agree with what drafting with it gives? For each
-// prompt, plan and draft length: a prediction from the profile's costs and an acceptance, beside a
-// run of `static`. The acceptance is that of a replay (methods 3.19), of one of two stretches:
+// Does the predicted throughput of a plan agree with the measured one? For each prompt, plan and
+// draft length: a prediction from the profile's costs and an acceptance rate, beside a run of
+// `static`. The acceptance rate comes from a replay (docs/methods.md, "Replay") of either
 //
-// - the text that the run writes, which plain decoding has written before. This asks whether the
-//   throughput model and the costs are right, given what is accepted.
-// - the tokens before the run. This asks, besides, whether a text goes on as it was, which no
-//   controller can know: where it begins to loop, more is accepted than was predicted.
+// - the text that the run writes, known from plain decoding. This tests the throughput model and
+//   the costs, given the right acceptance.
+// - the tokens before the run. This also tests whether a text goes on as it was, which no
+//   controller can know: where it starts to loop, more is accepted than predicted.
 //
 //     predict_bench MODEL DATA.jsonl[:TASK][@TOKENS]... [--limit N] [--tokens N] [--threads N]
 #include <array>
@@ -51,7 +51,7 @@ constexpr std::array kDraftLengths{2, 4, 8};
 constexpr int kRowsBefore = 32;
 constexpr int kAnswerBefore = 48;  // tokens of the answer before the run
 
-// Plans of many costs and qualities, for a model of any number of layers.
+// Plans with a range of costs and acceptance rates, for any number of layers.
 std::vector<ModulePlan> plans_for(int n_layers) {
     std::vector<ModulePlan> plans;
     for (const int recent : {32, 128, 512, 1024}) {
@@ -70,14 +70,14 @@ std::vector<ModulePlan> plans_for(int n_layers) {
     return plans;
 }
 
-// A plan, and what replays of it say about one draft.
+// A plan, and its acceptance rate in replays.
 struct Forecast {
     ModulePlan plan;
-    double before = 0;  // acceptance on the tokens before the run
-    double during = 0;  // on those that the run writes
+    double before = 0;  // on the tokens before the run
+    double during = 0;  // on the tokens that the run writes
 };
 
-// Speeds over plain decoding, of every run.
+// Speeds over plain decoding, one per run.
 struct Speeds {
     std::vector<double> before{};  // predicted
     std::vector<double> during{};
@@ -107,8 +107,8 @@ class Prediction {
 
     void print_summary() const {
         std::printf(
-            "Pearson correlation of predicted and measured speed over %zu runs: %.3f by "
-            "the text that they write, %.3f by the text before\n",
+            "Pearson correlation of predicted and measured speed over %zu runs: %.3f with the "
+            "acceptance on the text written, %.3f with that on the text before\n",
             speeds_.measured.size(), pearson(speeds_.during, speeds_.measured),
             pearson(speeds_.before, speeds_.measured));
     }
@@ -127,7 +127,7 @@ class Prediction {
                                 {.n_predict = n_tokens, .speculation = how, .ignore_eos = true});
     }
 
-    // The answer's first tokens are part of the text before the run: what a controller has seen.
+    // The text before the run includes the first tokens of the answer, which a controller has seen.
     void run_prompt(const Cell& cell, std::vector<Token> text) {
         Session session(engine_);
         const Result start = generate(session, text, plain_decoding(), kAnswerBefore);
@@ -138,7 +138,7 @@ class Prediction {
         }
     }
 
-    // Replays every plan before and behind the run.
+    // Replays every plan on the text before the run and on the text that the run writes.
     std::vector<Forecast> forecasts(std::vector<Token> text, std::span<const Token> written) {
         std::vector<Forecast> forecasts;
         for (ModulePlan& plan : plans_for(impl_.model.n_layers)) {
@@ -149,7 +149,7 @@ class Prediction {
         }
         cache_.truncate(0);
         replay_all(text, kRowsBefore, &Forecast::before, forecasts);
-        // The last token is never drafted from.
+        // Nothing is drafted after the last token.
         text.insert(text.end(), written.begin(), written.end() - 1);
         replay_all(text, static_cast<int>(written.size()) - 1, &Forecast::during, forecasts);
         return forecasts;
@@ -174,7 +174,7 @@ class Prediction {
         const int n_context = static_cast<int>(text.size()) + settings_.n_tokens / 2;
         const std::string plan = to_string(forecast.plan);
         for (const int length : kDraftLengths) {
-            // Beside every run, so that a slow moment of the machine is in both.
+            // Right before the run, so that a slow moment of the machine affects both.
             const double plain_ms =
                 generate(session, text, plain_decoding(), settings_.n_tokens).timings.decode_ms;
             const Result result =
@@ -224,11 +224,11 @@ int main(int argc, char** argv) {
     CLI::App app("Predicted and measured throughput of plans", "predict_bench");
     app.add_option("MODEL", settings.model)->required();
     app.add_option("DATA.jsonl[:TASK][@TOKENS]", settings.sources)->required();
-    app.add_option("--limit", settings.limit, "prompts of a cell")->check(CLI::PositiveNumber);
-    // A replay of all of them fits the scratch rows.
-    app.add_option("--tokens", settings.n_tokens, "tokens generated")
+    app.add_option("--limit", settings.limit, "prompts per cell")->check(CLI::PositiveNumber);
+    // At most as many as scratch rows, which a replay of all of them needs.
+    app.add_option("--tokens", settings.n_tokens, "tokens to generate")
         ->check(CLI::Range(2, knap::bench::kScratchRows));
-    app.add_option("--threads", settings.n_threads, "threads; 0: the physical cores");
+    app.add_option("--threads", settings.n_threads, "number of threads; 0: the physical cores");
     CLI11_PARSE(app, argc, argv);
     return knap::bench::bench_main("predict_bench", [&] { knap::bench::run(settings); });
 }

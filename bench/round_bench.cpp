@@ -1,6 +1,7 @@
-// How much of decoding is spent outside the backend, by strategy, and where? The first table is of
-// whole requests after a context of about a thousand tokens; the second of the parts of a round.
-// Around passes: finding graphs, filling inputs, choosing drafts. The rest: acceptance and text.
+// How much of decoding is spent outside the backend, by strategy, and where? The first table times
+// whole requests after a context of about a thousand tokens, the second the parts of a round.
+// "around passes" is finding graphs, filling inputs and choosing drafts; "the rest" is acceptance
+// and text.
 //
 //     round_bench MODEL [THREADS]
 #include <algorithm>
@@ -66,7 +67,7 @@ std::vector<Contender> contenders() {
     return list;
 }
 
-// Text that repeats itself in part, so that drafts are sometimes right.
+// Text that partly repeats itself, so that drafts are sometimes right.
 std::vector<Token> prompt_tokens(const Engine& engine) {
     std::string text;
     std::vector<Token> tokens;
@@ -87,7 +88,7 @@ double median_of(const std::vector<Result>& results, Value value) {
 }
 
 void report(const Contender& contender) {
-    // A part of decoding, in per cent.
+    // The median share of decoding time, in per cent.
     const auto share = [&](auto part_ms) {
         return median_of(contender.results, [&](const Result& result) {
             return 100 * part_ms(result.timings) / result.timings.decode_ms;

@@ -1,4 +1,4 @@
-// A graph over a backend, built once and run many times.
+// A graph on a backend, built once and run many times.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class SingleGraph {
 
     ggml_context* context() const { return context_.get(); }
     ggml_cgraph* graph() const { return graph_; }
-    // Ends building: `output` is kept for reading.
+    // Ends building. `output` can be read after a run.
     void finish(ggml_tensor* output) {
         ggml_set_output(output);
         ggml_build_forward_expand(graph_, output);

@@ -1,16 +1,16 @@
-// The speed over plain decoding that a profile allows on a text that is known: the best of the ways
-// in which `knapspec` can draft, each at the fixed setting that was best in hindsight.
+// The speed over plain decoding that a profile allows on a known text: the best of the draft
+// sources of `knapspec`, each with the fixed settings that were best in hindsight.
 //
-// - A plan gives the maximum over plans and draft lengths g of E(alpha, g) / (g * rho + v(g + 1))
-//   (methods 3.16, 3.18). alpha is the share of the answer's rows on which a replay of the plan
-//   agrees with the whole model (3.19); rho and v are the profile's, v less what drafting has
-//   already computed. No draft gives 1.
-// - Copies cost no draft, but can be had only where something matches, so their alpha says too
-//   much: the answer is walked through instead (copy_bound.h), other tokens written the best other
-//   way.
+// - Plans: the maximum over plans and draft lengths g of E(alpha, g) / (g * rho + v(g + 1))
+//   (docs/methods.md, "When speculation pays"). alpha is the share of the answer's rows on which a
+//   replay of the plan agrees with the whole model (docs/methods.md, "Replay"); rho and v come from
+//   the profile, v without what drafting has already computed. Without drafts the speed is 1.
+// - Copies: drafting is free, but copies exist only after a match, so a mean acceptance would
+//   overstate them. The answer is simulated instead (copy_bound.h), with the best plan for all
+//   other tokens.
 //
-// A strategy that adapts its settings to the text as it goes may exceed this; one that must first
-// find out what pays stays below.
+// A strategy that adapts its settings to the text can exceed this bound. One that first has to find
+// out what pays stays below it.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class SpeedBound {
   public:
     explicit SpeedBound(CostModel costs) : costs_(std::move(costs)) {}
 
-    // Of the session's latest answer, whose rows are in the cache.
+    // The bound for the session's last answer, whose rows must be in the cache.
     double of(Session::Impl& session) const {
         const auto n_prompt = static_cast<int>(session.n_prompt);
         const int n_rows = session.cache.committed() - n_prompt;
@@ -71,7 +71,7 @@ class SpeedBound {
                        best_length({.rest = acceptance}, cost, {.first = 0, .last = max_length})
                            ->tokens_per_ms;
             };
-            // What falls short with every draft accepted need not be replayed.
+            // No replay for a plan that falls short even with every draft accepted.
             if (!plan.is_full() && speed(1) > best) {
                 const ReplayResult found = *replay(session.forward, session.cache, plan, target);
                 best = std::max(best, speed(found.agreed / found.n_rows));

@@ -1,14 +1,14 @@
-// What do strategies gain over plain decoding, on real prompts? On one prefill per prompt, plain
-// decoding and every strategy take turns, and plain decoding is its own control. All must write the
-// same text.
+// How much faster than plain decoding are strategies on real prompts? After one prefill per prompt,
+// plain decoding and every strategy take turns. Plain decoding runs twice, as a control. All must
+// write the same text.
 //
 //     strategy_bench MODEL DATA.jsonl[:TASK][@TOKENS]... [--strategies knapspec,lookup/4,...]
 //         [--limit N] [--tokens N] [--repeat N] [--context N] [--threads N] [--adapter FILE]
 //
-// A source is a cell of the table: TOKENS cuts its prompts. Every line is a strategy on a cell:
-// geometric mean over the prompts with its 95 % interval. Where a profile of this model and machine
-// is saved, `bound` is the speed that it allows on the texts at hand (speed_bound.h) and `share`
-// what the strategy reached of that. Cells cut to the same length are summed up together.
+// A source is a cell of the table; TOKENS cuts its prompts. Every line is a strategy on a cell: the
+// geometric mean over the prompts with its 95 % interval. If a profile of this model and machine is
+// saved, `bound` is the speed that it allows on these texts (speed_bound.h), and `share` is the
+// part of it that the strategy reached. Cells cut to the same length are summarised together.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -43,9 +43,9 @@ struct Settings {
     std::string model;
     std::vector<std::string> sources;
     std::vector<std::string> strategies = {"knapspec"};
-    int limit = 6;       // prompts of a cell
+    int limit = 6;       // prompts per cell
     int n_tokens = 192;  // generated
-    int n_repeats = 2;   // turns of every strategy on a prompt
+    int n_repeats = 2;   // turns per strategy and prompt
     int n_ctx = 8192;
     int n_threads = 0;
     std::string adapter{};
@@ -56,11 +56,11 @@ struct Settings {
 struct Side {
     std::string name;
     std::vector<double> speedups{};
-    std::vector<double> shares{};  // of the bound, where it is known
+    std::vector<double> shares{};  // of the bound, if known
     std::vector<BenchRow> rows{};
 };
 
-// Nullopt: no profile that fits is saved.
+// Returns nullopt when no matching profile is saved.
 std::optional<SpeedBound> known_bound(const Engine& engine) {
     const CostProfile profile = known_profile(impl_of(engine));
     return can_fit(profile) ? std::optional<SpeedBound>(CostModel(profile)) : std::nullopt;
@@ -78,11 +78,12 @@ class Comparison {
           race_(engine_, race_options(settings), {}) {}
 
     void print_head() const {
-        std::printf("%s, %d threads, %d tokens, greedy, %d turns; times plain decoding\n",
-                    engine_.config().model_path.filename().c_str(), engine_.config().n_threads,
-                    settings_.n_tokens, settings_.n_repeats);
+        std::printf(
+            "%s, %d threads, %d tokens, greedy, %d turns; speed relative to plain decoding\n",
+            engine_.config().model_path.filename().c_str(), engine_.config().n_threads,
+            settings_.n_tokens, settings_.n_repeats);
         if (!bound_) {
-            std::printf("no bounds: they need a saved profile (knap profile)\n");
+            std::printf("no bounds, which need a saved profile (knap profile)\n");
         }
         std::printf("%-28s %2s %6s %8s %-18s %5s %-19s %6s %6s %6s %7s %5s %5s\n", "cell", "n",
                     "prompt", "plain ms", "strategy", "speed", "95 % interval", "accept", "length",
@@ -152,7 +153,7 @@ class Comparison {
         return sides;
     }
 
-    // Plain decoding's row, and one for each strategy.
+    // The row of plain decoding, and one for each strategy.
     std::vector<BenchRow> measure(const Cell& cell, const DataPrompt& prompt) {
         const auto n_fit = static_cast<std::size_t>(settings_.n_ctx - settings_.n_tokens);
         const std::size_t n_max = cell.max_tokens > 0 ? std::min(n_fit, cell.max_tokens) : n_fit;
@@ -168,7 +169,7 @@ class Comparison {
         return outcome->rows;
     }
 
-    // Nullopt: not known.
+    // Returns nullopt without a profile.
     std::optional<double> bound_of_answer() {
         if (!bound_) {
             return std::nullopt;
@@ -198,7 +199,7 @@ class Comparison {
                     speed.low, speed.high);
     }
 
-    // Over all prompts of a cell.
+    // Totals over all prompts of a cell.
     struct Totals {
         double acceptance = 0;
         double length = 0;
@@ -254,13 +255,15 @@ int main(int argc, char** argv) {
     app.add_option("DATA.jsonl[:TASK][@TOKENS]", settings.sources)->required();
     app.add_option("--strategies", settings.strategies, "STRATEGY[/DRAFT_MAX[/PLAN]],...")
         ->delimiter(',');
-    app.add_option("--limit", settings.limit, "prompts of a cell")->check(CLI::PositiveNumber);
-    app.add_option("--tokens", settings.n_tokens, "tokens generated")->check(CLI::PositiveNumber);
-    app.add_option("--repeat", settings.n_repeats, "turns")->check(CLI::PositiveNumber);
-    app.add_option("--context", settings.n_ctx, "tokens of context")->check(CLI::PositiveNumber);
-    app.add_option("--threads", settings.n_threads, "threads; 0: the physical cores");
-    app.add_option("--adapter", settings.adapter, "adapter of kangaroo");
-    app.add_flag("--prompts", settings.prints_prompts, "print every prompt");
+    app.add_option("--limit", settings.limit, "prompts per cell")->check(CLI::PositiveNumber);
+    app.add_option("--tokens", settings.n_tokens, "tokens to generate")->check(CLI::PositiveNumber);
+    app.add_option("--repeat", settings.n_repeats, "turns per strategy")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--context", settings.n_ctx, "context size in tokens")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--threads", settings.n_threads, "number of threads; 0: the physical cores");
+    app.add_option("--adapter", settings.adapter, "adapter for kangaroo");
+    app.add_flag("--prompts", settings.prints_prompts, "print a line per prompt");
     CLI11_PARSE(app, argc, argv);
     return knap::bench::bench_main("strategy_bench", [&] { knap::bench::run(settings); });
 }

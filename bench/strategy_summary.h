@@ -1,4 +1,4 @@
-// What strategies came to over the cells of a table, and over those cut to the same length.
+// Means of a strategy over all cells of a table, and over the cells cut to the same length.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace knap::bench {
 
-// Nullopt: of nothing.
+// Returns nullopt for an empty list.
 inline std::optional<double> mean_of(const std::vector<double>& ratios) {
     return ratios.empty() ? std::nullopt : std::optional(geometric_mean(ratios).mean);
 }
@@ -27,14 +27,14 @@ inline std::string two_decimals(const std::optional<double>& value) {
     return text;
 }
 
-// A strategy on a cell, means over its prompts.
+// A strategy on a cell: means over its prompts.
 struct CellMeans {
     std::string strategy;
     std::size_t max_tokens = 0;  // of the cell
     double speed = 0;
     double acceptance = 0;          // of drafted tokens
-    double length = 0;              // tokens emitted a round
-    double search = 0;              // share of the time
+    double length = 0;              // tokens emitted per round
+    double search = 0;              // share of the time spent searching
     std::optional<double> share{};  // of the bound
 };
 

@@ -1,5 +1,5 @@
-// What does a verification of N rows cost, relative to one row? The whole model over a pending
-// token and N - 1 drafts, with the logits of every row, after contexts of several lengths.
+// What does a verification of N rows cost, relative to one row? Runs the whole model over a pending
+// token and N - 1 drafted tokens, with the logits of every row, at several context lengths.
 //
 //     verify_bench MODEL... [--threads N] [--cache f16|q8_0]
 #include <array>
@@ -23,7 +23,7 @@ constexpr int kRounds = 11;
 constexpr std::array kRows{1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 17};
 constexpr std::array kDepths{16, 2048, 8000};
 
-// A draft of `n_drafts` tokens in a row.
+// A chain of `n_drafts` tokens.
 DraftTree chain(int n_drafts, int n_vocab) {
     DraftTree tree;
     int last = kPendingNode;
@@ -84,13 +84,13 @@ void run(const std::filesystem::path& path, int n_threads, const std::string& ca
 }  // namespace knap::bench
 
 int main(int argc, char** argv) {
-    CLI::App app("What a verification of several rows costs", "verify_bench");
+    CLI::App app("The cost of a verification by number of rows", "verify_bench");
     std::vector<std::string> models;
     int n_threads = 0;
     std::string cache = "f16";
     app.add_option("MODEL", models, "models in GGUF format")->required();
-    app.add_option("--threads", n_threads, "threads; 0: the physical cores");
-    app.add_option("--cache", cache, "type of the cache")->check(CLI::IsMember({"f16", "q8_0"}));
+    app.add_option("--threads", n_threads, "number of threads; 0: the physical cores");
+    app.add_option("--cache", cache, "cache type")->check(CLI::IsMember({"f16", "q8_0"}));
     CLI11_PARSE(app, argc, argv);
     return knap::bench::bench_main("verify_bench", [&] {
         for (const std::string& model : models) {

@@ -1,4 +1,4 @@
-// The smallest program on knap: loads a model and streams one completion.
+// A minimal program that uses knap: loads a model and streams one completion.
 //     example_minimal MODEL.gguf [PROMPT]
 #include <exception>
 #include <iostream>

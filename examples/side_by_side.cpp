@@ -1,5 +1,5 @@
-// Plain decoding and knapspec beside each other: the same text, how fast each writes it, and what
-// the controller decided.
+// Plain decoding and knapspec side by side: both texts, their speeds, and what the controller
+// decided.
 //     example_side_by_side MODEL.gguf PROMPT.txt...
 #include <algorithm>
 #include <cstdio>
@@ -27,7 +27,7 @@ std::string read_file(const char* path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Lines of at most kColumn bytes, cut at spaces where there are any.
+// Splits a text into lines of at most kColumn bytes, at spaces if possible.
 std::vector<std::string> wrap(const std::string& text) {
     std::vector<std::string> lines;
     std::istringstream paragraphs(text);
@@ -52,7 +52,7 @@ void print_columns(const std::string& left, const std::string& right) {
     }
 }
 
-// The median turn of several.
+// A strategy and its turns.
 struct Side {
     knap::SpeculationOptions how;
     std::vector<knap::Result> turns{};
@@ -71,7 +71,7 @@ void print_decisions(const knap::Result& result) {
     }
 }
 
-// Whether the two texts are the same.
+// Returns true when both texts are the same.
 bool compare(knap::Engine& engine, const char* path) {
     const std::vector<knap::ChatMessage> messages{{"user", read_file(path)}};
     const std::vector<knap::Token> prompt =
