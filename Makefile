@@ -1,14 +1,14 @@
-# `make demo` and `make test` do everything, from installing what is missing to running; `make help` lists the rest.
+# `make demo` and `make test` do everything, including installing what is missing; `make help` lists all targets.
 #
-#   JOBS=N                 compilers and tests run at once (default: all cores)
-#   PRESET=release         or debug, sanitize (CMakePresets.json): the build that `build` and `test` use
-#   CUDA=1                 compute on NVIDIA GPUs too: a prefix and a build folder (build-cuda) of their own; needs nvcc
-#   CUDA_ARCHS=90-real     the GPUs to build for (default: those of this machine)
-#   TEST_ARGS='-R Name'    further arguments of ctest
-#   DATA=FOLDER            prompts that `bench` compares strategies on: govreport.jsonl, humaneval.jsonl and others
-#   MUTATE_ARGS='--list'   further arguments of tests/mutate
-#   PREFIX=/usr/local      where `install` puts things; DESTDIR is honoured
-#   CMAKE_PREFIX_PATH=DIR  an installed ggml and llama of your own, instead of the prefix that deps/setup builds
+#   JOBS=N                 number of parallel compilers and tests (default: all cores)
+#   PRESET=release         or debug, sanitize (CMakePresets.json): the preset for `build` and `test`
+#   CUDA=1                 also build for NVIDIA GPUs, with a separate prefix and build folder (build-cuda); needs nvcc
+#   CUDA_ARCHS=90-real     GPU architectures to build for (default: those of this machine)
+#   TEST_ARGS='-R Name'    extra arguments for ctest
+#   DATA=FOLDER            prompts for `bench` to compare strategies on: govreport.jsonl, humaneval.jsonl and others
+#   MUTATE_ARGS='--list'   extra arguments for tests/mutate
+#   PREFIX=/usr/local      where `install` installs to; DESTDIR is honoured
+#   CMAKE_PREFIX_PATH=DIR  an installed ggml and llama to use instead of the prefix that deps/setup builds
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory --no-builtin-rules
@@ -21,7 +21,7 @@ BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 SOURCES = $(shell find include src tools cli bench tests examples -name '*.h' -o -name '*.cpp' | sort)
 
 export JOBS CUDA CUDA_ARCHS
-# Clones in other folders share what ccache holds.
+# Lets clones in different folders share ccache entries.
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
@@ -31,34 +31,34 @@ DEMO_PROMPTS := examples/prompts/long.txt examples/prompts/short.txt
 
 all: build ## build everything (the default)
 
-demo: configure model ## write two texts with and without speculation, side by side
+demo: configure model ## generate two texts with and without speculation, side by side
 	@echo "knap: building $(BUILD)/knap and $(BUILD)/example_side_by_side"
 	@cmake --build $(BUILD) -j $(JOBS) --target knap example_side_by_side
 	@[ -e $(BUILD)/.profiled ] || { $(BUILD)/knap profile --seconds 10 && touch $(BUILD)/.profiled; } || true
 	@echo "knap: running $(BUILD)/example_side_by_side on $(DEMO_PROMPTS)"
 	@$(BUILD)/example_side_by_side "$$(deps/setup model-path)" $(DEMO_PROMPTS)
 
-test: build model browser ## run every test: the default suite and those on the default model
+test: build model browser ## run all tests, including those that need the default model
 	@echo "knap: testing $(BUILD)"
 	@ctest --preset $(PRESET) -j $(JOBS) $(TEST_ARGS)
 
-test-slow: build ## run the lossless suite with thousands of cases (some minutes)
+test-slow: build ## run the lossless suite with thousands of cases (takes minutes)
 	@ctest --preset slow -j $(JOBS) $(TEST_ARGS)
 
-# Tests open the page of `knap report` in it.
+# Tests open the page of `knap report` in a browser.
 browser:
 	@deps/setup packages "chromium chromium"
 
 sanitize: ## run the tests under the address and undefined-behaviour sanitizers
 	@$(MAKE) test PRESET=sanitize
 
-mutate: setup ## break the sources in small ways, each of which a test must notice (some minutes)
+mutate: setup ## run mutation tests: break the sources and check that tests fail (takes minutes)
 	@echo "knap: mutating a copy in build/mutate"
 	@tests/mutate --jobs $(JOBS) $(MUTATE_ARGS)
 
-# Random weights in the default model's shape, to measure other types with.
+# Models with random weights in the default model's shape, to measure other types.
 BENCH_MODELS := $(BUILD)/bench-F16.gguf $(BUILD)/bench-Q8_0.gguf
-# The cells that strategies are compared on: tasks as they are, long documents cut to so many tokens.
+# The cells to compare strategies on: tasks as they are, and long documents cut to @N tokens.
 BENCH_TASKS := $(addprefix specbench.jsonl:,writing roleplay reasoning math coding extraction stem humanities translation \
     summarization qa math_reasoning rag) gsm8k.jsonl humaneval.jsonl
 BENCH_DOCUMENTS := $(foreach n,1024 2048 4096 7680,$(addsuffix @$(n),govreport.jsonl pg19.jsonl booksum.jsonl))
@@ -72,22 +72,22 @@ $(BENCH_1B_MODELS): $(BUILD)/bench-1b-%.gguf: | build
 	@echo "knap: writing $@"
 	@$(BUILD)/knap make-model --shape llama-3.2-1b --type $* -o $@
 
-bench: build model $(BENCH_MODELS) $(BENCH_1B_MODELS) ## measure knap on the default model, beside libllama
-	@echo "knap: speed beside libllama (some minutes)"
+bench: build model $(BENCH_MODELS) $(BENCH_1B_MODELS) ## benchmark the default model, and compare it with libllama
+	@echo "knap: speed compared with libllama (takes minutes)"
 	@$(BUILD)/decode_bench "$$(deps/setup model-path)"
-	@echo "knap: the same with kernels for AVX2 alone"
+	@echo "knap: the same with AVX2 kernels only"
 	@KNAP_ISA=avx2 $(BUILD)/decode_bench "$$(deps/setup model-path)" --prefill 512 --depths 16,8000
-	@echo "knap: the same on models of a billion weights (many minutes)"
+	@echo "knap: the same on models with a billion parameters (takes many minutes)"
 	@for model in $(BENCH_1B_MODELS); do $(BUILD)/decode_bench $$model --prefill 512 --depths 16,8000; done
-	@echo "knap: bandwidth that a step of plain decoding takes"
+	@echo "knap: memory bandwidth used by a step of plain decoding"
 	@$(BUILD)/bandwidth_bench "$$(deps/setup model-path)" $(BENCH_1B_MODELS)
 	@echo "knap: memory and host time of a request"
 	@$(BUILD)/footprint_bench "$$(deps/setup model-path)"
-	@echo "knap: cost of rows by weight type, in ggml's kernels and ours"
+	@echo "knap: cost of rows by weight type, with ggml's kernels and ours"
 	@$(BUILD)/matmul_rows_bench
 	@echo "knap: cost of attention by path"
 	@$(BUILD)/attention_bench
-	@echo "knap: cost of a verification by rows"
+	@echo "knap: cost of a verification by number of rows"
 	@$(BUILD)/verify_bench "$$(deps/setup model-path)" $(BENCH_MODELS)
 	@$(BUILD)/verify_bench "$$(deps/setup model-path)" --cache q8_0
 	@echo "knap: cost of a draft step by plan"
@@ -97,9 +97,9 @@ bench: build model $(BENCH_MODELS) $(BENCH_1B_MODELS) ## measure knap on the def
 	@echo "knap: overhead of a round"
 	@$(BUILD)/round_bench "$$(deps/setup model-path)"
 ifdef DATA
-	@echo "knap: likelihood of texts by the type of the cache"
+	@echo "knap: likelihood of texts by cache type"
 	@$(BUILD)/cache_types_bench "$$(deps/setup model-path)" $(addprefix $(DATA)/,govreport.jsonl pg19.jsonl booksum.jsonl)
-	@echo "knap: strategies on prompts (some minutes)"
+	@echo "knap: strategies on prompts (takes minutes)"
 	@$(BUILD)/strategy_bench "$$(deps/setup model-path)" $(addprefix $(DATA)/,$(BENCH_TASKS) $(BENCH_DOCUMENTS)) \
 	    --strategies knapspec,knapspec-paper
 	@echo "knap: predicted and measured throughput of plans"
@@ -114,7 +114,7 @@ knap: configure
 	@echo "knap: building $(BUILD)/knap"
 	@cmake --build $(BUILD) -j $(JOBS) --target knap
 
-# Configures afresh when the libraries come from another place than last time: CMake remembers where it found them.
+# Configures from scratch when the location of the libraries has changed, because CMake caches where it found them.
 configure: setup
 	@prefix="$${CMAKE_PREFIX_PATH:-$$(deps/setup prefix-path)}"; \
 	if [ "$$(cat $(BUILD)/.configured 2>/dev/null)" != "$$prefix" ]; then \
@@ -133,14 +133,14 @@ model: ## fetch the default model
 	@deps/setup packages
 	@deps/setup model
 
-# Under sudo nothing is built: root has another cache, and files of root's would stay behind in the build folder.
+# Does not build under sudo: root has a different cache, and would leave files that it owns in the build folder.
 install: $(if $(SUDO_USER),,build) ## install the program, the library and shell completions into PREFIX
-	@[ -x $(BUILD)/knap ] || { echo "knap: nothing to install yet: run make first" >&2; exit 1; }
+	@[ -x $(BUILD)/knap ] || { echo "knap: nothing to install: run make first" >&2; exit 1; }
 	@echo "knap: installing into $(DESTDIR)$(PREFIX)"
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)" > $(BUILD)/install.log
 	@mv $(BUILD)/install_manifest.txt $(BUILD)/installed.txt
 
-uninstall: ## remove what the last install put there
+uninstall: ## remove the files of the last install
 	@[ -f $(BUILD)/installed.txt ] || { echo "knap: $(BUILD) has no record of an install" >&2; exit 1; }
 	@echo "knap: removing the files listed in $(BUILD)/installed.txt"
 	@sed 's|^|$(DESTDIR)|' $(BUILD)/installed.txt | xargs -d '\n' rm -f
@@ -151,18 +151,18 @@ format: ## format the sources
 	@echo "knap: formatting"
 	@clang-format -i $(SOURCES)
 
-format-check: ## say which sources are not formatted
+format-check: ## check the formatting of the sources
 	@deps/setup packages clang-format
 	@clang-format --dry-run --Werror $(SOURCES)
 
-# The product only: fixtures, printers and mallocs of tests have names that other people chose.
+# Not the tests: some of their names (fixtures, printers, malloc) are fixed by libraries.
 tidy: setup ## run clang-tidy over the program and the library
 	@deps/setup packages clang-tidy
 	@$(MAKE) configure PRESET=tidy
 	@echo "knap: running clang-tidy"
 	@printf '%s\n' $(filter src/%.cpp tools/%.cpp cli/%.cpp examples/%.cpp,$(SOURCES)) | xargs -P $(JOBS) -n 1 clang-tidy -p build-tidy --quiet
 
-clean: ## remove the build folders; the prefix and the model stay in the cache
+clean: ## remove the build folders, but not the cached prefix and model
 	@echo "knap: removing the build folders"
 	@rm -rf build build-debug build-sanitize build-tidy build-cuda
 

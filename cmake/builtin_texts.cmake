@@ -1,4 +1,4 @@
-# Texts for `knap bench` to run on when it is given none: documents and sources of this repository, in one source file.
+# The built-in texts of `knap bench`: documents and sources of this repository, embedded in one source file.
 set(KNAP_TEXT_DOCUMENTS docs/architecture.md docs/strategies.md docs/ggml-facts.md docs/profile.md README.md)
 set(KNAP_TEXT_SOURCES
     src/decode/round.cpp src/decode/drafter.cpp src/decode/verifier.cpp src/decode/knapspec/knapspec.cpp
@@ -6,7 +6,7 @@ set(KNAP_TEXT_SOURCES
     src/decode/del/del.cpp src/search/knapsack.cpp src/search/cost/cost_model.cpp src/graph/forward.cpp
     src/graph/plan_text.cpp src/runtime/generation.cpp src/sampling/sampler.cpp src/text/utf8.cpp)
 
-# Sets `variable` to the text of files, one after the other.
+# Sets `variable` to the concatenated text of the given files.
 function(knap_join_texts variable)
     set(joined "")
     foreach(file ${ARGN})

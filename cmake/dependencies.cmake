@@ -1,5 +1,5 @@
-# Finds what knap is built on. ggml and libllama come from the prefix that `deps/setup prefix` makes, unless
-# CMAKE_PREFIX_PATH (variable or environment) names another place.
+# Finds the dependencies. ggml and libllama come from the prefix that `deps/setup prefix` builds, unless
+# CMAKE_PREFIX_PATH (variable or environment) names another one.
 if(NOT CMAKE_PREFIX_PATH AND NOT DEFINED ENV{CMAKE_PREFIX_PATH})
     execute_process(COMMAND ${PROJECT_SOURCE_DIR}/deps/setup prefix-path
                     OUTPUT_VARIABLE KNAP_PREFIX OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
@@ -11,7 +11,7 @@ if(NOT CMAKE_PREFIX_PATH AND NOT DEFINED ENV{CMAKE_PREFIX_PATH})
 endif()
 
 find_package(Threads REQUIRED)
-# Exactly this version: ggml keeps its major number at 0 while structs and signatures still change.
+# Exactly this version: ggml is at major version 0, and its structs and signatures still change.
 find_package(ggml 0.25.3 EXACT CONFIG REQUIRED)
 find_package(llama CONFIG REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)

@@ -1,5 +1,5 @@
-# `make install`: the program, the library with its headers and CMake package, and shell completions. The shared
-# libraries of ggml and llama are copied into lib/knap, so that the installed tree stands alone and may be moved.
+# `make install`: the program, the library with its headers and CMake package, and shell completions. Copies the shared
+# libraries of ggml and llama into lib/knap, so that the installed tree is self-contained and can be moved.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

@@ -1,10 +1,10 @@
-# CPU kernels are compiled for the instruction set in their file's name and chosen at run time, so the program as a whole
-# runs on any machine of its architecture. Contraction is off: whether a product and a sum become one rounding must not
-# depend on how the compiler arranged a loop.
+# CPU kernels are compiled for the instruction set in their file's name and chosen at run time, so the program runs on
+# any machine of its architecture. Contraction is off: whether a multiply-add rounds once or twice must not depend on how
+# the compiler arranges a loop.
 file(GLOB_RECURSE KNAP_KERNEL_SOURCES CONFIGURE_DEPENDS src/kernels/*.cpp)
 set_property(SOURCE ${KNAP_KERNEL_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -O3 -ffp-contract=off)
 
-# The sources whose names end in _NAME, if that is for this architecture, compiled with the options; otherwise left out.
+# Compiles the sources whose names end in _NAME with the given options, or leaves them out on other architectures.
 function(knap_kernels_for NAME)
     set(sources ${KNAP_KERNEL_SOURCES})
     list(FILTER sources INCLUDE REGEX "_${NAME}\\.cpp$")
@@ -17,7 +17,7 @@ function(knap_kernels_for NAME)
 endfunction()
 
 set(KNAP_AVX2 -mavx2 -mfma -mf16c)
-# GCC 12 sees uninitialised variables in its own AVX-512 header (before version 13: GCC bug 105593).
+# Before version 13, GCC warns about uninitialised variables in its own AVX-512 header (GCC bug 105593).
 set(KNAP_AVX512 -mavx512f -mavx512bw -mavx512vl -mavx512vnni -mfma -mf16c -Wno-uninitialized)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     list(APPEND KNAP_AVX512 -Wno-maybe-uninitialized)

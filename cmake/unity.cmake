@@ -1,6 +1,6 @@
-# A folder of sources is compiled as one: headers are read once, which makes a first build three times as fast. Names in
-# anonymous namespaces are therefore unique within a folder. KNAP_UNITY=OFF compiles file by file, which is better while
-# working on a few files (preset debug) and for tools that want a command for every file.
+# Compiles each folder of sources as one file. Headers are read once, which makes a first build three times as fast. Names
+# in anonymous namespaces must therefore be unique within a folder. KNAP_UNITY=OFF compiles file by file, which is better
+# while editing a few files (preset debug) and for tools that need a compile command for every file.
 option(KNAP_UNITY "compile each folder of sources as one file" ON)
 
 function(knap_compile_by_folder TARGET)
@@ -17,7 +17,7 @@ function(knap_compile_by_folder TARGET)
     endforeach()
     set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
     if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-        # A class of a source file may have members of types that only this file knows; GCC takes the file for a header.
+        # GCC takes the included source files for headers, and warns about classes with members of file-local types.
         target_compile_options(${TARGET} PRIVATE -Wno-subobject-linkage)
     endif()
 endfunction()

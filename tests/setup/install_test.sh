@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs a build, moves the installed tree elsewhere, and there runs the program and builds a project on it.
+# Installs a build, moves the installed tree, runs the program there, and builds a project with it.
 #   install_test.sh BUILD_FOLDER
 set -euo pipefail
 

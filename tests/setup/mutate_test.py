@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/mutate on a toy project, whose `unit_tests` is a shell script that CMake checks and copies."""
+"""Tests tests/mutate on a toy project, whose `unit_tests` is a shell script that CMake checks and copies."""
 import json
 import subprocess
 import sys
@@ -72,30 +72,30 @@ class MutateTest(unittest.TestCase):
     def test_mutation_that_does_not_build_fails_the_run(self):
         self.expect_error("DOES NOT BUILD", mutation(new="1 +))"))
 
-    def test_tests_must_exist_and_pass_at_first(self):
+    def test_named_tests_must_exist_and_pass_unmutated(self):
         self.expect_error("expected tests named Sum.IsFour, found none", mutation(tests="Sum.IsFour"))
         (self.root / "program.sh").write_text(PROGRAM.replace("1 + 2", "1 + 5"))
         self.expect_error("expected Sum.IsThree to pass", mutation(old="1 + 5"))
 
-    def test_old_text_must_be_there_once(self):
+    def test_old_text_must_occur_once(self):
         self.expect_error("mutation sum: expected the old text once in program.sh, found it 0 times",
                           mutation(old="7 + 7"), arguments=["--list"])
         self.expect_error("found it 2 times", mutation(old="exit 1"))
         self.expect_error("expected a file gone.sh", mutation(file="gone.sh"))
 
-    def test_list_itself_must_make_sense(self):
+    def test_invalid_list_is_refused(self):
         self.expect_error("expected one mutation sum, found 2", mutation(), mutation())
-        self.expect_error("another one as the new", mutation(new="1 + 2"))
+        self.expect_error("a different new text", mutation(new="1 + 2"))
         self.expect_error("expected texts for file", {"name": "sum"})
 
-    def test_only_runs_the_named_ones(self):
+    def test_only_runs_the_named_mutations(self):
         both = mutation(), mutation(name="useless", new="2 + 1")
         status, output = self.mutate(*both, arguments=["--only", "sum"])
         self.assertEqual(status, 0, output)
         self.assertIn("1 of 1 mutations caught", output)
         self.expect_error("expected one of sum, useless; found other", *both, arguments=["--only", "other"])
 
-    def test_later_run_sees_the_sources_as_they_are(self):
+    def test_later_run_uses_the_current_sources(self):
         self.mutate(mutation())
         (self.root / "program.sh").write_text(PROGRAM.replace("1 + 2", "2 + 1"))
         (self.root / "build" / "mutate" / "left.txt").write_text("left over")

