@@ -1,8 +1,8 @@
-"""Has the default model write the text that everything here trains on.
+"""Generates the training corpus with the default model.
 
 Reads the model and prompts.txt, samples many texts at once, and writes one file with the tokens of every
-text (for the adapter) and the same texts as bytes (for the byte-level models). Texts that answer every
-16th subject, task or opening are held out from training.
+text (for the adapter) and the same texts as bytes (for the byte-level models). The texts for every 16th
+subject, task or opening are held out from training.
 """
 
 import argparse
@@ -19,12 +19,12 @@ from training import pick_device
 from vocab import END_OF_TEXT, Vocabulary, chat_prompt
 
 HELD_OUT_EVERY = 16
-# Of a hundred texts: answers about a subject, answers to a task, continued openings.
+# Percentages of texts: answers about a subject, answers to a task, continued openings.
 MIXTURE = {"requests": 65, "tasks": 15, "openings": 20}
 
 
 def read_prompts(path):
-    """Sections of a prompt file: name to lines."""
+    """The sections of a prompt file: a dict from name to lines."""
     text = re.sub(r"^#.*\n", "", Path(path).read_text(), flags=re.MULTILINE)
     parts = re.split(r"^\[(\w+)\]$", text, flags=re.MULTILINE)[1:]
     sections = {name: body.split("\n") for name, body in zip(parts[::2], parts[1::2])}
@@ -36,7 +36,7 @@ def read_prompts(path):
 
 
 def draw_prompt(sections, rng):
-    """A random prompt, and whether its text is held out."""
+    """Returns a random prompt, and whether its text is held out."""
     kind = rng.choices(list(MIXTURE), weights=MIXTURE.values())[0]
     varied = sections["subjects" if kind == "requests" else kind]
     index = rng.randrange(len(varied))
@@ -48,7 +48,7 @@ def draw_prompt(sections, rng):
 
 
 def choose(logits, temperature, min_p, generator):
-    """Samples a token per row; tokens less probable than min_p of the likeliest are left out."""
+    """Samples a token per row, without tokens less than min_p times as probable as the most probable one."""
     probabilities = torch.softmax(logits.float() / temperature, dim=-1)
     floor = min_p * probabilities.amax(dim=-1, keepdim=True)
     probabilities[probabilities < floor] = 0
@@ -60,7 +60,7 @@ def choose(logits, temperature, min_p, generator):
 def write_texts(model, prompts, length, pick):
     """Continues every prompt to `length` tokens: [prompts, length].
 
-    All texts stand at the same position: where one is still in its prompt, the prompt's token is taken.
+    All texts advance together: a text that is still in its prompt takes the prompt's next token.
     """
     device = model.token_embd.weight.device
     prompt_lengths = torch.tensor([len(prompt) for prompt in prompts], device=device)
@@ -79,7 +79,7 @@ def write_texts(model, prompts, length, pick):
 
 
 def text_lengths(tokens, prompt_lengths, end_ids):
-    """Tokens of each text up to and including the first that ends it after its prompt."""
+    """The length of each text, up to and including the first end token after its prompt."""
     positions = torch.arange(tokens.shape[1])
     ends = torch.isin(tokens, torch.tensor(end_ids)) & (positions >= prompt_lengths[:, None])
     first = torch.where(ends, positions, tokens.shape[1] - 1).amin(dim=1)
@@ -87,7 +87,7 @@ def text_lengths(tokens, prompt_lengths, end_ids):
 
 
 def as_bytes(tokens, lengths, vocabulary):
-    """The texts one after another in byte ids, each closed by <|endoftext|>."""
+    """The texts as one sequence of byte ids, each followed by <|endoftext|>."""
     spelled = [vocabulary.byte_ids(token) for token in range(len(vocabulary.tokens))]
     texts = []
     for row, length in zip(tokens, lengths):
@@ -119,9 +119,9 @@ def parse_arguments():
     parser.add_argument("--model", required=True, help="the default model (deps/setup model-path)")
     parser.add_argument("--out", required=True, help="file to write")
     parser.add_argument("--prompts", default=Path(__file__).with_name("prompts.txt"), help="prompt file")
-    parser.add_argument("--batches", type=int, default=8, help="batches of texts (%(default)s)")
-    parser.add_argument("--batch", type=int, default=2048, help="texts of a batch (%(default)s)")
-    parser.add_argument("--length", type=int, default=640, help="most tokens of a text (%(default)s)")
+    parser.add_argument("--batches", type=int, default=8, help="number of batches of texts (%(default)s)")
+    parser.add_argument("--batch", type=int, default=2048, help="texts per batch (%(default)s)")
+    parser.add_argument("--length", type=int, default=640, help="maximum number of tokens per text (%(default)s)")
     parser.add_argument("--temperature", type=float, default=0.8, help="(%(default)s)")
     parser.add_argument("--min-p", type=float, default=0.02, help="(%(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="(%(default)s)")
@@ -129,7 +129,7 @@ def parse_arguments():
 
 
 def write_corpus(model, vocabulary, sections, options):
-    """All texts: tokens [texts, length], lengths of their prompts, whether they are held out."""
+    """Generates all texts. Returns tokens [texts, length], prompt lengths, and which texts are held out."""
     rng = random.Random(options.seed)
     generator = torch.Generator(model.token_embd.weight.device).manual_seed(options.seed)
 

@@ -20,7 +20,7 @@ CHAT_TEMPLATE = (
 
 
 def start_file(path, architecture, name, config, n_layers):
-    """A writer with what both kinds of file say about their shape."""
+    """A writer with the metadata that both kinds of file share."""
     writer = GGUFWriter(path, architecture)
     writer.add_name(name)
     writer.add_file_type(LlamaFileType.MOSTLY_Q8_0)
@@ -44,8 +44,8 @@ def add_byte_vocabulary(writer):
     writer.add_tokenizer_pre("qwen2")
     writer.add_token_list([*byte_alphabet(), *SPECIAL_TOKENS])
     writer.add_token_types([TokenType.NORMAL] * n_bytes + [TokenType.CONTROL] * len(SPECIAL_TOKENS))
-    # Readers want a list of merges and the writer drops an empty one. This one never applies: no text has its
-    # parts, which are single characters before anything merges.
+    # Readers require a list of merges, and the writer drops an empty one. This merge never applies: a text starts
+    # as single characters, and its two parts are longer.
     writer.add_token_merges([f"{SPECIAL_TOKENS[0]} {SPECIAL_TOKENS[0]}"])
     writer.add_bos_token_id(END_OF_TEXT)
     writer.add_eos_token_id(END_OF_TURN)
@@ -104,7 +104,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkpoint", type=Path, help="kangaroo-E*.pt or bytes-*.pt")
     parser.add_argument("out", type=Path, help="GGUF file to write")
-    parser.add_argument("--untrained", action="store_true", help="the adapter as it was before training")
+    parser.add_argument("--untrained", action="store_true", help="export the adapter before training")
     return parser.parse_args()
 
 

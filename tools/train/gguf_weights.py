@@ -1,7 +1,7 @@
-"""Llama models in GGUF files, as state dicts of llama.py.
+"""Reads llama models from GGUF files as state dicts for llama.py.
 
-Files of the architecture "llama" pair neighbouring dimensions of a head when they rotate it, llama.py
-pairs halves: rows of q and k change places on the way in and out.
+For the rotary embedding, files of the architecture "llama" pair neighbouring dimensions of a head, while
+llama.py pairs its halves: reading and writing reorders the rows of q and k.
 """
 
 import re
@@ -17,21 +17,21 @@ ROTATED = re.compile(r"blk\.\d+\.attn_([qk])\.weight")
 
 
 def halves_from_neighbours(weight, n_heads):
-    """Rows [n_heads * head_dim, d_model] paired (0, 1), (2, 3), ... to pairs (i, i + head_dim / 2)."""
+    """Reorders rows [n_heads * head_dim, d_model] from pairs (0, 1), (2, 3), ... to (i, i + head_dim / 2)."""
     n_rows, d_model = weight.shape
     pairs = weight.reshape(n_heads, n_rows // n_heads // 2, 2, d_model)
     return pairs.swapaxes(1, 2).reshape(n_rows, d_model)
 
 
 def neighbours_from_halves(weight, n_heads):
-    """The way back."""
+    """The inverse of halves_from_neighbours."""
     n_rows, d_model = weight.shape
     halves = weight.reshape(n_heads, 2, n_rows // n_heads // 2, d_model)
     return halves.swapaxes(1, 2).reshape(n_rows, d_model)
 
 
 def reorder_rotated(name, weight, config, reorder):
-    """Applies one of the two functions above where `name` is a matrix whose rows get rotated."""
+    """Applies one of the two functions above if `name` is a matrix whose output is rotated."""
     match = ROTATED.fullmatch(name)
     if not match:
         return weight
@@ -69,7 +69,7 @@ def read_config(reader):
 
 
 def read_weights(reader, config):
-    """Every tensor as f32, under its name in the file."""
+    """All tensors as f32, by their names in the file."""
     weights = {}
     for tensor in reader.tensors:
         values = dequantize(tensor.data, tensor.tensor_type).astype(np.float32)

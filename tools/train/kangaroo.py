@@ -1,9 +1,9 @@
-"""Trains Kangaroo adapters for the default model by distillation on text that the model wrote.
+"""Trains Kangaroo adapters for the default model by distillation on text that the model generated.
 
-The adapter reads the residual stream after the first E layers and guesses what the whole model makes of it:
-x = h + attention(norm(h)), a norm, and the model's own head. Adapters for several E train side by side, since
-one pass of the model serves them all. The loss is the cross-entropy of the adapter's distribution against the
-model's on the same positions (Kangaroo, arXiv 2404.18911).
+The adapter reads the residual stream h after the first E layers and predicts the output of the whole model:
+x = h + attention(norm(h)), a norm, and the model's own head. Adapters for several E train together, because
+one pass of the model serves them all. The loss is the cross-entropy between the distributions of the model
+and the adapter at the same positions (Kangaroo, arXiv 2404.18911).
 """
 
 import argparse
@@ -28,7 +28,7 @@ from training import (
 
 
 class Adapter(nn.Module):
-    """One attention block, a key head for each query head, and a norm that starts as the model's last."""
+    """An attention block with a key head per query head, and a norm initialised from the model's last norm."""
 
     def __init__(self, config, output_norm):
         super().__init__()
@@ -40,13 +40,13 @@ class Adapter(nn.Module):
             self.output_norm.weight.copy_(output_norm)
 
     def forward(self, stream):
-        """What goes into the head, [batch, rows, d_model]."""
+        """The input of the head, [batch, rows, d_model]."""
         angles = rotation(self.config, torch.arange(stream.shape[1], device=stream.device))
         return self.output_norm(self.blk[0].attend(stream, angles))
 
 
 def masks(corpus, rows):
-    """Which positions of texts hold text, and of those which predict a token that the model chose."""
+    """Masks of the positions that hold text, and of those that predict a token chosen by the model."""
     positions = torch.arange(corpus["tokens"].shape[1])
     is_text = positions < corpus["lengths"][rows, None]
     is_choice = (positions >= corpus["prompt_lengths"][rows, None] - 1) & (
@@ -57,14 +57,14 @@ def masks(corpus, rows):
 
 @torch.no_grad()
 def run_model(model, corpus, rows, exits):
-    """Tokens through the frozen model: its streams at the exits, and the last one."""
+    """Runs tokens through the frozen model. Returns its streams at the exits, and the last stream."""
     tokens = corpus["tokens"][rows].to(model.token_embd.weight.device, torch.long)
     streams = model.streams(tokens)
     return [streams[e].float() for e in exits], streams[-1]
 
 
 def head(model, normed):
-    """Logits of what a norm gave, f32."""
+    """The logits of a normed stream, in f32."""
     return F.linear(normed.to(model.token_embd.weight.dtype), model.token_embd.weight).float()
 
 
@@ -73,7 +73,7 @@ def autocast(device):
 
 
 def train(model, adapters, corpus, options):
-    """Adapters learn one after another on each batch, so that one set of logits is in memory at a time."""
+    """Trains the adapters one after another on each batch, so that only one set of logits is in memory."""
     device = model.token_embd.weight.device
     optimizers = {
         e: make_optimizer(adapter.parameters(), options.rate, options.weight_decay)
@@ -105,7 +105,7 @@ def train(model, adapters, corpus, options):
 def evaluate(model, guessers, corpus, batch):
     """Loss and top-1 agreement with the model on held-out choices, by exit layer and guesser.
 
-    `guessers` maps an exit layer to functions by name, each from stream to what goes into the head.
+    `guessers` maps an exit layer to named functions from a stream to the input of the head.
     """
     device = model.token_embd.weight.device
     sums = {e: {name: torch.zeros(2) for name in named} for e, named in guessers.items()}

@@ -1,8 +1,8 @@
-"""A llama in PyTorch: the default model and the small byte-level models alike.
+"""A llama in PyTorch, for the default model and the small byte-level models.
 
-Modules carry the names of GGUF tensors, so a state dict is a file's list of tensors. Rotary embedding
-pairs dimension i of a head with i + head_dim / 2; gguf_weights.py translates from and to the order
-that llama files have.
+Modules have the names of GGUF tensors, so a state dict matches the tensors of a file. Rotary embedding
+pairs dimension i of a head with i + head_dim / 2; gguf_weights.py converts from and to the order of llama
+files.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class LlamaConfig:
 
 
 def rotation(config, positions):
-    """Cosines and sines of every position's angles, each [positions, head_dim / 2] f32."""
+    """Cosines and sines of the angles of every position, each [positions, head_dim / 2] f32."""
     exponents = torch.arange(0, config.head_dim, 2, device=positions.device) / config.head_dim
     angles = torch.outer(positions.float(), config.rope_base**-exponents)
     return angles.cos(), angles.sin()
@@ -54,7 +54,7 @@ class KeyValues:
         self.length = 0
 
     def append(self, key, value):
-        """Takes one row and returns all rows so far."""
+        """Adds one row and returns all rows so far."""
         self.keys[:, :, self.length] = key[:, :, 0]
         self.values[:, :, self.length] = value[:, :, 0]
         self.length += 1
@@ -75,7 +75,7 @@ class AttentionBlock(nn.Module):
         self.attn_output = nn.Linear(config.d_model, config.d_model, bias=False)
 
     def attend(self, x, angles, cache=None):
-        """x is [batch, rows, d_model]; with a cache it is one row, which sees all rows before it."""
+        """x is [batch, rows, d_model]; with a cache it is one row, which attends to all rows before it."""
         normed = self.attn_norm(x)
         q = rotate(self._heads(self.attn_q(normed)), angles)
         k = rotate(self._heads(self.attn_k(normed)), angles)
@@ -106,7 +106,7 @@ class Layer(AttentionBlock):
 
 
 class Llama(nn.Module):
-    """The whole model; `streams` and `logits` let a caller leave it after any layer."""
+    """The whole model. `streams` and `logits` allow an early exit after any layer."""
 
     def __init__(self, config):
         super().__init__()
@@ -118,7 +118,7 @@ class Llama(nn.Module):
     def streams(self, tokens, keep=None):
         """The residual stream after 0, 1, ... n_layers layers, each [batch, rows, d_model].
 
-        `keep` [n_layers, batch] says with 0 where a layer passes a sequence by (layer dropout).
+        `keep` [n_layers, batch] is 0 where a sequence skips a layer (layer dropout).
         """
         angles = rotation(self.config, torch.arange(tokens.shape[1], device=tokens.device))
         streams = [self.token_embd(tokens)]
@@ -128,7 +128,7 @@ class Llama(nn.Module):
         return streams
 
     def logits(self, stream):
-        """The shared exit: final norm and head."""
+        """The exit that all layers share: final norm and head."""
         return F.linear(self.output_norm(stream), self.token_embd.weight)
 
     def new_caches(self, batch, capacity):

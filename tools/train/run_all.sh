@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains everything on one GPU: run_all.sh MODEL OUT [WORK]
-# MODEL is the default model, OUT gets checkpoints, tables (.json) and logs, WORK (default: OUT) the corpus.
+# MODEL is the default model. OUT receives checkpoints, tables (.json) and logs, WORK (default: OUT) the corpus.
 set -euo pipefail
 
 if [ $# -lt 2 ]; then
@@ -18,7 +18,7 @@ train_twin() { # recipe
     python3 "$here/twins.py" --corpus "$work/corpus.pt" --recipe "$1" --out "$out" > "$out/$1.log" 2>&1
 }
 
-# Side by side: none of them fills a GPU on its own.
+# In parallel: none of them uses a whole GPU.
 train_twin layerskip & layerskip=$!
 train_twin plain & plain=$!
 python3 "$here/kangaroo.py" --model "$model" --corpus "$work/corpus.pt" --out "$out" 2>&1 | tee "$out/kangaroo.log"

@@ -1,4 +1,4 @@
-"""Tests of the training scripts on toy sizes: python3 -m unittest, in this folder."""
+"""Tests of the training scripts at toy sizes. Run python3 -m unittest in this folder."""
 
 import random
 import tempfile
@@ -37,7 +37,7 @@ class LlamaTest(unittest.TestCase):
         self.assertEqual(rotated.nonzero()[:, 0].tolist(), [0, 8])
         self.assertAlmostEqual(rotated[8].item(), 0.84147, places=4)
 
-    def test_reordered_rows_give_the_scores_of_neighbours(self):
+    def test_reordered_rows_give_the_same_scores(self):
         torch.manual_seed(0)
         q, k = torch.randn(2, 64, 64)
         x = torch.randn(2, 64)
@@ -56,13 +56,13 @@ class LlamaTest(unittest.TestCase):
         found = torch.einsum("ihd,jhd->hij", *(halves(x @ w.T) for w in reordered))
         torch.testing.assert_close(found, expected)
 
-    def test_reordering_there_and_back_changes_nothing(self):
+    def test_reordering_is_inverted_exactly(self):
         weight = torch.arange(64 * 3.0).reshape(64, 3)
         there = gguf_weights.neighbours_from_halves(weight, 4)
         self.assertFalse(torch.equal(there, weight))
         torch.testing.assert_close(gguf_weights.halves_from_neighbours(there, 4), weight)
 
-    def test_one_token_at_a_time_gives_the_logits_of_all_at_once(self):
+    def test_steps_give_the_same_logits_as_a_batch(self):
         model, tokens = toy_model(), torch.tensor([[5, 250, 7, 7, 100]])
         with torch.no_grad():
             whole = model.logits(model.streams(tokens)[-1])[0]
@@ -70,14 +70,14 @@ class LlamaTest(unittest.TestCase):
             steps = torch.cat([model.step(token, caches) for token in tokens.T])
         torch.testing.assert_close(steps, whole)
 
-    def test_a_dropped_layer_is_passed_by_for_its_sequence_alone(self):
+    def test_a_dropped_layer_is_skipped_only_for_its_sequence(self):
         model, keep = toy_model(), torch.ones(3, 2)
         keep[1, 0] = 0
         streams = model.streams(torch.tensor([[1, 2, 3], [1, 2, 3]]), keep)
         torch.testing.assert_close(streams[2][0], streams[1][0])
         self.assertFalse(torch.allclose(streams[2][1], streams[1][1]))
 
-    def test_a_cache_returns_the_rows_it_took(self):
+    def test_a_cache_returns_the_rows_added(self):
         cache = KeyValues(TOY, batch=1, capacity=4, like=torch.zeros(1))
         rows = torch.randn(2, 1, 2, 1, 16)
         for row in rows:
@@ -94,7 +94,7 @@ class RecipeTest(unittest.TestCase):
         self.assertAlmostEqual(rates[4], 0.1)
         self.assertEqual(max(twins.dropout_rates(5, 0.1, progress=0.0)), 0)
 
-    def test_exit_weights_grow_with_depth_and_add_to_one(self):
+    def test_exit_weights_grow_with_depth_and_add_up_to_one(self):
         weights = twins.exit_weights(4, scale=1.0)
         for found, expected in zip(weights, [0, 1 / 10, 3 / 10, 6 / 10]):
             self.assertAlmostEqual(found, expected)
@@ -125,12 +125,12 @@ class CorpusTest(unittest.TestCase):
         chosen = corpus.choose(logits, 1.0, 0.1, torch.Generator().manual_seed(0))
         self.assertEqual(set(chosen.tolist()), {0, 1})
 
-    def test_texts_keep_their_prompt_and_go_on_after_it(self):
+    def test_texts_keep_and_continue_their_prompt(self):
         prompts = [[1, 2], [3, 4, 5, 6]]
         tokens = corpus.write_texts(toy_model(), prompts, 6, lambda logits: torch.tensor([9, 9]))
         self.assertEqual(tokens.tolist(), [[1, 2, 9, 9, 9, 9], [3, 4, 5, 6, 9, 9]])
 
-    def test_a_text_ends_with_the_first_end_after_its_prompt(self):
+    def test_a_text_ends_at_the_first_end_token_after_its_prompt(self):
         tokens = torch.tensor([[2, 5, 2, 7, 2], [2, 5, 6, 7, 8]])
         self.assertEqual(corpus.text_lengths(tokens, torch.tensor([1, 1]), [0, 2]).tolist(), [3, 5])
 
@@ -156,12 +156,12 @@ class VocabularyTest(unittest.TestCase):
         ids = self.vocabulary.encode("<|im_end|>hell he1")
         self.assertEqual(ids, [258, 259, 261, 260, ord("1")])
 
-    def test_tokens_are_their_bytes(self):
+    def test_tokens_convert_to_their_bytes(self):
         ids = self.vocabulary.encode("hell he<|im_end|>")
         spelled = [byte for token in ids for byte in self.vocabulary.byte_ids(token)]
         self.assertEqual(spelled, [*b"hell he", vocab.END_OF_TURN])
 
-    def test_texts_are_closed_once(self):
+    def test_texts_get_one_end_token(self):
         tokens = torch.tensor([[259, 0], [261, vocab.END_OF_TEXT]])
         found = corpus.as_bytes(tokens, torch.tensor([1, 2]), self.vocabulary)
         self.assertEqual(found.tolist(), [*b"he", vocab.END_OF_TEXT, *b"ll", vocab.END_OF_TEXT])
@@ -174,14 +174,14 @@ class ExportTest(unittest.TestCase):
         self.path = Path(folder.name) / "out.gguf"
 
     def export_toy_adapter(self):
-        """The file, and the weights that went into it."""
+        """Returns the file, and the weights written to it."""
         adapter = kangaroo.Adapter(TOY, torch.full((64,), 2.0))
         state = adapter.state_dict()
         checkpoint = {"exit_layer": 2, "config": asdict(adapter.config), "trained": state}
         export.export_adapter(checkpoint, "trained", self.path)
         return gguf_weights.open_gguf(self.path), state
 
-    def test_an_adapter_says_its_shape(self):
+    def test_an_adapter_file_has_its_shape(self):
         reader, _ = self.export_toy_adapter()
         for key, expected in {
             "general.architecture": "kangaroo",
@@ -205,7 +205,7 @@ class ExportTest(unittest.TestCase):
             found = torch.from_numpy(gguf_weights.dequantize(tensor.data, tensor.tensor_type).copy())
             torch.testing.assert_close(found, state[tensor.name], atol=5e-3, rtol=0)
 
-    def test_a_twin_reads_back_as_it_was(self):
+    def test_an_exported_twin_reads_back_unchanged(self):
         model = toy_model()
         checkpoint = {"recipe": "plain", "config": asdict(TOY), "model": model.state_dict()}
         export.export_twin(checkpoint, self.path)

@@ -1,4 +1,4 @@
-"""What the training scripts share: device, data, schedule, optimiser, progress."""
+"""Code shared by the training scripts: device, data, schedule, optimiser, progress."""
 
 import argparse
 import json
@@ -14,14 +14,14 @@ def pick_device():
 
 
 def load_corpus(path):
-    """What corpus.py wrote."""
+    """Loads the file that corpus.py wrote."""
     if not Path(path).is_file():
         raise SystemExit(f"{path}: expected the corpus that corpus.py writes, found no file")
     return torch.load(path, map_location="cpu")
 
 
 def existing_folder(name):
-    """Refuses a folder that is not there before the training, not after it."""
+    """Rejects a missing folder before training instead of after it."""
     path = Path(name)
     if not path.is_dir():
         raise argparse.ArgumentTypeError(f"expected a folder, found none at {name}")
@@ -29,11 +29,11 @@ def existing_folder(name):
 
 
 def add_training_arguments(parser, **defaults):
-    """What both trainings can be told; `defaults` has a value for each."""
+    """Adds the arguments that both training scripts share. `defaults` sets their default values."""
     parser.add_argument("--corpus", required=True, help="file that corpus.py wrote")
     parser.add_argument("--out", required=True, type=existing_folder, help="folder for checkpoint and results")
     parser.add_argument("--steps", type=int, help="(%(default)s)")
-    parser.add_argument("--batch", type=int, help="texts of a step (%(default)s)")
+    parser.add_argument("--batch", type=int, help="texts per step (%(default)s)")
     parser.add_argument("--rate", type=float, help="peak learning rate (%(default)s)")
     parser.add_argument("--weight-decay", type=float, help="(%(default)s)")
     parser.add_argument("--warm-up", type=int, help="steps until the peak rate (%(default)s)")
@@ -42,7 +42,7 @@ def add_training_arguments(parser, **defaults):
 
 
 def make_optimizer(parameters, peak_rate, weight_decay):
-    """AdamW; vectors (norms) do not decay."""
+    """AdamW, without weight decay on vectors (norms)."""
     parameters = list(parameters)
     groups = [
         {"params": [p for p in parameters if p.dim() > 1], "weight_decay": weight_decay},
@@ -52,14 +52,14 @@ def make_optimizer(parameters, peak_rate, weight_decay):
 
 
 def rate_factor(step, n_steps, n_warm_up):
-    """A linear rise to 1, then half a cosine down to 0."""
+    """Linear warm-up to 1, then cosine decay to 0."""
     if step < n_warm_up:
         return (step + 1) / n_warm_up
     return 0.5 * (1 + math.cos(math.pi * (step - n_warm_up) / max(1, n_steps - n_warm_up)))
 
 
 def update(optimizer, factor, peak_rate, clip=1.0):
-    """One step at `factor` of the peak rate, the gradient's norm clipped."""
+    """One optimiser step at `factor` times the peak rate, with the gradient norm clipped."""
     for group in optimizer.param_groups:
         torch.nn.utils.clip_grad_norm_(group["params"], clip)
         group["lr"] = factor * peak_rate
@@ -68,20 +68,20 @@ def update(optimizer, factor, peak_rate, clip=1.0):
 
 
 class Progress:
-    """Prints a line every so many steps."""
+    """Prints a line every `interval` steps."""
 
     def __init__(self, name, n_steps, interval=50):
         self.name, self.n_steps, self.interval = name, n_steps, interval
         self.start = time.time()
 
     def show(self, step, describe):
-        """`describe` is called only when a line is due: what it reads may wait for the device."""
+        """Calls `describe` only when a line is due, because reading values may wait for the device."""
         if step % self.interval == 0 or step == self.n_steps - 1:
             seconds = time.time() - self.start
             print(f"{self.name} {step + 1}/{self.n_steps}  {seconds:.0f} s  {describe()}", flush=True)
 
 
 def save_results(path, options, results):
-    """Results as JSON, with the settings that gave them."""
+    """Saves results as JSON, with the settings that produced them."""
     settings = {key: str(value) for key, value in vars(options).items()}
     Path(path).write_text(json.dumps({"settings": settings, **results}, indent=1) + "\n")

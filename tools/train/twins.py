@@ -1,7 +1,7 @@
-"""Trains a small llama over bytes with LayerSkip's recipe, or its twin without.
+"""Trains a small byte-level llama with LayerSkip's recipe, or its counterpart without.
 
-Both start from the same weights and see the same bytes in the same order; the recipe alone differs: layer
-dropout that grows with depth and time, and a loss at every layer's exit through the shared norm and head
+Both start from the same weights and train on the same bytes in the same order. Only the recipe differs: layer
+dropout that grows with depth and time, and a loss at the exit of every layer through the shared norm and head
 (LayerSkip, arXiv 2404.16710, sections 4.1.1 and 4.1.2).
 """
 
@@ -27,13 +27,13 @@ from vocab import SPECIAL_TOKENS
 
 
 def dropout_rates(n_layers, p_max, progress):
-    """Probability that a sequence passes a layer by; `progress` of the training runs from 0 to 1."""
+    """The probability that a sequence skips each layer. `progress` goes from 0 to 1 during training."""
     now = 2**progress - 1
     return [p_max * now * (math.exp(i * math.log(2) / (n_layers - 1)) - 1) for i in range(n_layers)]
 
 
 def exit_weights(n_layers, scale):
-    """Share of each layer's exit in the loss: the sum of 0..i for layer i, more for the last; scaled to 1."""
+    """The weight of each exit in the loss: the sum of 0..i for layer i, more for the last; in total 1."""
     weights = [scale * i * (i + 1) / 2 for i in range(n_layers - 1)]
     weights.append(n_layers - 1 + scale * (n_layers - 2) * (n_layers - 1) / 2)
     return [weight / sum(weights) for weight in weights]
@@ -59,7 +59,7 @@ def exit_loss(model, stream, targets):
 
 
 def weighted_loss(model, inputs, targets, keep, weights):
-    """The loss over exits, and the last layer's alone."""
+    """The weighted loss over all exits, and the loss of the last layer."""
     streams = model.streams(inputs, keep)[1:]
     losses = [exit_loss(model, s, targets) if w > 0 else 0.0 for s, w in zip(streams, weights)]
     return sum(w * loss for w, loss in zip(weights, losses)), losses[-1]
@@ -88,7 +88,7 @@ def train(model, stream, options, device):
 
 @torch.no_grad()
 def evaluate(model, stream, n_windows, device):
-    """Loss of each exit and its top-1 agreement with the last layer on held-out bytes."""
+    """The loss of each exit, and its top-1 agreement with the last layer, on held-out bytes."""
     n_layers, length = model.config.n_layers, model.config.n_context
     losses, agreements = torch.zeros(n_layers), torch.zeros(n_layers)
     generator = torch.Generator().manual_seed(0)
@@ -107,15 +107,15 @@ def evaluate(model, stream, n_windows, device):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--recipe", required=True, choices=("layerskip", "plain"), help="with or without")
+    parser.add_argument("--recipe", required=True, choices=("layerskip", "plain"), help="with or without LayerSkip's recipe")
     parser.add_argument("--layers", type=int, default=12, help="(%(default)s)")
-    parser.add_argument("--width", type=int, default=128, help="of the residual stream (%(default)s)")
+    parser.add_argument("--width", type=int, default=128, help="width of the residual stream (%(default)s)")
     parser.add_argument("--heads", type=int, default=4, help="(%(default)s)")
     parser.add_argument("--mlp-width", type=int, default=384, help="(%(default)s)")
-    parser.add_argument("--context", type=int, default=1024, help="bytes of a sequence (%(default)s)")
-    parser.add_argument("--p-max", type=float, default=0.1, help="dropout of the last layer (%(default)s)")
+    parser.add_argument("--context", type=int, default=1024, help="bytes per sequence (%(default)s)")
+    parser.add_argument("--p-max", type=float, default=0.1, help="dropout rate of the last layer (%(default)s)")
     parser.add_argument("--exit-scale", type=float, default=1.0, help="weight of early exits (%(default)s)")
-    parser.add_argument("--windows", type=int, default=128, help="held-out sequences (%(default)s)")
+    parser.add_argument("--windows", type=int, default=128, help="number of held-out sequences (%(default)s)")
     add_training_arguments(parser, steps=2400, batch=64, rate=2e-3, weight_decay=0.1, warm_up=200)
     return parser.parse_args()
 

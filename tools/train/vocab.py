@@ -1,26 +1,26 @@
-"""Text to tokens and bytes: byte-level BPE as GGUF files hold it, and a vocabulary of bytes alone.
+"""Converts text to tokens and bytes: byte-level BPE as stored in GGUF files, and a vocabulary of bytes only.
 
-The pre-tokenizer knows ASCII only, which is what our prompts are written in.
+The pre-tokenizer handles only ASCII, which is all that our prompts use.
 """
 
 import re
 
 PIECE = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[A-Za-z]+|\d| ?[^\sA-Za-z\d]+|\s+(?!\S)|\s+")
-# A byte-level vocabulary has these after its 256 bytes, in this order.
+# A byte-level vocabulary has these tokens after its 256 bytes, in this order.
 SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 END_OF_TEXT, START_OF_TURN, END_OF_TURN = range(256, 259)
 SPECIAL = re.compile("(" + "|".join(map(re.escape, SPECIAL_TOKENS)) + ")")
 
 
 def byte_alphabet():
-    """GPT-2's character for every byte: itself where Latin-1 has a visible one, else the next from U+0100."""
+    """GPT-2's character for every byte: the Latin-1 character if it is visible, else the next one from U+0100."""
     visible = {*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     hidden = [byte for byte in range(256) if byte not in visible]
     return [chr(byte if byte in visible else 0x100 + hidden.index(byte)) for byte in range(256)]
 
 
 def chat_prompt(text):
-    """One question in the chatml template, its answer left open."""
+    """A question in the chatml template, up to the start of the answer."""
     return f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
 
 
@@ -36,7 +36,7 @@ class Vocabulary:
         self.end_ids = [self.ids["<|endoftext|>"], self.ids["<|im_end|>"]]
 
     def encode(self, text):
-        """Ids of an ASCII text; special tokens are written by their names."""
+        """The token ids of an ASCII text. Special tokens are written by name."""
         if not text.isascii():
             raise SystemExit(f"prompt: expected ASCII, found {text!r}")
         ids = []
@@ -46,7 +46,7 @@ class Vocabulary:
         return ids
 
     def byte_ids(self, token):
-        """What a token is in a vocabulary of bytes: its bytes, or a special token's one id."""
+        """A token in the vocabulary of bytes: its bytes, or the single id of a special token."""
         name = self.tokens[token]
         if name in SPECIAL_TOKENS:
             return [256 + SPECIAL_TOKENS.index(name)]
