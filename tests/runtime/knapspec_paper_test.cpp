@@ -49,7 +49,7 @@ class PaperSession : public ::testing::Test {
 TEST_F(PaperSession, WritesWhatPlainDecodingWrites) {
     const Result plain = generate(plain_decoding());
     for (const char* more :
-         {"", ",variant=paper", ",start=prompt", ",exit-confidence=0,gamma=paper"}) {
+         {"", ",variant=paper", ",start=prompt", ",exit-confidence=0,lengths=paper"}) {
         const Result result = generate(paper(kOften + more));
         EXPECT_EQ(result.tokens, plain.tokens) << more;
         EXPECT_TRUE(result.speculation.row_invariant);

@@ -29,7 +29,6 @@ KnapspecPaperStrategy::KnapspecPaperStrategy(const PaperOptions& options,
       all_streams_(2 * static_cast<std::size_t>(model.n_layers) + 1),
       search_(std::move(search)),
       plan_(whole_model_),
-      draft_max_(options.draft_max),
       kept_(model.n_embd, model.n_vocab) {
     KNAP_ASSERT(model.interval >= kShortestInterval, "every interval has a search");
     std::iota(all_streams_.begin(), all_streams_.end(), 0);
@@ -39,7 +38,6 @@ void KnapspecPaperStrategy::begin(const RequestStart& request) {
     n_prompt_ = request.prompt.size();
     round_ = 0;
     plan_ = whole_model_;
-    draft_max_ = options_.draft_max;
     kept_.clear();
     decisions_.clear();
     n_emitted_ = 0;
@@ -96,17 +94,14 @@ void KnapspecPaperStrategy::adopt(const PaperSearchResult& found, int n_rows, in
     plain_step_ms_ = found.plain_step_ms;
     measure();
     plan_ = whole_model_;
-    draft_max_ = options_.draft_max;
     if (!found.choice) {
         decide(n_answered, "no plan survived the search: the whole model drafts until the next",
                kWholeModelSpeed);
         return;
     }
     const PaperChoice& choice = *found.choice;
+    // Its best draft length does not limit drafts (docs/methods.md, "Choice and fallback").
     plan_ = choice.plan;
-    if (options_.uses_best_length) {
-        draft_max_ = std::clamp(choice.draft_length, 1, options_.draft_max);
-    }
     decide(n_answered,
            concat("best of ", choice.n_candidates, " plans: ", std::lround(100 * choice.acceptance),
                   " % of ", n_rows, " rows agree, best draft length ", choice.draft_length),
@@ -134,7 +129,7 @@ void KnapspecPaperStrategy::measure() {
 
 StopRule KnapspecPaperStrategy::stop_rule(int n_room) const {
     return {
-        .n_max = std::min(draft_max_, n_room),
+        .n_max = std::min(options_.draft_max, n_room),
         .exit_confidence = options_.exit_confidence,
         .confidence_of =
             options_.exits_by_likeliest ? ConfidenceOf::likeliest : ConfidenceOf::drawn,

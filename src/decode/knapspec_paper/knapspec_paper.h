@@ -63,7 +63,6 @@ class KnapspecPaperStrategy final : public Strategy {
     std::size_t n_prompt_ = 0;
     int round_ = 0;  // the latest
     ModulePlan plan_;
-    int draft_max_ = 0;
     KeptRows kept_;
     Token pending_ = 0;
     int pending_row_ = 0;

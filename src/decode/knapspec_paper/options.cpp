@@ -65,10 +65,6 @@ bool set_confidence(PaperOptions& options, std::string_view text) {
     return choose(text, options.exits_by_likeliest, false, true);
 }
 
-bool set_gamma(PaperOptions& options, std::string_view text) {
-    return choose(text, options.uses_best_length, false, true);
-}
-
 bool set_start(PaperOptions& options, std::string_view text) {
     options.starts_on_prompt = text == "prompt";
     return text == "code" || text == "prompt";
@@ -108,7 +104,6 @@ constexpr std::array kOptions = {
     PaperOption{{"confidence", kCodeOrPaper,
                  "exit confidence: of the drafted token|of the most probable one"},
                 set_confidence},
-    PaperOption{{"gamma", kCodeOrPaper, "best draft length: ignored|limits drafts"}, set_gamma},
     PaperOption{{"start", "code|prompt",
                  "first search: after round 6|also on the end of the prompt (default: code)"},
                 set_start},

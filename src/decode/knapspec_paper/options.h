@@ -40,8 +40,6 @@ struct PaperOptions {
     SearchInterval interval{};                           // D9
     // D10, paper: the exit looks at the likeliest token, not at the drafted one.
     bool exits_by_likeliest = false;
-    // D15, paper: the draft length that was best with the plan is the most that is drafted.
-    bool uses_best_length = false;
     // D17: a first search at the end of the prompt, on its last tokens; otherwise the whole model
     // drafts until the first search that is due.
     bool starts_on_prompt = false;

@@ -279,8 +279,8 @@ TEST(KnapspecPaper, ARequestThatEndsWithTheSixthRoundIsNotSearched) {
 }
 
 TEST(KnapspecPaper, NothingIsCarriedToTheNextRequest) {
-    Request request({.uses_best_length = true});
-    request.log.results = {found("a1=skip", 2)};
+    Request request;
+    request.log.results = {found("a1=skip")};
     request.run_to_search();
     request.round();
     EXPECT_EQ(request.plans.back(), "a1=skip");
@@ -296,29 +296,16 @@ TEST(KnapspecPaper, NothingIsCarriedToTheNextRequest) {
         request.round();
     }
     request.begin(/*n_prompt=*/7);
-    EXPECT_EQ(request.draft().stop.n_max, 10);
-    request.begin(/*n_prompt=*/7);
     EXPECT_THAT(request.search_rounds(8), ElementsAre(6));
     EXPECT_EQ(request.log.searched.front().n_rows(), 10);
 }
 
-TEST(KnapspecPaper, TheBestLengthLimitsDraftsWhereThePaperIsAskedFor) {
-    struct Case {
-        bool uses_best_length;
-        int best;
-        int expected;
-    };
-    // A length of 0 is "do not speculate", which the method ignores (W8).
-    for (const Case& c :
-         {Case{false, 3, 10}, Case{true, 3, 3}, Case{true, 0, 1}, Case{true, 17, 10}}) {
-        Request request({.uses_best_length = c.uses_best_length}, kShortestInterval);
-        request.log.results = {found("a1=skip", c.best), found_nothing()};
+TEST(KnapspecPaper, TheBestLengthOfAPlanDoesNotLimitDrafts) {
+    for (const int best : {0, 3, 17}) {
+        Request request;
+        request.log.results = {found("a1=skip", best)};
         request.run_to_search();
-        EXPECT_EQ(request.draft().stop.n_max, c.expected);
-        while (request.n_rounds < 13) {
-            request.round();
-        }
-        EXPECT_EQ(request.draft().stop.n_max, 10) << "the fallback has no best length";
+        EXPECT_EQ(request.draft().stop.n_max, 10) << "best length " << best;
     }
 }
 

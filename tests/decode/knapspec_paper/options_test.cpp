@@ -40,7 +40,6 @@ Fields fields_of(const PaperOptions& options) {
         {"interval", options.interval.rounds},
         {"large_interval", options.interval.rounds_of_large},
         {"likeliest", options.exits_by_likeliest},
-        {"uses_length", options.uses_best_length},
         {"on_prompt", options.starts_on_prompt},
     };
 }
@@ -75,7 +74,6 @@ const Fields kPublished = {
     {"interval", 64},
     {"large_interval", 64},
     {"likeliest", 0},
-    {"uses_length", 0},
     {"on_prompt", 0},
 };
 
@@ -103,7 +101,6 @@ TEST(PaperOptions, EachKeyChangesWhatItSaysAndNothingElse) {
         {"interval=paper", {{"large_interval", 128}}},
         {"interval=7", {{"interval", 7}, {"large_interval", 7}}},
         {"confidence=paper", {{"likeliest", 1}}},
-        {"gamma=paper", {{"uses_length", 1}}},
         {"start=prompt", {{"on_prompt", 1}}},
         {"tau=-0.5", {{"tau", -0.5}}},
         {"exit-confidence=0.25", {{"exit", 0.25}}},
@@ -131,8 +128,8 @@ TEST(PaperOptions, EachKeyChangesWhatItSaysAndNothingElse) {
     EXPECT_EQ(std::ranges::count_if(
                   paper_option_infos(),
                   [](const auto& info) { return info.values.starts_with("code|paper"); }),
-              11)
-        << "the variant and ten differences";
+              10)
+        << "the variant and nine differences";
 }
 
 TEST(PaperOptions, AKeyPartsFromTheVariantWhereverItStands) {
