@@ -112,6 +112,7 @@ void time_requests(const char* path, int n_threads) {
     std::vector<Contender> sides = contenders();
     for (int round = 0; round <= kRounds; ++round) {
         for (Contender& side : sides) {
+            session.forget_strategies();
             Result result = session.generate(prompt, side.options);
             // The first round builds graphs.
             if (round > 0) {

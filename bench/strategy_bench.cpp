@@ -4,11 +4,14 @@
 //
 //     strategy_bench MODEL DATA.jsonl[:TASK][@TOKENS]... [--strategies knapspec,lookup/4,...]
 //         [--limit N] [--tokens N] [--repeat N] [--context N] [--threads N] [--adapter FILE]
+//         [--fresh-strategies]
 //
 // A source is a cell of the table; TOKENS cuts its prompts. Every line is a strategy on a cell: the
 // geometric mean over the prompts with its 95 % interval. If a profile of this model and machine is
 // saved, `bound` is the speed that it allows on these texts (speed_bound.h), and `share` is the
 // part of it that the strategy reached. Cells cut to the same length are summarised together.
+// Strategies keep what they have learned from prompt to prompt and from cell to cell, unless
+// --fresh-strategies makes new ones for every prompt.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -49,6 +52,7 @@ struct Settings {
     int n_ctx = 8192;
     int n_threads = 0;
     std::string adapter{};
+    bool fresh_strategies = false;
     bool prints_prompts = false;
 };
 
@@ -79,9 +83,10 @@ class Comparison {
 
     void print_head() const {
         std::printf(
-            "%s, %d threads, %d tokens, greedy, %d turns; speed relative to plain decoding\n",
+            "%s, %d threads, %d tokens, greedy, %d turns%s; speed relative to plain decoding\n",
             engine_.config().model_path.filename().c_str(), engine_.config().n_threads,
-            settings_.n_tokens, settings_.n_repeats);
+            settings_.n_tokens, settings_.n_repeats,
+            settings_.fresh_strategies ? ", new strategies for every prompt" : "");
         if (!bound_) {
             std::printf("no bounds, which need a saved profile (knap profile)\n");
         }
@@ -138,7 +143,9 @@ class Comparison {
 
   private:
     static RaceOptions race_options(const Settings& settings) {
-        RaceOptions options{.n_predict = settings.n_tokens, .n_turns = settings.n_repeats};
+        RaceOptions options{.n_predict = settings.n_tokens,
+                            .n_turns = settings.n_repeats,
+                            .fresh_strategies = settings.fresh_strategies};
         for (const std::string& name : settings.strategies) {
             options.contenders.push_back(parse_contender(name));
         }
@@ -263,6 +270,8 @@ int main(int argc, char** argv) {
         ->check(CLI::PositiveNumber);
     app.add_option("--threads", settings.n_threads, "number of threads; 0: the physical cores");
     app.add_option("--adapter", settings.adapter, "adapter for kangaroo");
+    app.add_flag("--fresh-strategies", settings.fresh_strategies,
+                 "start every prompt with new strategies");
     app.add_flag("--prompts", settings.prints_prompts, "print a line per prompt");
     CLI11_PARSE(app, argc, argv);
     return knap::bench::bench_main("strategy_bench", [&] { knap::bench::run(settings); });

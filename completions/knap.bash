@@ -49,7 +49,7 @@ _knap() {
                     ;;
                 bench)
                     words="$model $runtime --data --strategies -n --n-predict --predict --limit --max-prompt-tokens
-                        -r --repeat -d -p --n-depth --n-prompt --peer --temp --temperature --top-k --top-p --min-p
+                        -r --repeat -d -p --n-depth --n-prompt --peer --fresh-strategies --temp --temperature --top-k --top-p --min-p
                         -s --seed --acceptance --assume-acceptance --profile -o --output --resume --json $common"
                     ;;
                 info) words="$model --lengths --json $common" ;;

@@ -95,6 +95,7 @@ complete -c knap -n '__fish_seen_subcommand_from bench' -l max-prompt-tokens -x 
 complete -c knap -n '__fish_seen_subcommand_from bench' -s r -l repeat -x -d 'turns per strategy'
 complete -c knap -n '__fish_seen_subcommand_from bench' -s d -s p -l n-depth -l n-prompt -x -d 'synthetic prompts'
 complete -c knap -n '__fish_seen_subcommand_from bench' -l peer -x -a 'none llama' -d 'also measure libllama'
+complete -c knap -n '__fish_seen_subcommand_from bench' -l fresh-strategies -d 'start every prompt with new strategies'
 complete -c knap -n '__fish_seen_subcommand_from bench' -s o -l output -r -F -d 'file to write: .json, .csv or .md'
 complete -c knap -n '__fish_seen_subcommand_from bench' -l resume -r -F -d 'file to continue from'
 complete -c knap -n '__fish_seen_subcommand_from info' -l lengths -x -d 'context lengths to show memory for'

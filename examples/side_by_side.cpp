@@ -85,6 +85,8 @@ bool compare(knap::Engine& engine, const char* path) {
     Side knapspec{{.strategy = "knapspec"}};
     for (int turn = 0; turn < kTurns; ++turn) {
         for (Side* side : {&plain, &knapspec}) {
+            // No turn profits from what an earlier one has learned on the same text.
+            session.forget_strategies();
             side->turns.push_back(
                 session.generate(prompt, {.n_predict = kTokens, .speculation = side->how}));
         }

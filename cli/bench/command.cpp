@@ -78,6 +78,7 @@ RaceOptions race_options(const Settings& settings, const BenchArgs& args) {
         .n_predict = args.n_predict,
         .n_turns = args.repeat,
         .has_peer = args.has_peer,
+        .fresh_strategies = args.fresh_strategies,
     };
     if (options.rules.empty() && sampling.temperature == 0) {
         options.rules = {RaceRule()};
@@ -113,6 +114,7 @@ BenchReport planned_report(const Engine& engine, const RaceOptions& race, const 
         settings.assume_acceptance = race.assume_acceptance;
     }
     settings.has_peer = args.has_peer;
+    settings.fresh_strategies = args.fresh_strategies;
     for (const std::string& source : args.data) {
         settings.data.push_back(std::filesystem::path(source).filename().string());
     }
@@ -235,6 +237,8 @@ void add_measuring_flags(CLI::App& app, BenchArgs& args) {
     group.choice("--peer", args.has_peer,
                  std::span<const std::pair<std::string_view, bool>>(kPeers),
                  "libllama's plain decoding of the same tokens as a row of its own");
+    group.toggle("--fresh-strategies", args.fresh_strategies,
+                 "start every prompt with new strategies, which have learned nothing yet");
 }
 
 void add_output_flags(CLI::App& app, BenchArgs& args) {

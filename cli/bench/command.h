@@ -23,6 +23,7 @@ struct BenchArgs {
     int repeat = 3;
     std::vector<int> depths;
     bool has_peer = false;
+    bool fresh_strategies = false;
     std::vector<std::filesystem::path> outputs;
     std::filesystem::path resume;  // empty: starts afresh
 };

@@ -80,12 +80,19 @@ std::string flags_of(const json& settings, const RerunFlag (&flags)[n]) {
     return words;
 }
 
+// Of settings that are on or off; what was the default is not said.
+std::string switches_of(const BenchSettings& settings) {
+    return concat(settings.exact == false ? " --exact off" : "",
+                  settings.fresh_strategies == true ? " --fresh-strategies" : "");
+}
+
 }  // namespace
 
 std::string rerun_command(const ReportFile& file) {
     const json settings = to_json(file.bench.settings);
     const bool is_sampled = file.bench.settings.sampling.temperature > 0;
     return concat("knap bench -m ", shell_word(file.bench.model.file), flags_of(settings, kFlags),
+                  switches_of(file.bench.settings),
                   is_sampled ? flags_of(settings, kSamplingFlags) : "", " -o ",
                   shell_word(file.name));
 }

@@ -81,6 +81,9 @@ class Session {
 
     // Continues `prompt`. Cache rows of the prefix that `prompt` shares with history() are reused;
     // only the rest is computed. Throws when the prompt is empty or longer than the context.
+    //
+    // What a strategy learns (measured costs, plans, thresholds) lasts from request to request. The
+    // session keeps the strategies of the 4 `options.speculation` used last.
     Result generate(std::span<const Token> prompt,
                     const GenerateOptions& options = {},
                     const Observer& observer = {});
@@ -88,6 +91,8 @@ class Session {
     // Every token of the conversation so far, prompt and answer.
     std::span<const Token> history() const;
     void reset();  // forgets the conversation; memory stays reserved
+    // Forgets what strategies have learned: the next request starts with a new one.
+    void forget_strategies();
 
     // Saves the cache rows of the latest prompt. Loading replaces the history; it checks the file
     // against the model and the cache types, and leaves the session unchanged when it throws.

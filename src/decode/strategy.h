@@ -1,6 +1,7 @@
 // What to draft with next. A strategy answers that question before each round and hears afterwards
 // what came of it; drafting, verifying and accepting are the round's (round.h), the same for all.
-// One strategy serves one session: what it learns may last beyond a request.
+// One strategy serves one session: what it learns may last beyond a request, and requests that it
+// does not see may come between two of its own.
 #pragma once
 
 #include <memory>

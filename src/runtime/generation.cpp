@@ -55,7 +55,8 @@ bool lies_in_place(std::span<const int> path) {
 
 Generation::Generation(Session::Impl& session,
                        const GenerateOptions& options,
-                       const Observer& observer)
+                       const Observer& observer,
+                       Strategy& strategy)
     : session_(session),
       options_(options),
       observer_(observer),
@@ -64,7 +65,7 @@ Generation::Generation(Session::Impl& session,
                session.engine.model.n_vocab,
                session.engine.config.n_ctx),
       answer_(options.stop, observer.on_text),
-      strategy_(session.strategy_for(options.speculation)),
+      strategy_(strategy),
       round_(session.forward, session.cache, sampler_, round_options()) {}
 
 RoundOptions Generation::round_options() const {

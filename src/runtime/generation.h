@@ -18,7 +18,10 @@ namespace knap {
 class Generation {
   public:
     // Checks the options, before anything changes.
-    Generation(Session::Impl& session, const GenerateOptions& options, const Observer& observer);
+    Generation(Session::Impl& session,
+               const GenerateOptions& options,
+               const Observer& observer,
+               Strategy& strategy);
 
     // The session's history is the prompt; rows of its first `n_reused` tokens are in the cache.
     Result run(int n_reused);

@@ -48,18 +48,14 @@ int Session::Impl::max_verify_rows() const {
         {is_bound ? invariant_rows : kScratchRows, kScratchRows, engine.config.n_ubatch});
 }
 
-Strategy& Session::Impl::strategy_for(const SpeculationOptions& options) {
-    if (strategy == nullptr || strategy_options != options) {
-        strategy = make_strategy(options, {.config = engine.model,
-                                           .forward = forward,
-                                           .cache = cache,
-                                           .profile = profile,
-                                           .plans = plans,
-                                           .max_rows = max_verify_rows(),
-                                           .adapter = adapter ? &*adapter : nullptr});
-        strategy_options = options;
-    }
-    return *strategy;
+std::unique_ptr<Strategy> Session::Impl::new_strategy(const SpeculationOptions& options) {
+    return make_strategy(options, {.config = engine.model,
+                                   .forward = forward,
+                                   .cache = cache,
+                                   .profile = profile,
+                                   .plans = plans,
+                                   .max_rows = max_verify_rows(),
+                                   .adapter = adapter ? &*adapter : nullptr});
 }
 
 void Session::Impl::check_prompt(std::span<const Token> prompt) const {
@@ -98,7 +94,18 @@ Result Session::Impl::generate(std::span<const Token> prompt,
                                const GenerateOptions& options,
                                const Observer& observer) {
     check_prompt(prompt);
-    Generation generation(*this, options, observer);
+    return generate(prompt, options, observer,
+                    strategies.get(options.speculation, [this](const SpeculationOptions& how) {
+                        return new_strategy(how);
+                    }));
+}
+
+Result Session::Impl::generate(std::span<const Token> prompt,
+                               const GenerateOptions& options,
+                               const Observer& observer,
+                               Strategy& strategy) {
+    check_prompt(prompt);
+    Generation generation(*this, options, observer, strategy);
     history.reserve(static_cast<std::size_t>(engine.config.n_ctx));
     return generation.run(keep_common_beginning(prompt));
 }
@@ -120,6 +127,10 @@ std::span<const Token> Session::history() const {
 
 void Session::reset() {
     impl_->reset();
+}
+
+void Session::forget_strategies() {
+    impl_->strategies.clear();
 }
 
 void Session::Impl::reset() {

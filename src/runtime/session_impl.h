@@ -10,6 +10,7 @@
 #include "knap/knap.h"
 
 #include "decode/kangaroo/adapter_head.h"
+#include "decode/kept_strategies.h"
 #include "decode/strategy.h"
 #include "graph/forward.h"
 #include "kv/kv_cache.h"
@@ -23,11 +24,17 @@ struct Session::Impl {
 
     void check_prompt(std::span<const Token> prompt) const;
     int keep_common_beginning(std::span<const Token> prompt);
-    // The strategy that the options ask for: the one at hand while they stay the same.
-    Strategy& strategy_for(const SpeculationOptions& options);
+    // A strategy of this session that it does not keep, with nothing learned yet. It must not
+    // outlive the session. Throws where an option is not valid.
+    std::unique_ptr<Strategy> new_strategy(const SpeculationOptions& options);
     Result generate(std::span<const Token> prompt,
                     const GenerateOptions& options,
                     const Observer& observer);
+    // With a strategy of the caller's, which new_strategy() made for `options.speculation`.
+    Result generate(std::span<const Token> prompt,
+                    const GenerateOptions& options,
+                    const Observer& observer,
+                    Strategy& strategy);
 
     void reset();
 
@@ -48,8 +55,7 @@ struct Session::Impl {
     bool trees_are_exact;          // so does a pass over a tree
     std::vector<Token> history;    // rows [0, cache.committed()) are those of its first tokens
     std::size_t n_prompt = 0;      // of the latest request: what a prompt cache saves
-    SpeculationOptions strategy_options;
-    std::unique_ptr<Strategy> strategy;  // null until the first request
+    KeptStrategies strategies;
 };
 
 }  // namespace knap

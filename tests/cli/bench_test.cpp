@@ -80,6 +80,21 @@ TEST(BenchCommand, MeasuresEveryStrategyOnEveryPrompt) {
     EXPECT_THAT(read_text(values), HasSubstr("bench.jsonl,a,qa,"));
 }
 
+TEST(BenchCommand, StrategiesLearnFromPromptToPromptUnlessTheyStartAfresh) {
+    // Only its first draft is long.
+    const Words flags{"--data", two_prompts().string(), "--strategies",
+                      "lookup,draft-verify(exit-confidence=0;target=1;eps=1;beta2=0)/4/exit=1"};
+    const auto has_long_drafts = [](const json& row) { return row["n_drafted"] > row["rounds"]; };
+    const json lasting = bench_json(flags);
+    EXPECT_EQ(lasting["settings"]["fresh_strategies"], false);
+    EXPECT_TRUE(has_long_drafts(lasting["rows"][2]));
+    EXPECT_FALSE(has_long_drafts(lasting["rows"][5]));
+    const json fresh = bench_json(flags + Words{"--fresh-strategies"});
+    EXPECT_EQ(fresh["settings"]["fresh_strategies"], true);
+    EXPECT_TRUE(has_long_drafts(fresh["rows"][2]));
+    EXPECT_TRUE(has_long_drafts(fresh["rows"][5]));
+}
+
 TEST(BenchCommand, DepthsAreSyntheticPromptsOfThatLength) {
     const json report = bench_json({"-d", "16,100,100,250", "--strategies", "lookup"});
     ASSERT_EQ(report["rows"].size(), 4u);
@@ -217,6 +232,10 @@ TEST(BenchCommand, AFileOfAnotherBenchmarkIsRefusedAndKept) {
     const std::string before = read_text(file);
     expect_error(bench_data({"--resume", file, "--limit", "1", "-r", "3"}), 1,
                  "its `settings.repeat` differs: expected '3', found '2'");
+    expect_error(bench_data({"--resume", file, "--limit", "1", "--fresh-strategies"}), 1,
+                 "its `settings.fresh_strategies` differs: expected 'true', found 'false'");
+    expect_error(bench_data({"--resume", file, "--limit", "1", "--exact", "off"}), 1,
+                 "its `settings.exact` differs: expected 'false', found 'true'");
     expect_error(bench_data({"--resume", "/no/such/file.json"}), 1, "found no such file");
     EXPECT_EQ(read_text(file), before);
 }

@@ -135,6 +135,13 @@ TEST_F(Report, ShowsTheCommandToRunItAgain) {
                           "greedy -o run0.json"));
     file["settings"]["data"] = {"built-in"};
     EXPECT_THAT(section(page_of({file}), "run"), HasSubstr("-m model.gguf -d 0,512 "));
+    file["settings"]["exact"] = false;
+    file["settings"]["fresh_strategies"] = true;
+    EXPECT_THAT(section(page_of({file}), "run"),
+                HasSubstr("--kernels auto --exact off --fresh-strategies --temp 0.7 "));
+    file["settings"].erase("exact");
+    file["settings"].erase("fresh_strategies");
+    EXPECT_THAT(section(page_of({file}), "run"), HasSubstr("--kernels auto --temp 0.7 "));
 }
 
 TEST_F(Report, SummaryIsTheGeometricMeanOfPromptsWithItsInterval) {

@@ -56,6 +56,33 @@ TEST_F(Sessions, GreedyTextIsReproducible) {
         << "on a used session";
 }
 
+// Its first round drafts eight tokens; from then on its threshold is 1, and a draft ends with its
+// first token.
+SpeculationOptions one_long_draft() {
+    return {.strategy = "draft-verify",
+            .draft_max = 8,
+            .settings = {{"plan", "exit=1"},
+                         {"exit-confidence", "0"},
+                         {"target", "1"},
+                         {"eps", "1"},
+                         {"beta2", "0"}}};
+}
+
+bool has_long_drafts(const Result& result) {
+    return result.speculation.n_drafted > result.speculation.rounds;
+}
+
+TEST_F(Sessions, WhatAStrategyLearnsLastsWhileOthersAreUsed) {
+    GenerateOptions learning = greedy(12);
+    learning.speculation = one_long_draft();
+    EXPECT_TRUE(has_long_drafts(session_.generate(prompt(20), learning)));
+    session_.generate(prompt(20), greedy(4));
+    session_.reset();
+    EXPECT_FALSE(has_long_drafts(session_.generate(prompt(24, /*seed=*/2), learning)));
+    session_.forget_strategies();
+    EXPECT_TRUE(has_long_drafts(session_.generate(prompt(20), learning)));
+}
+
 TEST_F(Sessions, CommonBeginningIsNotComputedAgain) {
     const auto whole = prompt(60);
     session_.generate(std::span(whole).first(40), greedy(5));

@@ -48,6 +48,8 @@ BenchReport example_report() {
                                     .cache_type_k = "f16",
                                     .cache_type_v = "f16",
                                     .kernels = "auto",
+                                    .exact = true,
+                                    .fresh_strategies = false,
                                     .data = {"data.jsonl"}},
                        .memory_gb_per_second = 30.5,
                        .costs = {{"full", 16, 1, true, 3.5}},

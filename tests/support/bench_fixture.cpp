@@ -140,6 +140,8 @@ json settings(const BenchFixture& fixture) {
             {"cache_type_k", "f16"},
             {"cache_type_v", "f16"},
             {"kernels", "auto"},
+            {"exact", true},
+            {"fresh_strategies", false},
             {"data", data}};
 }
 

@@ -58,7 +58,8 @@ BenchSettings known_settings(const Engine& engine) {
                            .n_ctx = config.n_ctx,
                            .cache_type_k = field_of(fingerprint, "cache_type_k"),
                            .cache_type_v = field_of(fingerprint, "cache_type_v"),
-                           .kernels = field_of(fingerprint, "kernels")};
+                           .kernels = field_of(fingerprint, "kernels"),
+                           .exact = config.exact};
     if (!config.adapter_path.empty()) {
         settings.adapter = config.adapter_path.filename().string();
     }

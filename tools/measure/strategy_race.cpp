@@ -14,6 +14,8 @@ namespace {
 // Enough to touch every weight and build the usual graphs.
 constexpr std::size_t kFirstTokens = 64;
 constexpr int kFewTokens = 2;
+// So that a strategy has room to draft.
+constexpr int kWarmUpTokens = 8;
 
 double decode_ms(const Result& result) {
     return result.timings.decode_ms;
@@ -31,8 +33,17 @@ std::string why_too_short(const Result& result) {
 
 StrategyRace::StrategyRace(Engine& engine, RaceOptions options, RaceObserver observer)
     : options_(std::move(options)), observer_(std::move(observer)), session_(impl_of(engine)) {
+    forget_strategies();
     if (options_.has_peer) {
         peer_.emplace(engine);
+    }
+}
+
+void StrategyRace::forget_strategies() {
+    strategies_.clear();
+    strategies_.resize(options_.rules.size());
+    for (std::vector<TurnStrategies>& sides : strategies_) {
+        sides.resize(options_.contenders.size() + 1);
     }
 }
 
@@ -41,7 +52,7 @@ std::optional<PromptOutcome> StrategyRace::measure(const BenchPrompt& prompt) {
         return std::nullopt;
     }
     PromptOutcome outcome{.skipped_because = why_too_short(reference_)};
-    for (const RaceRule& rule : options_.rules) {
+    for (std::size_t rule = 0; rule < options_.rules.size(); ++rule) {
         if (outcome.skipped_because.empty() && !race(prompt, rule, outcome)) {
             return std::nullopt;
         }
@@ -55,12 +66,16 @@ std::optional<PromptOutcome> StrategyRace::measure(const BenchPrompt& prompt) {
 // Computes the prompt's rows, and the answer that others are held to.
 bool StrategyRace::begin(const BenchPrompt& prompt) {
     n_answers_ = 0;
+    if (options_.fresh_strategies) {
+        forget_strategies();
+    }
     if (!is_warm_ && !touch_weights(prompt)) {
         return false;
     }
     session_.reset();
-    const auto prefill = generate(prompt, plain_decoding(), /*n_predict=*/0);
-    auto plain = prefill ? generate(prompt, plain_decoding(), options_.n_predict) : std::nullopt;
+    const auto prefill = generate_afresh(prompt, plain_decoding(), /*n_predict=*/0);
+    auto plain =
+        prefill ? generate_afresh(prompt, plain_decoding(), options_.n_predict) : std::nullopt;
     if (!plain) {
         return false;
     }
@@ -76,14 +91,14 @@ bool StrategyRace::begin(const BenchPrompt& prompt) {
 bool StrategyRace::touch_weights(const BenchPrompt& prompt) {
     BenchPrompt beginning{.tokens = prompt.tokens};
     beginning.tokens.resize(std::min(beginning.tokens.size(), kFirstTokens));
-    is_warm_ = generate(beginning, plain_decoding(), kFewTokens).has_value();
+    is_warm_ = generate_afresh(beginning, plain_decoding(), kFewTokens).has_value();
     if (peer_) {
         peer_->read_prompt(beginning.tokens);
     }
     return is_warm_;
 }
 
-bool StrategyRace::race(const BenchPrompt& prompt, const RaceRule& rule, PromptOutcome& outcome) {
+bool StrategyRace::race(const BenchPrompt& prompt, std::size_t rule, PromptOutcome& outcome) {
     std::vector<Side> sides = sides_of(rule);
     if (!warm_up(prompt, std::span(sides).subspan(1))) {
         return false;
@@ -93,9 +108,9 @@ bool StrategyRace::race(const BenchPrompt& prompt, const RaceRule& rule, PromptO
             return false;
         }
     }
-    outcome.skipped_because = why_unmeasurable(rule, sides);
+    outcome.skipped_because = why_unmeasurable(options_.rules[rule], sides);
     if (outcome.skipped_because.empty()) {
-        add_rows(prompt, rule, sides, outcome.rows);
+        add_rows(prompt, options_.rules[rule], sides, outcome.rows);
     }
     return true;
 }
@@ -113,31 +128,35 @@ std::string StrategyRace::why_unmeasurable(const RaceRule& rule, std::span<const
 }
 
 // Plain decoding first.
-std::vector<StrategyRace::Side> StrategyRace::sides_of(const RaceRule& rule) const {
+std::vector<StrategyRace::Side> StrategyRace::sides_of(std::size_t rule) {
+    std::vector<TurnStrategies>& strategies = strategies_[rule];
     std::vector<Side> sides{
-        {.contender = {.name = plain_decoding().strategy, .speculation = plain_decoding()}}};
-    for (const Contender& contender : options_.contenders) {
-        sides.push_back({.contender = contender});
-        sides.back().contender.speculation.acceptance = rule.rule;
-        sides.back().contender.speculation.assume_acceptance = options_.assume_acceptance;
+        {.contender = {.name = plain_decoding().strategy, .speculation = plain_decoding()},
+         .strategies = &strategies.front()}};
+    for (std::size_t i = 0; i < options_.contenders.size(); ++i) {
+        sides.push_back({.contender = options_.contenders[i], .strategies = &strategies[i + 1]});
+        SpeculationOptions& how = sides.back().contender.speculation;
+        how.acceptance = options_.rules[rule].rule;
+        how.assume_acceptance = options_.assume_acceptance;
     }
     return sides;
 }
 
-// A round of each, after which an adapter has its rows of the prompt: that is prefill, too.
+// A few rounds of each, after which an adapter has its rows of the prompt. They leave no trace in
+// the strategies of the turns.
 bool StrategyRace::warm_up(const BenchPrompt& prompt, std::span<const Side> sides) {
     for (const Side& side : sides) {
-        if (!generate(prompt, side.contender.speculation, kFewTokens)) {
+        if (!generate_afresh(prompt, side.contender.speculation, kWarmUpTokens)) {
             return false;
         }
     }
     return true;
 }
 
-// Every answer is a request of its own whose prompt is in the cache already: a strategy starts from
-// nothing but what is saved, and has no prefill to take a share of.
+// Every answer is a request of its own whose prompt is in the cache already: a strategy has no
+// prefill to take a share of.
 bool StrategyRace::take_turn(const BenchPrompt& prompt, Side& plain, std::span<Side> sides) {
-    Side before{.contender = plain.contender};
+    Side before{.contender = plain.contender, .strategies = plain.strategies};
     if (!answer(prompt, before)) {
         return false;
     }
@@ -167,7 +186,8 @@ bool StrategyRace::take_turn(const BenchPrompt& prompt, Side& plain, std::span<S
 }
 
 bool StrategyRace::answer(const BenchPrompt& prompt, Side& side) {
-    auto result = generate(prompt, side.contender.speculation, options_.n_predict);
+    auto result =
+        generate(prompt, side.contender.speculation, strategy_of_turn(side), options_.n_predict);
     if (!result) {
         return false;
     }
@@ -176,8 +196,25 @@ bool StrategyRace::answer(const BenchPrompt& prompt, Side& side) {
     return true;
 }
 
+// Of the turn that is about to begin.
+Strategy& StrategyRace::strategy_of_turn(Side& side) {
+    TurnStrategies& strategies = *side.strategies;
+    const std::size_t turn = side.results.size();
+    if (turn == strategies.size()) {
+        strategies.push_back(session_.new_strategy(side.contender.speculation));
+    }
+    return *strategies[turn];
+}
+
+std::optional<Result> StrategyRace::generate_afresh(const BenchPrompt& prompt,
+                                                    const SpeculationOptions& how,
+                                                    int n_predict) {
+    return generate(prompt, how, *session_.new_strategy(how), n_predict);
+}
+
 std::optional<Result> StrategyRace::generate(const BenchPrompt& prompt,
                                              const SpeculationOptions& how,
+                                             Strategy& strategy,
                                              int n_predict) {
     // A synthetic prompt is a place in a text, and a projection writes nothing that could end.
     const bool never_ends = prompt.depth.has_value() || options_.assume_acceptance >= 0;
@@ -186,7 +223,7 @@ std::optional<Result> StrategyRace::generate(const BenchPrompt& prompt,
                                        .sampling = options_.sampling,
                                        .speculation = how,
                                        .ignore_eos = never_ends},
-                                      {.is_cancelled = observer_.is_cancelled});
+                                      {.is_cancelled = observer_.is_cancelled}, strategy);
     if (result.stop == StopReason::cancelled) {
         return std::nullopt;
     }

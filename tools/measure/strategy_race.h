@@ -1,9 +1,14 @@
 // Strategies in turn on a prompt: what disturbs the machine for a while disturbs all of them. The
 // prompt is computed once, every answer starts from its rows, and plain decoding runs before and
 // after the others of a turn, as its own control.
+//
+// What a strategy learns lasts from prompt to prompt, as in a session. Every turn of a contender
+// has its own strategy, which goes on from that turn of the prompt before: no turn profits from
+// another turn on the same text.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,6 +38,8 @@ struct RaceOptions {
     int n_predict = 128;            // tokens of an answer, 2 or more
     int n_turns = 3;
     bool has_peer = false;  // libllama takes part as well
+    // Every prompt starts with new strategies.
+    bool fresh_strategies = false;
 };
 
 // Each member may be empty. Called on the caller's thread; `is_cancelled` from compute threads too.
@@ -56,9 +63,13 @@ class StrategyRace {
     Session::Impl& session() { return session_; }
 
   private:
+    // The strategies of a contender with a rule, by turn; made when they are first used.
+    using TurnStrategies = std::vector<std::unique_ptr<Strategy>>;
+
     // A contender's turns on a prompt.
     struct Side {
         Contender contender;
+        TurnStrategies* strategies = nullptr;
         std::vector<Result> results{};
         std::vector<BenchTurn> turns{};
         std::optional<BenchDifference> first_difference{};
@@ -67,15 +78,22 @@ class StrategyRace {
     // False or nullopt: cancelled.
     bool begin(const BenchPrompt& prompt);
     bool touch_weights(const BenchPrompt& prompt);
-    bool race(const BenchPrompt& prompt, const RaceRule& rule, PromptOutcome& outcome);
+    bool race(const BenchPrompt& prompt, std::size_t rule, PromptOutcome& outcome);
     bool warm_up(const BenchPrompt& prompt, std::span<const Side> sides);
     bool take_turn(const BenchPrompt& prompt, Side& plain, std::span<Side> sides);
     bool answer(const BenchPrompt& prompt, Side& side);
     std::optional<Result> generate(const BenchPrompt& prompt,
                                    const SpeculationOptions& how,
+                                   Strategy& strategy,
                                    int n_predict);
+    // With a new strategy that nobody keeps.
+    std::optional<Result> generate_afresh(const BenchPrompt& prompt,
+                                          const SpeculationOptions& how,
+                                          int n_predict);
+    Strategy& strategy_of_turn(Side& side);
 
-    std::vector<Side> sides_of(const RaceRule& rule) const;
+    std::vector<Side> sides_of(std::size_t rule);
+    void forget_strategies();
     // Empty where every answer can be measured.
     static std::string why_unmeasurable(const RaceRule& rule, std::span<const Side> sides);
     void compare(const BenchPrompt& prompt, Side& side) const;
@@ -88,6 +106,7 @@ class StrategyRace {
     RaceOptions options_;
     RaceObserver observer_;
     Session::Impl session_;
+    std::vector<std::vector<TurnStrategies>> strategies_;  // [rule][side], plain decoding first
     std::optional<PeerRace> peer_;
     bool is_warm_ = false;
     // Of the prompt at hand:

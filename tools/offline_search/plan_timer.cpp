@@ -58,7 +58,9 @@ std::optional<TrialSpeed> PlanTimer::measure(const SpeculationOptions& way) {
 }
 
 std::optional<Result> PlanTimer::generate(std::size_t prompt, const SpeculationOptions& way) {
-    Result result = sessions_[prompt].generate(
+    Session& session = sessions_[prompt];
+    session.forget_strategies();  // so that no trial profits from another of the same plan
+    Result result = session.generate(
         prompts_[prompt], {.n_predict = n_predict_, .speculation = way, .ignore_eos = true},
         {.is_cancelled = is_cancelled_});
     if (result.stop == StopReason::cancelled) {

@@ -86,6 +86,65 @@ TEST(StrategyRace, EveryPromptIsComputedWhole) {
     EXPECT_EQ(race.session().n_prompt, prompt(engine).tokens.size());
 }
 
+// Its first round drafts eight tokens; from then on its threshold is 1, and a draft ends with its
+// first token.
+constexpr const char* kOneLongDraft =
+    "draft-verify(exit-confidence=0;target=1;eps=1;beta2=0)/8/exit=1";
+
+bool has_long_drafts(const BenchRow& row) {
+    return row.n_drafted > row.rounds;
+}
+
+RaceOptions learning_race() {
+    RaceOptions options = two_turns();
+    options.contenders = {parse_contender("lookup"), parse_contender(kOneLongDraft)};
+    return options;
+}
+
+BenchPrompt other_prompt(const Engine& engine) {
+    BenchPrompt other = prompt(engine);
+    other.tokens = engine.tokenize("one two three and four and five and six");
+    return other;
+}
+
+TEST(StrategyRace, WhatAContenderLearnsLastsFromPromptToPrompt) {
+    Engine engine = tiny_engine();
+    StrategyRace race(engine, learning_race(), {});
+    const auto first = race.measure(prompt(engine));
+    ASSERT_TRUE(first);
+    ASSERT_EQ(first->rows[2].strategy, kOneLongDraft);
+    EXPECT_TRUE(has_long_drafts(first->rows[2]))
+        << "the last turn starts anew: it has seen neither the warm-up nor the first turn";
+    const auto second = race.measure(other_prompt(engine));
+    ASSERT_TRUE(second);
+    EXPECT_FALSE(has_long_drafts(second->rows[2]));
+}
+
+TEST(StrategyRace, FreshStrategiesForgetItWithEveryPrompt) {
+    Engine engine = tiny_engine();
+    RaceOptions options = learning_race();
+    options.fresh_strategies = true;
+    StrategyRace race(engine, options, {});
+    for (const BenchPrompt& one : {prompt(engine), other_prompt(engine)}) {
+        const auto outcome = race.measure(one);
+        ASSERT_TRUE(outcome);
+        EXPECT_TRUE(has_long_drafts(outcome->rows[2]));
+    }
+}
+
+TEST(StrategyRace, RulesLearnApart) {
+    Engine engine = tiny_engine();
+    RaceOptions options = learning_race();
+    options.sampling.temperature = 0.8f;
+    options.rules = {{"shared-noise", AcceptanceRule::shared_noise},
+                     {"equality", AcceptanceRule::equality}};
+    StrategyRace race(engine, options, {});
+    const auto outcome = race.measure(prompt(engine));
+    ASSERT_TRUE(outcome);
+    ASSERT_EQ(outcome->rows[5].strategy, kOneLongDraft);
+    EXPECT_TRUE(has_long_drafts(outcome->rows[5]));
+}
+
 TEST(StrategyRace, ProgressEndsAtOne) {
     Engine engine = tiny_engine();
     std::vector<double> heard;

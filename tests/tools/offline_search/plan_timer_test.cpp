@@ -46,6 +46,20 @@ TEST_F(TimedPlans, HaveASpeedAndAnAcceptance) {
     EXPECT_EQ(plain->acceptance_rate, 0) << "nothing is drafted";
 }
 
+TEST_F(TimedPlans, StartWithAFreshThresholdInEveryTrial) {
+    const SpeculationOptions adaptive{
+        .strategy = "draft-verify",
+        .draft_max = 6,
+        .settings = {{"plan", "exit=1"}, {"exit-confidence", "0"}, {"eps", "1"}, {"beta2", "0"}}};
+    PlanTimer plans = timer();
+    ASSERT_TRUE(plans.read_prompts([](double) {}));
+    const auto first = plans.measure(adaptive);
+    const auto again = plans.measure(adaptive);
+    ASSERT_TRUE(first && again);
+    EXPECT_LT(first->acceptance_rate, 0.5) << "otherwise the threshold stays where it is";
+    EXPECT_EQ(again->acceptance_rate, first->acceptance_rate);
+}
+
 TEST_F(TimedPlans, RefuseAPlanThatCannotRun) {
     PlanTimer plans = timer();
     EXPECT_THROW(plans.measure(exit_after(5)), Error);

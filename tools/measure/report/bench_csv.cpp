@@ -29,6 +29,10 @@ std::string text(bool value) {
     return value ? "true" : "false";
 }
 
+std::string text(const std::optional<bool>& value) {
+    return value ? text(*value) : "";
+}
+
 std::string text(const std::vector<double>& values) {
     return join(values, " ", [](double value) { return text(value); });
 }
@@ -105,6 +109,8 @@ Columns context_columns(const BenchReport& report) {
             {"cache_type_k", settings.cache_type_k},
             {"cache_type_v", settings.cache_type_v},
             {"kernels", settings.kernels},
+            {"exact", text(settings.exact)},
+            {"fresh_strategies", text(settings.fresh_strategies)},
             {"device", report.device},
             {"isa", report.host.isa},
             {"system", report.host.system},

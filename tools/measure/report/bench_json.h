@@ -37,6 +37,13 @@ auto unless_null(const nlohmann::json& object, const char* name, Read read) {
     return is_null ? std::nullopt : std::optional(read(object, name));
 }
 
+// Nullopt: null, or missing, as what older files do not have.
+template <typename Read>
+auto if_known(const nlohmann::json& object, const char* name, Read read) {
+    return object.contains(name) ? unless_null(object, name, read)
+                                 : decltype(unless_null(object, name, read))();
+}
+
 // What `read` makes of a part of a file; its errors say which one they are about.
 template <typename Read>
 auto read_part(const std::string& what, const nlohmann::json& part, Read read) {

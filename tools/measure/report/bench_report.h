@@ -149,6 +149,9 @@ struct BenchSettings {
     std::string cache_type_k;
     std::string cache_type_v;
     std::string kernels;
+    // Nullopt: of a file that was written before it was recorded.
+    std::optional<bool> exact{};
+    std::optional<bool> fresh_strategies{};  // every prompt started with new strategies
     std::vector<std::string> data;
 
     // Of one prompt.

@@ -133,6 +133,8 @@ ordered_json to_json(const BenchSettings& settings) {
             {"cache_type_k", settings.cache_type_k},
             {"cache_type_v", settings.cache_type_v},
             {"kernels", settings.kernels},
+            {"exact", or_null(settings.exact)},
+            {"fresh_strategies", or_null(settings.fresh_strategies)},
             {"data", settings.data}};
 }
 
@@ -153,6 +155,8 @@ BenchSettings settings_from(const json& object) {
             .cache_type_k = text_in(object, "cache_type_k"),
             .cache_type_v = text_in(object, "cache_type_v"),
             .kernels = text_in(object, "kernels"),
+            .exact = if_known(object, "exact", flag_in),
+            .fresh_strategies = if_known(object, "fresh_strategies", flag_in),
             .data = texts_in(object, "data")};
 }
 

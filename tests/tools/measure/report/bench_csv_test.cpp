@@ -65,6 +65,8 @@ TEST(BenchCsv, ParsesBack) {
     EXPECT_EQ(fields["first_difference"], "27");
     EXPECT_EQ(fields["model"], "m.gguf");
     EXPECT_EQ(fields["threads"], "2");
+    EXPECT_EQ(fields["exact"], "true");
+    EXPECT_EQ(fields["fresh_strategies"], "false");
     EXPECT_EQ(fields["knap"], "0.1.0");
 }
 

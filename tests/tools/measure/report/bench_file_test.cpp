@@ -44,6 +44,8 @@ TEST(BenchFile, ComesBackAsItWas) {
         .temperature = 0.7f, .top_k = 50, .top_p = 0.9f, .min_p = 0.1f, .seed = ~std::uint64_t{0}};
     settings.assume_acceptance = 0.8;
     settings.has_peer = true;
+    settings.exact = false;
+    settings.fresh_strategies = true;
     report.skipped = {{"data.jsonl:3", "it is too short"}};
     EXPECT_EQ(load_report(save(report)), report);
 }
@@ -105,6 +107,9 @@ TEST(BenchFile, WhatOlderFilesLackIsNamed) {
     for (const char* part : {"host", "model", "settings"}) {
         const json object = to_json(test::example_report());
         for (const auto& [name, _] : object[part].items()) {
+            if (name == "exact" || name == "fresh_strategies") {
+                continue;
+            }
             json lacking = object[part];
             lacking.erase(name);
             const auto path = save_with(concat("/", part).c_str(), lacking);
@@ -114,6 +119,21 @@ TEST(BenchFile, WhatOlderFilesLackIsNamed) {
                 << name;
         }
     }
+}
+
+TEST(BenchFile, SettingsThatCameLaterMayBeMissing) {
+    BenchReport report = test::example_report();
+    for (const char* name : {"exact", "fresh_strategies"}) {
+        json settings = to_json(report)["settings"];
+        settings.erase(name);
+        const auto path = save_with("/settings", settings);
+        const BenchSettings found = load_report(path).settings;
+        EXPECT_FALSE(name == std::string("exact") ? found.exact : found.fresh_strategies);
+        EXPECT_THAT([&] { load_rows(path, report); },
+                    ThrowsMessage<Error>(HasSubstr(concat("`settings.", name, "` differs"))));
+    }
+    EXPECT_THAT([&] { load_report(save_with("/settings/exact", "on")); },
+                ThrowsMessage<Error>(HasSubstr("`exact`")));
 }
 
 TEST(BenchFile, WithoutRowsCanBeGoneOnFrom) {
