@@ -7,9 +7,10 @@
 //         [--fresh-strategies]
 //
 // A source is a cell of the table; TOKENS cuts its prompts. Every line is a strategy on a cell: the
-// geometric mean over the prompts with its 95 % interval. If a profile of this model and machine is
-// saved, `bound` is the speed that it allows on these texts (speed_bound.h), and `share` is the
-// part of it that the strategy reached. Cells cut to the same length are summarised together.
+// geometric mean over the prompts with its 95 % interval, and the mean speed of whole requests,
+// prompt included. If a profile of this model and machine is saved, `bound` is the speed that it
+// allows on these texts (speed_bound.h), and `share` is the part of it that the strategy reached.
+// Cells cut to the same length are summarised together.
 // Strategies keep what they have learned from prompt to prompt and from cell to cell, unless
 // --fresh-strategies makes new ones for every prompt.
 #include <algorithm>
@@ -60,7 +61,8 @@ struct Settings {
 struct Side {
     std::string name;
     std::vector<double> speedups{};
-    std::vector<double> shares{};  // of the bound, if known
+    std::vector<double> requests{};  // speedups of whole requests
+    std::vector<double> shares{};    // of the bound, if known
     std::vector<BenchRow> rows{};
 };
 
@@ -90,14 +92,15 @@ class Comparison {
         if (!bound_) {
             std::printf("no bounds, which need a saved profile (knap profile)\n");
         }
-        std::printf("%-28s %2s %6s %8s %-18s %5s %-19s %6s %6s %6s %7s %5s %5s\n", "cell", "n",
-                    "prompt", "plain ms", "strategy", "speed", "95 % interval", "accept", "length",
-                    "uniq", "search", "bound", "share");
+        std::printf("%-28s %2s %6s %8s %-18s %5s %-16s %7s %6s %6s %6s %7s %5s %5s\n", "cell", "n",
+                    "prompt", "plain ms", "strategy", "speed", "95 % interval", "request", "accept",
+                    "length", "uniq", "search", "bound", "share");
     }
 
     void run(const Cell& cell) {
         std::vector<Side> sides = sides_of(settings_);
         std::vector<double> control;
+        std::vector<double> control_requests;
         std::vector<double> plain_ms;
         std::vector<double> n_prompt;
         std::vector<double> uniq;
@@ -106,6 +109,7 @@ class Comparison {
             const std::vector<BenchRow> rows = measure(cell, prompt);
             const std::optional<double> bound = bound_of_answer();
             control.push_back(rows.front().speedup.mean);
+            control_requests.push_back(rows.front().request_speedup.mean);
             plain_ms.push_back(1e3 / rows.front().tokens_per_second);
             n_prompt.push_back(rows.front().n_prompt);
             uniq.push_back(rows.front().distinct_trigrams);
@@ -116,10 +120,12 @@ class Comparison {
                 add_row(sides[i], rows[i + 1], bound);
             }
         }
-        print_line(cell, n_prompt, plain_ms, "plain again", geometric_mean(control));
+        print_line(cell, n_prompt, plain_ms, "plain again", geometric_mean(control),
+                   control_requests);
         std::printf(" %6s %6s %6.2f\n", "", "", median(uniq));
         for (const Side& side : sides) {
-            print_line(cell, n_prompt, plain_ms, side.name, geometric_mean(side.speedups));
+            print_line(cell, n_prompt, plain_ms, side.name, geometric_mean(side.speedups),
+                       side.requests);
             const Totals totals = totals_of(side);
             std::printf(" %6.2f %6.2f %6.2f %6.1f%% %5s %5s\n", totals.acceptance, totals.length,
                         median(uniq), 100 * totals.search, two_decimals(mean_of(bounds)).c_str(),
@@ -127,6 +133,7 @@ class Comparison {
             summary_.add({.strategy = side.name,
                           .max_tokens = cell.max_tokens,
                           .speed = geometric_mean(side.speedups).mean,
+                          .request = geometric_mean(side.requests).mean,
                           .acceptance = totals.acceptance,
                           .length = totals.length,
                           .search = totals.search,
@@ -187,6 +194,7 @@ class Comparison {
     void add_row(Side& side, const BenchRow& row, const std::optional<double>& bound) const {
         side.rows.push_back(row);
         side.speedups.push_back(row.speedup.mean);
+        side.requests.push_back(row.request_speedup.mean);
         if (bound) {
             side.shares.push_back(row.speedup.mean / *bound);
         }
@@ -200,10 +208,11 @@ class Comparison {
                            const std::vector<double>& n_prompt,
                            const std::vector<double>& plain_ms,
                            const std::string& name,
-                           const Interval& speed) {
-        std::printf("%-28s %2zu %6.0f %8.2f %-18s %5.3f [%.3f, %.3f]  ", cell.name.c_str(),
+                           const Interval& speed,
+                           const std::vector<double>& requests) {
+        std::printf("%-28s %2zu %6.0f %8.2f %-18s %5.3f [%.3f, %.3f]   %7.3f", cell.name.c_str(),
                     n_prompt.size(), median(n_prompt), median(plain_ms), name.c_str(), speed.mean,
-                    speed.low, speed.high);
+                    speed.low, speed.high, geometric_mean(requests).mean);
     }
 
     // Totals over all prompts of a cell.

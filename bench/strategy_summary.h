@@ -32,6 +32,7 @@ struct CellMeans {
     std::string strategy;
     std::size_t max_tokens = 0;  // of the cell
     double speed = 0;
+    double request = 0;             // speed of whole requests
     double acceptance = 0;          // of drafted tokens
     double length = 0;              // tokens emitted per round
     double search = 0;              // share of the time spent searching
@@ -60,6 +61,7 @@ class StrategySummary {
                      const std::string& which,
                      IsWanted is_wanted) const {
         std::vector<double> speeds;
+        std::vector<double> requests;
         std::vector<double> shares;
         double acceptance = 0;
         double length = 0;
@@ -67,6 +69,7 @@ class StrategySummary {
         for (const CellMeans& cell : cells_) {
             if (cell.strategy == strategy && is_wanted(cell)) {
                 speeds.push_back(cell.speed);
+                requests.push_back(cell.request);
                 acceptance += cell.acceptance;
                 length += cell.length;
                 search += cell.search;
@@ -77,9 +80,11 @@ class StrategySummary {
         }
         const auto n = static_cast<double>(speeds.size());
         std::printf(
-            "%-18s %-12s %2zu: speed %.3f, lowest %.3f; accept %.2f, length %.2f, search %.1f%%",
+            "%-18s %-12s %2zu: speed %.3f, lowest %.3f, whole request %.3f; accept %.2f, "
+            "length %.2f, search %.1f%%",
             strategy.c_str(), which.c_str(), speeds.size(), geometric_mean(speeds).mean,
-            std::ranges::min(speeds), acceptance / n, length / n, 100 * search / n);
+            std::ranges::min(speeds), geometric_mean(requests).mean, acceptance / n, length / n,
+            100 * search / n);
         if (!shares.empty()) {
             std::printf("; share of the bound %.2f, lowest %.2f", geometric_mean(shares).mean,
                         std::ranges::min(shares));

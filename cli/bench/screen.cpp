@@ -12,8 +12,8 @@
 namespace knap {
 namespace {
 
-constexpr int kRowWidths[] = {16, 22, 10, 24, 13, 9, 14, 9, 9, 7, 26, 11, 9};
-constexpr int kMeanWidths[] = {24, 13, 16, 8, 9, 14, 9, 9, 9, 7};
+constexpr int kRowWidths[] = {16, 22, 10, 24, 13, 9, 14, 17, 9, 9, 7, 26, 11, 9};
+constexpr int kMeanWidths[] = {24, 13, 16, 8, 9, 14, 9, 17, 9, 9, 7};
 
 // Columns as wide as wanted, and wider where a cell is.
 std::string line_of(const std::vector<std::string>& cells, std::span<const int> widths) {
@@ -97,6 +97,7 @@ void BenchScreen::finish(const BenchReport& report) {
     for (const std::vector<std::string>& cells : means.lines) {
         output_->write(line_of(cells, kMeanWidths));
     }
+    output_->write(concat(kSpeedupNote, "\n"));
     if (report.memory_gb_per_second) {
         output_->write(
             concat("Memory gives ", format_fixed(*report.memory_gb_per_second, 1), " GB/s\n"));

@@ -112,13 +112,13 @@ Mark mark_of(const Series& series) {
     return series.is_projection ? shape.hollow : shape.filled;
 }
 
-BenchSpeedup mean_speedup(const ReportRows& rows) {
+BenchSpeedup mean_speedup(const ReportRows& rows, BenchSpeedup BenchRow::*speedup) {
     if (rows.size() == 1) {
-        return rows.front()->speedup;
+        return rows.front()->*speedup;
     }
     std::vector<double> speedups;
     for (const BenchRow* row : rows) {
-        speedups.push_back(row->speedup.mean);
+        speedups.push_back((row->*speedup).mean);
     }
     const Interval interval = geometric_mean(speedups);
     return {.mean = interval.mean, .low = interval.low, .high = interval.high};

@@ -37,8 +37,10 @@ struct Mark {
 Mark mark_of(const Series& series);
 
 // Results of one or more rows.
-// The geometric mean with its 95 % interval; a single row keeps its own interval.
-BenchSpeedup mean_speedup(const ReportRows& rows);
+// The geometric mean with its 95 % interval; a single row keeps its own interval. The default is
+// the speed of decoding; name BenchRow::request_speedup for that of whole requests.
+BenchSpeedup mean_speedup(const ReportRows& rows,
+                          BenchSpeedup BenchRow::*speedup = &BenchRow::speedup);
 double mean_tokens_per_second(const ReportRows& rows);
 
 // Over all drafted tokens. Returns nullopt when nothing was drafted.

@@ -152,6 +152,19 @@ TEST_F(Report, SummaryIsTheGeometricMeanOfPromptsWithItsInterval) {
     EXPECT_THAT(section(page, "summary"), HasSubstr("<b>1.45×</b> <small>0.93 to 2.25</small>"));
 }
 
+// (450 + 640) / (450 + 320) of a row that decodes twice as fast.
+TEST_F(Report, TablesHaveTheWholeRequestBesideDecoding) {
+    json file = file_of({bench_row("knapspec", "qa", 2)});
+    const std::string page = page_of({file});
+    for (const char* part : {"summary", "rows"}) {
+        EXPECT_THAT(section(page, part), HasSubstr("whole request, 95 % interval"));
+        EXPECT_THAT(section(page, part), HasSubstr("<b>1.42×</b> <small>1.37 to 1.46</small>"));
+    }
+    file["rows"][0].erase("request_speedup");
+    EXPECT_THAT(section(page_of({file}), "rows"), HasSubstr("<b>1.42×</b>"))
+        << "of a file from before it was written";
+}
+
 TEST_F(Report, OnePromptKeepsTheIntervalOfItsTurns) {
     const std::string page = page_of({file_of({bench_row("knapspec", "qa", 2)})});
     EXPECT_THAT(section(page, "summary"), HasSubstr("<b>2.00×</b> <small>1.90 to 2.10</small>"));

@@ -16,6 +16,7 @@ BenchRow example_row(const std::string& strategy) {
             .acceptance = "greedy",
             .turns = {{100, 150, 9, 10, 60, 20, 10}, {110, 160, 9, 12, 64, 22, 12}},
             .speedup = {.mean = 1.477, .low = 1.2, .high = 1.8},
+            .request_speedup = {.mean = 1.423, .low = 1.1, .high = 1.7},
             .tokens_per_second = 76.2,
             .rounds = 5,
             .n_drafted = 8,

@@ -11,6 +11,7 @@ using nlohmann::json;
 
 constexpr int kGenerated = 128;
 constexpr double kPlainMs = 5;  // per token
+constexpr double kPrefillMs = 450;
 
 bool drafts(const std::string& strategy) {
     return strategy != "autoregressive" && strategy != "llama";
@@ -46,6 +47,12 @@ json turn(const std::string& strategy, double speedup) {
             {"verify_ms", (0.95 - draft - search) * ms},
             {"search_ms", search * ms},
             {"other_ms", 0.05 * ms}};
+}
+
+json request(double speedup) {
+    const double plain_ms = kGenerated * kPlainMs;
+    const double mean = (kPrefillMs + plain_ms) / (kPrefillMs + plain_ms / speedup);
+    return {{"mean", mean}, {"low", 0.97 * mean}, {"high", 1.03 * mean}};
 }
 
 json levels(const std::string& strategy, int n_context) {
@@ -169,12 +176,13 @@ json bench_row(const std::string& strategy, const std::string& task, double spee
             {"n_prompt", 500},
             {"n_document_tokens", 500},
             {"is_cut", false},
-            {"prefill_ms", 450.0},
+            {"prefill_ms", kPrefillMs},
             {"strategy", strategy},
             {"options", ""},
             {"acceptance", "greedy"},
             {"turns", {turn(strategy, 0.98 * speedup), turn(strategy, 1.02 * speedup)}},
             {"speedup", {{"mean", speedup}, {"low", 0.95 * speedup}, {"high", 1.05 * speedup}}},
+            {"request_speedup", request(speedup)},
             {"tokens_per_second", 1000 / kPlainMs * speedup},
             {"rounds", is_draft ? 60 : kGenerated - 1},
             {"n_drafted", is_draft ? 90 : 0},

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/quantile.h"
+#include "tools/measure/report/bench_speedup.h"
 #include "tools/measure/statistics.h"
 
 namespace knap {
@@ -77,18 +78,6 @@ BenchTurn make_turn(const Result& result, double plain_ms, int n_plain) {
             .verify_ms = timings.verify_ms,
             .search_ms = timings.search_ms,
             .other_ms = timings.other_ms};
-}
-
-BenchSpeedup speedup_of(std::span<const BenchTurn> turns) {
-    std::vector<double> ratios;
-    for (const BenchTurn& turn : turns) {
-        ratios.push_back(turn.plain_ms / turn.decode_ms);
-    }
-    const Interval interval = geometric_mean(ratios);
-    if (ratios.size() == 1) {
-        return {.mean = interval.mean};
-    }
-    return {.mean = interval.mean, .low = interval.low, .high = interval.high};
 }
 
 double tokens_per_second_of(std::span<const BenchTurn> turns) {

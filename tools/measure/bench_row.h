@@ -18,8 +18,7 @@ BenchTurn make_turn(const Result& result, double plain_ms, int n_plain);
 // Steps of a text: its first token follows from the prompt's own pass.
 int n_steps(int n_generated);
 
-// One turn or more.
-BenchSpeedup speedup_of(std::span<const BenchTurn> turns);
+// Of one turn or more.
 double tokens_per_second_of(std::span<const BenchTurn> turns);
 
 // What a prompt's rows have in common.

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "runtime/engine_impl.h"
 #include "tools/measure/bench_row.h"
+#include "tools/measure/report/bench_speedup.h"
 #include "tools/measure/statistics.h"
 
 namespace knap {

@@ -1,11 +1,13 @@
 #include "tools/measure/strategy_race.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "base/text.h"
 #include "runtime/engine_impl.h"
 #include "tools/measure/bench_row.h"
+#include "tools/measure/report/bench_speedup.h"
 #include "tools/measure/text_comparison.h"
 
 namespace knap {
@@ -19,6 +21,12 @@ constexpr int kWarmUpTokens = 8;
 
 double decode_ms(const Result& result) {
     return result.timings.decode_ms;
+}
+
+bool needs_adapter(const Contender& contender) {
+    return std::ranges::any_of(list_strategies(), [&](const StrategyInfo& info) {
+        return info.name == contender.speculation.strategy && info.needs_adapter;
+    });
 }
 
 // In words, where there is no time to measure: the first token comes from the prompt's own pass.
@@ -73,6 +81,11 @@ bool StrategyRace::begin(const BenchPrompt& prompt) {
         return false;
     }
     session_.reset();
+    adapter_ms_ = 0;
+    if (session_.adapter) {
+        // An empty text: rows that the prompt shares with the one before are computed again, too.
+        session_.adapter->follow({}, session_.forward, session_.cache);
+    }
     const auto prefill = generate_afresh(prompt, plain_decoding(), /*n_predict=*/0);
     auto plain =
         prefill ? generate_afresh(prompt, plain_decoding(), options_.n_predict) : std::nullopt;
@@ -142,12 +155,17 @@ std::vector<StrategyRace::Side> StrategyRace::sides_of(std::size_t rule) {
     return sides;
 }
 
-// A few rounds of each, after which an adapter has its rows of the prompt. They leave no trace in
-// the strategies of the turns.
+// A few rounds of each, which leave no trace in the strategies of the turns. Afterwards an adapter
+// has its rows of the prompt: computing them is part of the prefill.
 bool StrategyRace::warm_up(const BenchPrompt& prompt, std::span<const Side> sides) {
+    const int n_tokens = std::min(kWarmUpTokens, options_.n_predict);
     for (const Side& side : sides) {
-        if (!generate_afresh(prompt, side.contender.speculation, kWarmUpTokens)) {
+        const auto result = generate_afresh(prompt, side.contender.speculation, n_tokens);
+        if (!result) {
             return false;
+        }
+        if (needs_adapter(side.contender)) {
+            adapter_ms_ = std::max(adapter_ms_, result->timings.search_ms);
         }
     }
     return true;
@@ -248,18 +266,26 @@ void StrategyRace::compare(const BenchPrompt& prompt, Side& side) const {
     }
 }
 
+double StrategyRace::prefill_ms_of(const Contender& contender) const {
+    return prefill_ms_ + (needs_adapter(contender) ? adapter_ms_ : 0);
+}
+
 void StrategyRace::add_rows(const BenchPrompt& prompt,
                             const RaceRule& rule,
                             std::span<Side> sides,
                             std::vector<BenchRow>& rows) {
+    const auto first = static_cast<std::ptrdiff_t>(rows.size());
     for (Side& side : sides) {
-        rows.push_back(blank_row(prompt, rule.name, prefill_ms_));
+        rows.push_back(blank_row(prompt, rule.name, prefill_ms_of(side.contender)));
         fill_row(rows.back(), side.contender, side.results, std::move(side.turns));
         rows.back().first_difference = side.first_difference;
     }
     if (peer_) {
         rows.push_back(blank_row(prompt, rule.name, peer_->prefill_ms()));
         peer_->end_race(rows.back(), reference_);
+    }
+    for (BenchRow& row : std::ranges::subrange(rows.begin() + first, rows.end())) {
+        row.request_speedup = request_speedup_of(row.turns, row.prefill_ms, prefill_ms_);
     }
 }
 

@@ -97,6 +97,7 @@ class StrategyRace {
     // Empty where every answer can be measured.
     static std::string why_unmeasurable(const RaceRule& rule, std::span<const Side> sides);
     void compare(const BenchPrompt& prompt, Side& side) const;
+    double prefill_ms_of(const Contender& contender) const;
     void add_rows(const BenchPrompt& prompt,
                   const RaceRule& rule,
                   std::span<Side> sides,
@@ -112,7 +113,8 @@ class StrategyRace {
     // Of the prompt at hand:
     Result reference_;  // plain decoding's answer
     double prefill_ms_ = 0;
-    int n_answers_ = 0;  // timed so far
+    double adapter_ms_ = 0;  // an adapter's rows of the prompt
+    int n_answers_ = 0;      // timed so far
 };
 
 }  // namespace knap

@@ -1,7 +1,5 @@
 #include "tools/measure/bench_row.h"
 
-#include <cmath>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,17 +19,9 @@ TEST(BenchTurn, ScalesPlainTimeToTheSteps) {
     EXPECT_DOUBLE_EQ(make_turn(result, 80, 9).plain_ms, 80);
 }
 
-TEST(BenchSpeedup, IsTheGeometricMeanOfTurns) {
+TEST(BenchTurn, TokensPerSecondAreOfStepsOverAllTurns) {
     const std::vector<BenchTurn> turns{{.decode_ms = 10, .plain_ms = 20, .n_generated = 3},
                                        {.decode_ms = 10, .plain_ms = 80, .n_generated = 3}};
-    const BenchSpeedup found = speedup_of(turns);
-    EXPECT_NEAR(found.mean, 4, 1e-12);
-    // Logarithms log 2 and log 8: standard error log 2, t of one degree of freedom.
-    EXPECT_NEAR(*found.high, 4 * std::pow(2, 12.706), 1e-6 * *found.high);
-    EXPECT_NEAR(*found.low, 4 / std::pow(2, 12.706), 1e-12);
-    const BenchSpeedup one = speedup_of(std::span(turns).first(1));
-    EXPECT_EQ(one, (BenchSpeedup{.mean = one.mean}));
-    EXPECT_NEAR(one.mean, 2, 1e-12);
     EXPECT_DOUBLE_EQ(tokens_per_second_of(turns), 1000.0 * 4 / 20);
 }
 

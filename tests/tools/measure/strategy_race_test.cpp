@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "runtime/engine_impl.h"
+#include "support/tiny_adapter.h"
 #include "support/tiny_model.h"
+#include "tools/measure/report/bench_speedup.h"
 
 namespace knap::strategy_race_test {
 namespace {
@@ -74,6 +76,44 @@ TEST(StrategyRace, SpeedsAreOverTheMeanOfBothPlainRuns) {
     }
     EXPECT_GT(outcome->rows[2].n_drafted, 0);
     EXPECT_EQ(outcome->rows[2].levels.size(), 1u);
+}
+
+TEST(StrategyRace, RequestsCountTheirPromptsAndThoseOfLibllamaItsOwn) {
+    Engine engine = tiny_engine();
+    RaceOptions options = two_turns();
+    options.has_peer = true;
+    StrategyRace race(engine, options, {});
+    const auto outcome = race.measure(prompt(engine));
+    ASSERT_TRUE(outcome);
+    const double plain_prefill_ms = outcome->rows.front().prefill_ms;
+    EXPECT_NE(outcome->rows.back().prefill_ms, plain_prefill_ms);
+    for (const BenchRow& row : outcome->rows) {
+        EXPECT_EQ(row.request_speedup,
+                  request_speedup_of(row.turns, row.prefill_ms, plain_prefill_ms));
+    }
+}
+
+TEST(StrategyRace, TheRowsOfAnAdapterArePrefill) {
+    Engine engine({.model_path = tiny_model("tiny-llama", "Q8_0"),
+                   .adapter_path = test::write_tiny(test::tiny_adapter(), "race-adapter.gguf"),
+                   .n_ctx = 128,
+                   .n_threads = 1});
+    RaceOptions options = two_turns();
+    options.contenders = {parse_contender("kangaroo"), parse_contender("kangaroo/2")};
+    StrategyRace race(engine, options, {});
+    BenchPrompt long_prompt = prompt(engine);
+    while (long_prompt.tokens.size() < 100) {
+        long_prompt.tokens.push_back(long_prompt.tokens[long_prompt.tokens.size() - 7]);
+    }
+    for (int i = 0; i < 2; ++i) {
+        const auto outcome = race.measure(long_prompt);
+        ASSERT_TRUE(outcome);
+        const double adapter_ms = outcome->rows[1].prefill_ms - outcome->rows[0].prefill_ms;
+        EXPECT_GT(adapter_ms, outcome->rows[1].turns[0].search_ms)
+            << "the first turn computes them no more";
+        EXPECT_EQ(outcome->rows[2].prefill_ms, outcome->rows[1].prefill_ms);
+        EXPECT_GT(outcome->rows[1].n_drafted, 0);
+    }
 }
 
 TEST(StrategyRace, EveryPromptIsComputedWhole) {

@@ -71,6 +71,9 @@ Columns time_columns(const BenchRow& row) {
             {"speedup", text(row.speedup.mean)},
             {"speedup_low", text(row.speedup.low)},
             {"speedup_high", text(row.speedup.high)},
+            {"request_speedup", text(row.request_speedup.mean)},
+            {"request_speedup_low", text(row.request_speedup.low)},
+            {"request_speedup_high", text(row.request_speedup.high)},
             {"tokens_per_second", text(row.tokens_per_second)}};
 }
 

@@ -1,11 +1,13 @@
 #include "tools/measure/report/bench_file.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/quoted.h"
 #include "tools/measure/report/bench_json.h"
 #include "tools/measure/report/bench_row_json.h"
 #include "tools/measure/report/bench_setup_json.h"
+#include "tools/measure/report/bench_speedup.h"
 
 namespace knap {
 namespace {
@@ -51,11 +53,30 @@ void check_format(const json& file) {
     }
 }
 
+// Of the prompt of `row`, by plain decoding; of the row itself where no row tells.
+double plain_prefill_ms(const std::vector<BenchRow>& rows, const BenchRow& row) {
+    const auto plain = std::ranges::find_if(rows, [&](const BenchRow& other) {
+        return other.strategy == plain_decoding().strategy && other.data == row.data &&
+               other.id == row.id && other.depth == row.depth;
+    });
+    return plain == rows.end() ? row.prefill_ms : plain->prefill_ms;
+}
+
+// Computes what rows of older files lack.
+void fill_request_speedups(std::vector<BenchRow>& rows) {
+    for (BenchRow& row : rows) {
+        if (row.request_speedup.mean == 0) {
+            row.request_speedup =
+                request_speedup_of(row.turns, row.prefill_ms, plain_prefill_ms(rows, row));
+        }
+    }
+}
+
 BenchReport report_from(const json& file) {
     check_format(file);
     const BenchModel model = read_object(file, "model", model_from);
     const int n_layers = model.n_layers;
-    return {
+    BenchReport report{
         .version = text_in(file, "knap"),
         .host = read_object(file, "host", host_from),
         .device = text_in(file, "device"),
@@ -69,6 +90,8 @@ BenchReport report_from(const json& file) {
         .rows = read_list(file, "rows", "row",
                           [=](const json& row) { return row_from(row, n_layers); }),
     };
+    fill_request_speedups(report.rows);
+    return report;
 }
 
 // Throws in words that follow the path.

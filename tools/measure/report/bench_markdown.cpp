@@ -66,7 +66,7 @@ std::string to_markdown(const BenchReport& report) {
     write_context(out, report);
     out << "\n## Means\n\n";
     write_table(out, summary_table(summarise(report.rows)));
-    out << "\n## Rows\n\n";
+    out << "\n" << kSpeedupNote << "\n\n## Rows\n\n";
     write_table(out, row_table(report.rows));
     if (!report.skipped.empty()) {
         out << "\n## Skipped\n\n";

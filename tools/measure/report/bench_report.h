@@ -80,12 +80,13 @@ struct BenchRow {
     int n_prompt = 0;
     int n_document_tokens = 0;
     bool is_cut = false;
-    double prefill_ms = 0;
+    double prefill_ms = 0;  // with the adapter's rows where the strategy has one
     std::string strategy;
     std::string options;
     std::string acceptance;
     std::vector<BenchTurn> turns;
-    BenchSpeedup speedup;
+    BenchSpeedup speedup;          // of decoding
+    BenchSpeedup request_speedup;  // of the whole request: reading the prompt and decoding
     double tokens_per_second = 0;
     int rounds = 0;
     int n_drafted = 0;

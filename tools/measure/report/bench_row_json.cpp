@@ -67,6 +67,10 @@ BenchSpeedup speedup_from(const json& object) {
             .high = unless_null(object, "high", bound_in)};
 }
 
+BenchSpeedup speedup_in(const json& object, const char* name) {
+    return read_object(object, name, speedup_from);
+}
+
 BenchLevel level_from(const json& object, int n_layers) {
     return {.plan = plan_in(object, "plan", n_layers),
             .n_context = count_in(object, "n_context"),
@@ -104,6 +108,7 @@ ordered_json to_json(const BenchRow& row) {
             {"acceptance", row.acceptance},
             {"turns", list_of(row.turns, [](const BenchTurn& turn) { return to_json(turn); })},
             {"speedup", to_json(row.speedup)},
+            {"request_speedup", to_json(row.request_speedup)},
             {"tokens_per_second", row.tokens_per_second},
             {"rounds", row.rounds},
             {"n_drafted", row.n_drafted},
@@ -137,6 +142,7 @@ BenchRow row_from(const json& object, int n_layers) {
         .acceptance = text_in(object, "acceptance"),
         .turns = turns_from(object),
         .speedup = read_object(object, "speedup", speedup_from),
+        .request_speedup = if_known(object, "request_speedup", speedup_in).value_or(BenchSpeedup()),
         .tokens_per_second = positive_in(object, "tokens_per_second"),
         .rounds = count_in(object, "rounds"),
         .n_drafted = count_in(object, "n_drafted"),

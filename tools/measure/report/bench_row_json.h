@@ -8,7 +8,8 @@
 namespace knap {
 
 nlohmann::ordered_json to_json(const BenchRow& row);
-// Of a model of so many layers, which its plans must fit. Throws knap::Error in words that follow a
+// Of a model of so many layers, which its plans must fit. Where an older file has no
+// `request_speedup`, its mean is 0. Throws knap::Error in words that follow a
 // file's name.
 BenchRow row_from(const nlohmann::json& object, int n_layers);
 

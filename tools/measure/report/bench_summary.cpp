@@ -23,6 +23,7 @@ class Group {
 
     void add(const BenchRow& row) {
         speedups_.push_back(row.speedup.mean);
+        request_speedups_.push_back(row.request_speedup.mean);
         speeds_.push_back(row.tokens_per_second);
         n_drafted_ += row.n_drafted;
         n_accepted_ += row.n_accepted;
@@ -35,6 +36,7 @@ class Group {
         total.n_prompts = static_cast<int>(speedups_.size());
         total.speedup = geometric_mean(speedups_);
         total.lowest_speedup = std::ranges::min(speedups_);
+        total.request_speedup = geometric_mean(request_speedups_);
         total.tokens_per_second = geometric_mean(speeds_).mean;
         if (n_drafted_ > 0) {
             total.acceptance_rate = n_accepted_ / n_drafted_;
@@ -46,6 +48,7 @@ class Group {
   private:
     BenchSummary summary_;
     std::vector<double> speedups_;
+    std::vector<double> request_speedups_;
     std::vector<double> speeds_;
     double n_drafted_ = 0;
     double n_accepted_ = 0;

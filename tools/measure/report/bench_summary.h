@@ -18,6 +18,7 @@ struct BenchSummary {
     int n_prompts = 0;
     Interval speedup;  // geometric mean over prompts
     double lowest_speedup = 0;
+    Interval request_speedup;                 // of whole requests
     double tokens_per_second = 0;             // geometric mean
     std::optional<double> acceptance_rate{};  // of all drafted tokens; nullopt: none were
     double mean_accepted_length = 0;          // tokens of all answers by their rounds

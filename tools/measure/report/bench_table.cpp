@@ -16,6 +16,12 @@ std::string interval(const std::optional<double>& low, const std::optional<doubl
     return low && high ? concat(format_fixed(*low, 2), "-", format_fixed(*high, 2)) : "";
 }
 
+// "1.03x 0.98-1.07"
+std::string request(const BenchSpeedup& speedup, bool is_projection) {
+    const std::string within = interval(speedup.low, speedup.high);
+    return concat(times(speedup.mean, is_projection), within.empty() ? "" : " ", within);
+}
+
 std::string percent(const std::optional<double>& share) {
     return share ? concat(format_fixed(100 * *share, 0), " %") : "";
 }
@@ -49,6 +55,7 @@ std::vector<std::string> cells_of(const BenchRow& row) {
             row.acceptance,
             times(row.speedup.mean, row.is_projection),
             interval(row.speedup.low, row.speedup.high),
+            request(row.request_speedup, row.is_projection),
             format_fixed(row.tokens_per_second, 1),
             percent(row.acceptance_rate),
             format_fixed(row.mean_accepted_length, 2),
@@ -66,6 +73,11 @@ std::vector<std::string> cells_of(const BenchSummary& summary) {
             times(summary.speedup.mean, summary.is_projection),
             has_interval ? interval(summary.speedup.low, summary.speedup.high) : "",
             times(summary.lowest_speedup, summary.is_projection),
+            request(has_interval ? BenchSpeedup{.mean = summary.request_speedup.mean,
+                                                .low = summary.request_speedup.low,
+                                                .high = summary.request_speedup.high}
+                                 : BenchSpeedup{.mean = summary.request_speedup.mean},
+                    summary.is_projection),
             format_fixed(summary.tokens_per_second, 1),
             percent(summary.acceptance_rate),
             format_fixed(summary.mean_accepted_length, 2)};
@@ -84,14 +96,14 @@ BenchTable table_of(std::vector<std::string> headings, std::span<const Of> all) 
 
 BenchTable row_table(std::span<const BenchRow> rows) {
     return table_of(
-        {"data", "prompt", "tokens", "strategy", "rule", "speedup", "95 % interval", "tokens/s",
-         "accepted", "length", "draft/verify/search/other", "prefill ms", "trigrams"},
+        {"data", "prompt", "tokens", "strategy", "rule", "speedup", "95 % interval", "request",
+         "tokens/s", "accepted", "length", "draft/verify/search/other", "prefill ms", "trigrams"},
         rows);
 }
 
 BenchTable summary_table(std::span<const BenchSummary> summaries) {
     return table_of({"strategy", "rule", "task", "prompts", "speedup", "95 % interval", "lowest",
-                     "tokens/s", "accepted", "length"},
+                     "request", "tokens/s", "accepted", "length"},
                     summaries);
 }
 

@@ -60,6 +60,9 @@ TEST(BenchCsv, ParsesBack) {
     EXPECT_EQ(std::stod(fields["plain_ms"]), 155);
     EXPECT_EQ(std::stod(fields["verify_ms"]), 62);
     EXPECT_EQ(std::stod(fields["speedup"]), 1.477);
+    EXPECT_EQ(std::stod(fields["request_speedup"]), 1.423);
+    EXPECT_EQ(std::stod(fields["request_speedup_low"]), 1.1);
+    EXPECT_EQ(std::stod(fields["request_speedup_high"]), 1.7);
     EXPECT_EQ(fields["acceptance_by_position"], "0.75 0.25");
     EXPECT_EQ(fields["peak_memory_bytes"], "123456789");
     EXPECT_EQ(fields["first_difference"], "27");

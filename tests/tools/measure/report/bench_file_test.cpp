@@ -8,6 +8,7 @@
 #include "support/bench_example.h"
 #include "support/tiny_model.h"
 #include "tools/measure/report/bench_setup_json.h"
+#include "tools/measure/report/bench_speedup.h"
 
 namespace knap::bench_file_test {
 namespace {
@@ -91,6 +92,7 @@ TEST(BenchFile, ErrorsBeginWithThePathAndSayWhere) {
         {"/rows/1/turns", json::array(), "row 2: expected at least one of `turns`, found none"},
         {"/rows/1/turns/1/n_generated", 0, "row 2: turn 2: expected `n_generated` from 1 to"},
         {"/rows/1/tokens_per_second", 0, "row 2: expected `tokens_per_second` from"},
+        {"/rows/1/request_speedup/mean", 0, "row 2: request_speedup: expected `mean` from"},
         {"/rows/1/first_difference",
          {{"gap", 1}},
          "row 2: first_difference: expected a whole number `position`, found none"},
@@ -136,6 +138,29 @@ TEST(BenchFile, SettingsThatCameLaterMayBeMissing) {
                 ThrowsMessage<Error>(HasSubstr("`exact`")));
 }
 
+// libllama's row has another prefill than plain decoding's, with which it is compared.
+TEST(BenchFile, WholeRequestsOfOlderFilesAreComputed) {
+    BenchReport report = test::example_report();
+    report.rows[1].strategy = kPeerStrategy;
+    report.rows[1].prefill_ms = 200;
+    for (BenchRow& row : report.rows) {
+        const double plain_ms = row.strategy == kPeerStrategy ? 12.5 : row.prefill_ms;
+        row.request_speedup = request_speedup_of(row.turns, row.prefill_ms, plain_ms);
+    }
+    json object = to_json(report);
+    for (json& row : object["rows"]) {
+        row.erase("request_speedup");
+    }
+    const auto path = temporary_folder() / "bench_file.json";
+    write_json_file(path, object);
+    EXPECT_EQ(load_report(path), report);
+    object["rows"].erase(0);
+    write_json_file(path, object);
+    EXPECT_EQ(load_report(path).rows[0].request_speedup,
+              request_speedup_of(report.rows[1].turns, 200, 200))
+        << "without a row of plain decoding";
+}
+
 TEST(BenchFile, WithoutRowsCanBeGoneOnFrom) {
     BenchReport report = test::example_report();
     report.rows.clear();
@@ -147,6 +172,7 @@ TEST(BenchFile, RowsComeBackAsTheyWere) {
     BenchRow& unknown = report.rows.front();
     unknown.depth = 512;
     unknown.speedup = {.mean = 1.0 / 3};
+    unknown.request_speedup = {.mean = 2.0 / 3};
     unknown.acceptance_rate = std::nullopt;
     unknown.bandwidth_gb_per_second = std::nullopt;
     unknown.predicted = std::nullopt;

@@ -49,6 +49,7 @@ TEST(BenchMarkdown, ParsesBack) {
     expected.insert(expected.end(), rows.lines.begin(), rows.lines.end());
     EXPECT_EQ(lines, expected);
     EXPECT_THAT(text, HasSubstr("- data.jsonl:7: no JSON\n"));
+    EXPECT_THAT(text, HasSubstr("request: the whole request"));
     for (const char* part : {"m.gguf", "A CPU, 2 cores, avx512", "30.5 GB/s", "- threads: 2",
                              "- seed: 0", "knap 0.1.0"}) {
         EXPECT_THAT(text, HasSubstr(part));
@@ -68,14 +69,22 @@ TEST(BenchMarkdown, SaysWhatIsNoMeasurement) {
     EXPECT_THAT(text, HasSubstr("1.48x projected"));
 }
 
+TEST(BenchTable, OneTurnAndOnePromptHaveNoInterval) {
+    BenchRow row = test::example_row();
+    row.request_speedup = {.mean = 1.5};
+    EXPECT_EQ(row_table(std::span(&row, 1)).lines[0][7], "1.50x");
+    const auto means = summarise({row});
+    EXPECT_EQ(summary_table(means).lines[0][7], "1.50x");
+}
+
 TEST(BenchTable, CellsSayWhatARowIs) {
     BenchRow row = test::example_row("llama");
     row.options = "flash=off";
     const BenchTable table = row_table(std::span(&row, 1));
     ASSERT_EQ(table.lines[0].size(), table.headings.size());
-    EXPECT_EQ(table.lines[0],
-              (Line{"data.jsonl", "p1", "20 cut", "llama (flash=off)", "greedy", "1.48x",
-                    "1.20-1.80", "76.2", "50 %", "1.60", "10/59/20/10 %", "12", "0.88"}));
+    EXPECT_EQ(table.lines[0], (Line{"data.jsonl", "p1", "20 cut", "llama (flash=off)", "greedy",
+                                    "1.48x", "1.20-1.80", "1.42x 1.10-1.70", "76.2", "50 %", "1.60",
+                                    "10/59/20/10 %", "12", "0.88"}));
 }
 
 }  // namespace

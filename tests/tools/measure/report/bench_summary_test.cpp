@@ -13,6 +13,7 @@ BenchRow row(const std::string& task, double speedup, int n_drafted, int n_accep
     BenchRow made = test::example_row();
     made.task = task;
     made.speedup.mean = speedup;
+    made.request_speedup.mean = (1 + speedup) / 2;
     made.tokens_per_second = 100 * speedup;
     made.n_drafted = n_drafted;
     made.n_accepted = n_accepted;
@@ -33,6 +34,8 @@ TEST(BenchSummary, IsOverAllTasksAndEach) {
     EXPECT_DOUBLE_EQ(found[0].mean_accepted_length, 2);
     EXPECT_EQ(found[1].task, "qa");
     EXPECT_NEAR(found[1].speedup.mean, 4, 1e-12);
+    EXPECT_NEAR(found[1].request_speedup.mean, std::sqrt(1.5 * 4.5), 1e-12);
+    EXPECT_LT(found[1].request_speedup.low, found[1].request_speedup.mean);
     EXPECT_NEAR(found[1].tokens_per_second, 400, 1e-9);
     EXPECT_EQ(found[2].task, "math");
     EXPECT_FALSE(found[2].acceptance_rate);
