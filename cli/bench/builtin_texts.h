@@ -1,12 +1,12 @@
-// Long texts that are part of the program: knap's own documents and sources, taken in when it is
-// built (cmake/builtin_texts.cmake).
+// Long texts that are part of the program: the files of cli/bench/texts, byte for byte
+// (cmake/builtin_texts.cmake). Results depend on them, so a changed text gets a new name.
 #pragma once
 
 #include <string_view>
 
 namespace knap {
 
-std::string_view builtin_documents();
-std::string_view builtin_sources();
+std::string_view builtin_document();
+std::string_view builtin_source();
 
 }  // namespace knap

@@ -14,20 +14,20 @@ namespace knap {
 namespace {
 
 constexpr int kAnyLength = std::numeric_limits<int>::max();
-// Built-in documents are cut to each of these that is below the context's own.
+// The built-in texts are cut to each of these that is below the context's own.
 constexpr int kLengths[] = {64, 256, 1024, 4096, 16384, 65536};
 
-DataPrompt documents_prompt() {
-    return {.id = "documents",
+DataPrompt document_prompt() {
+    return {.id = "document",
             .task = "summarisation",
-            .text = concat("Summarise this description of a program in a few sentences.\n\n",
-                           builtin_documents(), "\n\nSummary:")};
+            .text = concat("Summarise this document in a few sentences.\n\n", builtin_document(),
+                           "\n\nSummary:")};
 }
 
-DataPrompt sources_prompt() {
-    return {.id = "sources",
+DataPrompt source_prompt() {
+    return {.id = "source",
             .task = "code",
-            .text = concat("Read this source code of a program.\n\n", builtin_sources(),
+            .text = concat("Read the source code of this program.\n\n", builtin_source(),
                            "\n\nWhat does it do, function by function?")};
 }
 
@@ -109,7 +109,7 @@ void BenchPromptCollector::add_data(const BenchData& data) {
     }
 }
 
-// Until the text is whole.
+// Until the text is whole: longer prompts would be the same one.
 void BenchPromptCollector::add_lengths(const DataPrompt& prompt) {
     std::vector<int> lengths(std::begin(kLengths), std::end(kLengths));
     std::erase_if(lengths, [this](int length) { return length >= n_longest_; });
@@ -127,8 +127,8 @@ void BenchPromptCollector::add_builtin(int limit) {
     for (const DataPrompt& prompt : default_check_prompts()) {
         add_text(kBuiltinData, prompt, is_cutting_ ? n_longest_ : kAnyLength);
     }
-    add_lengths(documents_prompt());
-    add_lengths(sources_prompt());
+    add_lengths(document_prompt());
+    add_lengths(source_prompt());
     if (limit > 0) {
         const std::size_t n_kept = std::min<std::size_t>(collected_.prompts.size(), limit);
         collected_.prompts.erase(collected_.prompts.begin() + static_cast<std::ptrdiff_t>(n_kept),
@@ -143,12 +143,13 @@ void BenchPromptCollector::add_synthetic(int depth) {
                     engine_.config().n_ctx));
         return;
     }
-    const std::vector<Token> text = engine_.tokenize(builtin_documents());
+    const std::vector<Token> text = engine_.tokenize(builtin_document());
     BenchPrompt prompt{.data = kSynthetic,
                        .id = kSynthetic,
                        .task = kSynthetic,
                        .depth = depth,
                        .n_document_tokens = depth};
+    // Beyond its end the text begins again.
     for (int i = 0; i < depth; ++i) {
         prompt.tokens.push_back(text[static_cast<std::size_t>(i) % text.size()]);
     }

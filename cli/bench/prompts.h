@@ -37,10 +37,10 @@ class BenchPromptCollector {
     BenchPromptCollector(const Engine& engine, int n_predict, int max_prompt_tokens);
 
     void add_data(const BenchData& data);
-    // Short ones of several tasks, and documents and sources cut to lengths up to the context's. At
-    // most `limit`; 0: all.
+    // Short ones of several tasks, and a document and a source cut to lengths up to the context's.
+    // At most `limit`; 0: all.
     void add_builtin(int limit);
-    // The beginning of a text of exactly `depth` tokens.
+    // The first `depth` tokens of a text, which is repeated where it is shorter.
     void add_synthetic(int depth);
 
     BenchPrompts take() { return std::move(collected_); }

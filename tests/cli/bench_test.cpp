@@ -197,8 +197,8 @@ TEST(BenchCommand, BuiltinPromptsFillTheContext) {
         longest = std::max(longest, row["n_prompt"].get<int>());
     }
     EXPECT_GE(tasks.size(), 4u);
-    EXPECT_THAT(column(report, "id"), testing::Contains("documents-254"));
-    EXPECT_THAT(column(report, "id"), testing::Contains("sources-254"));
+    EXPECT_THAT(column(report, "id"), testing::Contains("document-254"));
+    EXPECT_THAT(column(report, "id"), testing::Contains("source-254"));
     EXPECT_GT(longest, 200);
     EXPECT_LE(longest, 254);
     EXPECT_EQ(bench_json({"-n", "2", "-r", "1", "--limit", "2"})["rows"].size(), 6u);

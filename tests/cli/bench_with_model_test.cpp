@@ -1,4 +1,6 @@
 // `knap bench` on five prompts with the default model.
+#include "knap/knap.h"
+
 #include "cli/command.h"
 #include "support/default_model.h"
 
@@ -16,6 +18,16 @@ std::filesystem::path five_prompts() {
         lines += json{{"task", "short"}, {"prompt", prompt}}.dump() + "\n";
     }
     return write_text("five.jsonl", lines);
+}
+
+// So that `knap bench` without data measures at the lengths that it names.
+TEST(BenchWithModel, BuiltinTextsFillAContextOf8K) {
+    const std::filesystem::path folder =
+        std::filesystem::path(__FILE__).parent_path() / "../../cli/bench/texts";
+    Engine engine({.model_path = test::default_model(), .n_ctx = 64});
+    for (const char* name : {"document.txt", "source.txt"}) {
+        EXPECT_GT(engine.tokenize(read_text(folder / name)).size(), 8192u) << name;
+    }
 }
 
 TEST(BenchWithModel, FivePromptsGiveARowForEveryStrategy) {
