@@ -19,7 +19,8 @@ constexpr int kCellWidth = 10;
 // The table shows the fastest; the JSON object has all.
 constexpr std::size_t kShownCandidates = 12;
 
-// The plan that the picture shows, and what is known of it.
+// The plan that the picture shows, and what is known of it: the chosen one, else the candidate with
+// the best prediction.
 struct ShownPlan {
     const ModulePlan& plan;
     const PlanCandidate* candidate;  // null: knapspec came to it after it had seen more
@@ -36,6 +37,11 @@ ShownPlan shown_plan(const Explanation& explanation) {
 
 std::string speed(double value) {
     return value > 0 ? format_fixed(value, 2) + "x" : "-";
+}
+
+// The candidates are there, the fastest by prediction first.
+bool is_plain_fastest(const Explanation& explanation) {
+    return explanation.candidates.front().predicted_speed < 1;
 }
 
 std::string plan_title(const Explanation& explanation) {
@@ -64,12 +70,17 @@ void write_head(std::ostream& out, const Explanation& explanation, const Runtime
 
 void write_picture(std::ostream& out, const Explanation& explanation, bool has_colors) {
     if (!has_plan(explanation)) {
-        out << "\nNo plan could pay here: no cheaper pass of the model would make up for its\n"
-               "verification, however much were accepted, or the prompt is too short for windows\n";
+        out << "\nPlain decoding is chosen. No plan could pay here: no cheaper pass of the model "
+               "would\n"
+               "make up for its verification, however much were accepted, or the prompt is too "
+               "short\n"
+               "for windows\n";
         return;
     }
-    out << (explanation.chosen ? "\nThe plan that knapspec chose: "
-                               : "\nknapspec declined; the best candidate: ")
+    out << (explanation.chosen              ? "\nThe plan that knapspec chose: "
+            : is_plain_fastest(explanation) ? "\nPlain decoding is chosen: no plan is predicted to "
+                                              "be faster. The best candidate: "
+                                            : "\nPlain decoding is chosen. The best candidate: ")
         << plan_title(explanation) << '\n'
         << plan_picture(shown_plan(explanation).plan, has_colors);
 }

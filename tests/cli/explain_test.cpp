@@ -76,6 +76,43 @@ TEST(ExplainCommand, ShowsPlanCandidatesTimesAndDecisions) {
     EXPECT_THAT(result.output, Not(HasSubstr("\033["))) << "colours are for terminals";
 }
 
+// The costs of this machine, with verifications forty times as slow.
+fs::path profile_with_slow_verifications() {
+    for (const auto& entry : fs::directory_iterator(cache_with_profile())) {
+        if (entry.path().filename().string().starts_with("profile-")) {
+            json profile = read_json(entry.path().string());
+            for (json& sample : profile["samples"]) {
+                const bool has_rows = sample["n_rows"] > 1;
+                sample["ms"] = sample["ms"].get<double>() * (has_rows ? 40 : 1);
+            }
+            return write_text("dear.json", profile.dump());
+        }
+    }
+    ADD_FAILURE() << "no profile in " << cache_with_profile();
+    return {};
+}
+
+TEST(ExplainCommand, ChoosesPlainDecodingWhereItIsPredictedToBeFaster) {
+    const Words dear = kPrompt + Words{"--profile", profile_with_slow_verifications().string()};
+    const auto text = explain(dear);
+    ASSERT_EQ(text.exit_code, 0) << text.error;
+    EXPECT_THAT(text.output, HasSubstr("\nPlain decoding is chosen: no plan is predicted to be "
+                                       "faster. The best candidate: "));
+    EXPECT_THAT(text.output, Not(HasSubstr("that knapspec chose")));
+    const json object = json::parse(explain(dear + Words{"--json"}).output);
+    EXPECT_TRUE(object["chosen"].is_null());
+    EXPECT_LT(object["candidates"][0]["predicted_speed"], 1);
+}
+
+TEST(ExplainCommand, AChosenPlanIsPredictedToBeFasterThanPlainDecoding) {
+    const json object = json::parse(explain(kPrompt + Words{"--json"}).output);
+    for (const json& candidate : object["candidates"]) {
+        if (candidate["plan"] == object["chosen"]) {
+            EXPECT_GE(candidate["predicted_speed"], 1);
+        }
+    }
+}
+
 TEST(ExplainCommand, ColoursLevelsOnATerminalUnlessNoColorIsSet) {
     ProcessRequest terminal = request(kPrompt);
     terminal.is_on_terminal = true;

@@ -47,7 +47,6 @@ class Explainer {
     PlanCandidate rated(const PooledPlan& pooled) const;
     std::optional<Result> generate(const SpeculationOptions& speculation);
     std::optional<Trial> try_way(const SpeculationOptions& speculation);
-    std::optional<ModulePlan> chosen_plan() const;
     void report(std::string_view stage, double fraction) const;
 
     int n_context() const { return static_cast<int>(prompt_.size()); }
@@ -73,7 +72,8 @@ std::optional<Explanation> Explainer::run() {
     if (!know_costs() || !read_prompt() || !find_candidates() || !run_ways()) {
         return std::nullopt;
     }
-    explanation_.chosen = chosen_plan();
+    explanation_.chosen =
+        chosen_plan(explanation_.knapspec.result.decisions, explanation_.candidates, n_layers());
     return std::move(explanation_);
 }
 
@@ -196,15 +196,6 @@ bool Explainer::run_ways() {
     return true;
 }
 
-std::optional<ModulePlan> Explainer::chosen_plan() const {
-    for (const Decision& decision : std::views::reverse(explanation_.knapspec.result.decisions)) {
-        if (!decision.plan.empty()) {
-            return parse_plan(decision.plan, n_layers(), "decision");
-        }
-    }
-    return std::nullopt;
-}
-
 void Explainer::report(std::string_view stage, double fraction) const {
     if (observer_.on_progress) {
         observer_.on_progress(stage, fraction);
@@ -212,6 +203,20 @@ void Explainer::report(std::string_view stage, double fraction) const {
 }
 
 }  // namespace
+
+std::optional<ModulePlan> chosen_plan(std::span<const Decision> decisions,
+                                      std::span<const PlanCandidate> candidates,
+                                      int n_layers) {
+    if (decisions.empty() || decisions.back().plan.empty()) {
+        return std::nullopt;
+    }
+    const Decision& last = decisions.back();
+    ModulePlan plan = parse_plan(last.plan, n_layers, "decision");
+    const auto candidate = std::ranges::find(candidates, plan, &PlanCandidate::plan);
+    const double speed =
+        candidate == candidates.end() ? last.predicted : candidate->predicted_speed;
+    return speed >= 1 ? std::optional(std::move(plan)) : std::nullopt;
+}
 
 std::optional<Explanation> explain(Engine& engine,
                                    std::span<const Token> prompt,

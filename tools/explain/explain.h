@@ -61,8 +61,14 @@ struct Explanation {
     Result plain{};
     Trial lookup{};
     Trial knapspec{};
-    std::optional<ModulePlan> chosen{};  // the last plan of knapspec's decisions; none: it declined
+    std::optional<ModulePlan> chosen{};  // chosen_plan(); none: plain decoding
 };
+
+// The plan of knapspec's last decision, unless plain decoding is predicted to be faster: by the
+// candidate of that plan or, where it is none of the candidates, by the decision itself.
+std::optional<ModulePlan> chosen_plan(std::span<const Decision> decisions,
+                                      std::span<const PlanCandidate> candidates,
+                                      int n_layers);
 
 // Throws where the prompt cannot be run. Nullopt: cancelled.
 std::optional<Explanation> explain(Engine& engine,

@@ -22,6 +22,7 @@ class Explain : public ::testing::Test {
   protected:
     static constexpr ExplainOptions kQuick{
         .n_predict = 12, .profile_seconds = 0.05, .max_trials = 2};
+    static constexpr int kLayers = 4;
 
     Engine engine_{{.model_path = tiny_model(), .n_ctx = 400, .n_threads = 1, .profile = "none"}};
     const std::vector<Token> prompt_ = random_tokens(200, 256, 3);
@@ -88,14 +89,26 @@ TEST_F(Explain, TheBestCandidatesAreTriedAndEveryRunWritesThePlainText) {
     EXPECT_FALSE(found->knapspec.result.decisions.empty());
 }
 
-TEST_F(Explain, TheChosenPlanIsTheLastOneThatWasDecidedFor) {
+TEST_F(Explain, ThePlanOfTheLastDecisionIsChosenUnlessPlainDecodingIsPredictedToBeFaster) {
     const auto found = explain(engine_, prompt_, kQuick);
     ASSERT_TRUE(found);
-    std::string last;
-    for (const Decision& decision : found->knapspec.result.decisions) {
-        last = decision.plan.empty() ? last : decision.plan;
-    }
-    EXPECT_EQ(found->chosen ? to_string(*found->chosen) : "", last);
+    EXPECT_EQ(found->chosen,
+              chosen_plan(found->knapspec.result.decisions, found->candidates, kLayers));
+
+    const ModulePlan windows = parse_plan("a=w16+64", kLayers);
+    const auto candidate = [&](double predicted_speed) {
+        return std::vector<PlanCandidate>{{.plan = parse_plan("exit=1", kLayers)},
+                                          {.plan = windows, .predicted_speed = predicted_speed}};
+    };
+    const Decision drafts{.plan = "a=w16+64", .predicted = 1.1};
+    const Decision declines{.predicted = 1};
+    using Decisions = std::vector<Decision>;
+    EXPECT_EQ(chosen_plan(Decisions{declines, drafts}, candidate(1.2), kLayers), windows);
+    EXPECT_EQ(chosen_plan(Decisions{drafts}, candidate(0.87), kLayers), std::nullopt);
+    EXPECT_EQ(chosen_plan(Decisions{drafts, declines}, candidate(1.2), kLayers), std::nullopt);
+    EXPECT_EQ(chosen_plan(Decisions{drafts}, {}, kLayers), windows)
+        << "found while it was in use: what knapspec predicted counts";
+    EXPECT_EQ(chosen_plan(Decisions{}, candidate(1.2), kLayers), std::nullopt);
 }
 
 TEST_F(Explain, AShortPromptHasNoWindowsToChooseFrom) {
