@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/report/html.h"
 #include "cli/report/page_parts.h"
+#include "tools/measure/report/bench_title.h"
 
 namespace knap {
 namespace {
@@ -68,7 +69,7 @@ std::string report_page(std::span<const ReportFile> files) {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
         "<meta name=\"color-scheme\" content=\"light dark\">\n<title>knap: ",
-        html_text(files.front().bench.model.name), "</title>\n<style>\n", page_style(),
+        html_text(model_title(files.front().bench.model)), "</title>\n<style>\n", page_style(),
         "</style>\n</head>\n<body>\n", header_part(set), navigation(sections), "<main>\n",
         highlights_part(set));
     for (const Section& section : sections) {

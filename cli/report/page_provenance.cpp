@@ -8,6 +8,7 @@
 #include "cli/report/report.h"
 #include "cli/report/rerun.h"
 #include "tools/measure/report/bench_setup_json.h"
+#include "tools/measure/report/bench_title.h"
 
 namespace knap {
 namespace {
@@ -131,9 +132,9 @@ std::string header_part(const ReportSet& set) {
     for (const ReportFile& file : set.files) {
         const BenchReport& bench = file.bench;
         header +=
-            concat("<h1>", html_text(bench.model.name), "</h1>\n<p>", html_text(bench.model.types),
-                   " · ", html_text(bench.host.cpu), " · ", bench.rows.size(), " rows of ",
-                   html_text(file.name), badges(file), "</p>\n");
+            concat("<h1>", html_text(model_title(bench.model)), "</h1>\n<p>",
+                   html_text(bench.model.types), " · ", html_text(bench.host.cpu), " · ",
+                   bench.rows.size(), " rows of ", html_text(file.name), badges(file), "</p>\n");
     }
     return header + "</header>\n";
 }

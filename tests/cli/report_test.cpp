@@ -108,11 +108,13 @@ TEST_F(Report, NamesInPicturesAreUnique) {
 
 TEST_F(Report, HeadNamesModelHostAndSettings) {
     const std::string page = page_of({bench_fixture()});
-    EXPECT_TRUE(has(page, "<h1>SmolLM2-135M-Instruct</h1>"));
+    EXPECT_TRUE(has(page, "<title>knap: SmolLM2 135M Instruct, Q4_1</title>"));
+    EXPECT_TRUE(has(page, "<h1>SmolLM2 135M Instruct, Q4_1</h1>"));
     EXPECT_TRUE(has(page, "Q4_1,Q8_0 · a processor"));
     const std::string run = section(page, "run");
     for (const char* text :
-         {"knap 0.1.0 on CPU; its memory gives 40.0 GB/s", "<dt>cores</dt><dd>2</dd>",
+         {"<dt>name</dt><dd>SmolLM2-135M-Instruct</dd>",
+          "knap 0.1.0 on CPU; its memory gives 40.0 GB/s", "<dt>cores</dt><dd>2</dd>",
           "<dt>file bytes</dt><dd>98.0 MB</dd>", "<dt>threads</dt><dd>2</dd>",
           "<dt>strategies</dt><dd>autoregressive, lookup, knapspec, swift</dd>",
           "<td>pg19.jsonl:7</td><td>9210 tokens are too many</td>"}) {
@@ -291,7 +293,7 @@ TEST_F(Report, InterruptedFileIsMarked) {
 TEST_F(Report, SeveralFilesAreComparedByName) {
     const std::string page =
         page_of({bench_fixture(), bench_fixture({.model_name = "other", .n_layers = 16})});
-    EXPECT_TRUE(has(page, "<h1>other</h1>"));
+    EXPECT_TRUE(has(page, "<h1>Other, 135M, Q4_1</h1>"));
     for (const char* title : {"Speedup by task", "Acceptance by position"}) {
         EXPECT_THAT(figure(page, title), HasSubstr("●</span>knapspec · run0.json"));
         EXPECT_THAT(figure(page, title), HasSubstr("■</span>knapspec · run1.json"));
