@@ -12,6 +12,7 @@ namespace knap {
 namespace {
 
 constexpr int kColumn = 10;
+constexpr int kOriginColumn = 16;
 // The JSON object has all of them.
 constexpr std::size_t kShownTrials = 10;
 
@@ -27,15 +28,16 @@ std::string times_plain(double speed) {
 
 void write_row(std::ostream& out,
                std::initializer_list<std::string> numbers,
+               std::string_view origin,
                const std::string& plan) {
     for (const std::string& number : numbers) {
         out << std::setw(kColumn) << number;
     }
-    out << "  " << plan << '\n';
+    out << std::setw(kOriginColumn) << origin << "  " << plan << '\n';
 }
 
 void write_trials(std::ostream& out, const OfflineSearch& search) {
-    write_row(out, {"speed", "tokens/s", "accepted", "length"}, "plan");
+    write_row(out, {"speed", "tokens/s", "accepted", "length"}, "origin", "plan");
     auto trials = fastest_first(search.trials);
     const std::size_t n_shown = std::min(trials.size(), kShownTrials);
     trials.erase(trials.begin() + static_cast<std::ptrdiff_t>(n_shown), trials.end());
@@ -44,10 +46,24 @@ void write_trials(std::ostream& out, const OfflineSearch& search) {
             out,
             {times_plain(trial.measured.speed), format_fixed(trial.measured.tokens_per_second, 1),
              format_percent(trial.measured.acceptance_rate), concat(trial.draft_max)},
-            to_string(trial.plan));
+            to_string(trial.origin), to_string(trial.plan));
     }
     if (n_shown < search.trials.size()) {
         out << "  " << search.trials.size() - n_shown << " slower ones, see --json\n";
+    }
+}
+
+// Where the best plan comes from; nothing of a grid.
+void write_origin(std::ostream& out, const OfflineSearch& search, const PlanTrial& best) {
+    const auto n_suggested =
+        std::ranges::count(search.trials, TrialOrigin::optimiser, &PlanTrial::origin);
+    if (best.origin == TrialOrigin::optimiser) {
+        out << "The best plan is the optimiser's\n";
+    } else if (best.origin == TrialOrigin::starting_point) {
+        out << "The best plan is a starting point, made by hand"
+            << (n_suggested > 0
+                    ? concat(": none of the ", n_suggested, " that the optimiser chose is faster\n")
+                    : "; the optimiser has chosen none yet\n");
     }
 }
 
@@ -59,6 +75,7 @@ void write_verdict(std::ostream& out,
         out << "No plan was tried\n";
         return;
     }
+    write_origin(out, search, *best);
     if (best->measured.speed <= 1) {
         out << "No plan beats plain decoding on these prompts\n";
     }

@@ -40,6 +40,8 @@ TEST(SearchCommand, SweepsTheGridAndTellsHowToUseTheBestPlan) {
     }
     const json kept = read_json(file);
     EXPECT_EQ(kept["trials"].size(), 4u);
+    EXPECT_EQ(kept["best"]["origin"], "grid");
+    EXPECT_THAT(result.output, testing::Not(HasSubstr("The best plan is")));
     EXPECT_EQ(kept["settings"]["exit_layers"], (json{1, 3}));
     EXPECT_EQ(kept["settings"]["lengths"], (json{2, 4}));
     EXPECT_EQ(kept["settings"]["n_prompts"], 2);
@@ -47,7 +49,11 @@ TEST(SearchCommand, SweepsTheGridAndTellsHowToUseTheBestPlan) {
 
 TEST(SearchCommand, ContinuesWithMoreTrials) {
     const std::string file = fresh_file("bayesian.json");
-    ASSERT_EQ(search(kBayesian + Words{"-o", file, "--trials", "2"}).exit_code, 0);
+    const auto started = search(kBayesian + Words{"-o", file, "--trials", "2"});
+    ASSERT_EQ(started.exit_code, 0) << started.error;
+    EXPECT_THAT(started.output, HasSubstr("length          origin  plan\n"));
+    EXPECT_THAT(started.output, HasSubstr("  starting-point  "));
+    EXPECT_THAT(started.output, HasSubstr("The best plan is a starting point, made by hand; "));
     const json first = read_json(file);
     ASSERT_EQ(first["trials"].size(), 2u);
     const auto result = search(kBayesian + Words{"-o", file, "--trials", "4", "--json"});
@@ -58,6 +64,12 @@ TEST(SearchCommand, ContinuesWithMoreTrials) {
     EXPECT_EQ(second["trials"][0], first["trials"][0]);
     EXPECT_EQ(second["trials"][1], first["trials"][1]);
     EXPECT_EQ(second["trials"][3]["point"].size(), 8u);
+    EXPECT_EQ(second["trials"][1]["origin"], "starting-point");
+    EXPECT_EQ(second["trials"][2]["origin"], "optimiser");
+    const auto shown = search(kBayesian + Words{"-o", file, "--trials", "4"}).output;
+    EXPECT_THAT(shown, second["best"]["origin"] == "optimiser"
+                           ? HasSubstr("The best plan is the optimiser's\n")
+                           : HasSubstr("none of the 2 that the optimiser chose is faster\n"));
 }
 
 TEST(SearchCommand, AFileOfAnotherSearchIsRefusedAndKept) {

@@ -14,6 +14,18 @@ std::string_view to_string(SearchMethod method) {
     return method == SearchMethod::draft_verify ? "draft-verify" : "layerskip";
 }
 
+std::string_view to_string(TrialOrigin origin) {
+    switch (origin) {
+        case TrialOrigin::starting_point:
+            return "starting-point";
+        case TrialOrigin::optimiser:
+            return "optimiser";
+        case TrialOrigin::grid:
+            return "grid";
+    }
+    return {};
+}
+
 std::string hash_of(std::span<const std::vector<Token>> prompts) {
     Fnv1a hash;
     for (const std::vector<Token>& prompt : prompts) {

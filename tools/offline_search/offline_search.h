@@ -41,7 +41,16 @@ struct TrialSpeed {
     double acceptance_rate = 0;
 };
 
+// Why a plan was tried.
+enum class TrialOrigin {
+    starting_point,  // made by hand, before the optimiser has anything to go by
+    optimiser,
+    grid,
+};
+std::string_view to_string(TrialOrigin origin);  // "starting-point"
+
 struct PlanTrial {
+    TrialOrigin origin = TrialOrigin::grid;
     ModulePlan plan;
     int draft_max = 0;
     std::vector<double> point{};  // draft-verify: where the optimiser sees it

@@ -39,7 +39,8 @@ ordered_json to_json(const SearchSettings& settings) {
 }
 
 ordered_json to_json(const PlanTrial& trial) {
-    return {{"plan", to_string(trial.plan)},
+    return {{"origin", to_string(trial.origin)},
+            {"plan", to_string(trial.plan)},
             {"draft_max", trial.draft_max},
             {"speed", trial.measured.speed},
             {"tokens_per_second", trial.measured.tokens_per_second},
@@ -103,6 +104,8 @@ std::vector<PlanTrial> trials_from(const json& file, const OfflineSearch& search
     std::vector<PlanTrial> trials;
     for (const json& trial : array_in(file, "trials")) {
         trials.push_back(trial_from(trial, search));
+        // Not read: it follows from the number, and older files do not have it.
+        trials.back().origin = origin_of_trial(search.settings, trials.size() - 1);
     }
     if (static_cast<int>(trials.size()) > max_trials(search.settings)) {
         fail("expected at most ", max_trials(search.settings), " trials, found ", trials.size());

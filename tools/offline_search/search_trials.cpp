@@ -23,12 +23,13 @@ constexpr int kExitLayers = 8;
 // differ from them in a few modules.
 constexpr double kRuns = 0.3;
 constexpr double kSkips = 0.7;
+constexpr std::size_t kHandMadePoints = 2;
 
 // Every second inner layer without its attention; every fourth without either module.
 std::vector<std::vector<double>> hand_made_points(int n_layers) {
     const auto n = static_cast<std::size_t>(n_layers);
     const std::vector<double> whole_model(2 * n, kRuns);
-    std::vector points(2, whole_model);
+    std::vector points(kHandMadePoints, whole_model);
     for (std::size_t layer = 1; layer + 1 < n; layer += 2) {
         points[0][layer] = kSkips;
     }
@@ -60,11 +61,13 @@ std::vector<double> suggested_point(const OfflineSearch& search) {
 
 PlanTrial bayesian_trial(const OfflineSearch& search) {
     const std::size_t number = search.trials.size();
-    const auto first_points = hand_made_points(search.model.n_layers);
-    std::vector<double> point =
-        number < first_points.size() ? first_points[number] : suggested_point(search);
+    const TrialOrigin origin = origin_of_trial(search.settings, number);
+    std::vector<double> point = origin == TrialOrigin::starting_point
+                                    ? hand_made_points(search.model.n_layers)[number]
+                                    : suggested_point(search);
     ModulePlan plan = plan_at(point);
     return {
+        .origin = origin,
         .plan = std::move(plan),
         .draft_max = ThresholdOptions().cap,
         .point = std::move(point),
@@ -77,6 +80,7 @@ PlanTrial grid_trial(const OfflineSearch& search) {
     const std::size_t number = search.trials.size();
     const int exit_layer = search.settings.exit_layers[number / lengths.size()];
     return {
+        .origin = origin_of_trial(search.settings, number),
         .plan = early_exit_plan(search.model.n_layers, exit_layer),
         .draft_max = lengths[number % lengths.size()],
     };
@@ -119,6 +123,13 @@ int default_trials(const SearchSettings& settings) {
 
 int max_trials(const SearchSettings& settings) {
     return settings.method == SearchMethod::layerskip ? grid_size(settings) : kMaxTrials;
+}
+
+TrialOrigin origin_of_trial(const SearchSettings& settings, std::size_t number) {
+    if (settings.method == SearchMethod::layerskip) {
+        return TrialOrigin::grid;
+    }
+    return number < kHandMadePoints ? TrialOrigin::starting_point : TrialOrigin::optimiser;
 }
 
 PlanTrial next_trial(const OfflineSearch& search) {

@@ -2,6 +2,7 @@
 // alone.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,9 @@ std::vector<int> default_draft_lengths();
 int default_trials(const SearchSettings& settings);
 // Most trials that a search can have.
 int max_trials(const SearchSettings& settings);
+
+// Of the trial of this number, counted from 0.
+TrialOrigin origin_of_trial(const SearchSettings& settings, std::size_t number);
 
 // Not yet measured. There are fewer trials than max_trials().
 PlanTrial next_trial(const OfflineSearch& search);

@@ -29,15 +29,18 @@ OfflineSearch some_search() {
                      .prompts_hash = "12",
                      .machine_hash = "ef",
                      .seed = 7},
-        .trials = {{.plan = parse_plan("a0=skip", 2),
+        .trials = {{.origin = TrialOrigin::starting_point,
+                    .plan = parse_plan("a0=skip", 2),
                     .draft_max = 12,
                     .point = {0.7, 0.25, 0.125, 0.5},
                     .measured = {.speed = 0.75, .tokens_per_second = 60, .acceptance_rate = 0.5}},
-                   {.plan = parse_plan("m1=skip", 2),
+                   {.origin = TrialOrigin::starting_point,
+                    .plan = parse_plan("m1=skip", 2),
                     .draft_max = 9,
                     .point = {0.1, 0.2, 0.3, 0.9},
                     .measured = {.speed = 1.5, .tokens_per_second = 120, .acceptance_rate = 1}},
-                   {.plan = parse_plan("full", 2),
+                   {.origin = TrialOrigin::optimiser,
+                    .plan = parse_plan("full", 2),
                     .draft_max = 12,
                     .point = {0, 0, 0, 0},
                     .measured = {.speed = 1, .tokens_per_second = 80, .acceptance_rate = 0}}},
@@ -94,6 +97,17 @@ TEST_F(OfflineSearchFile, GivesBackWhatWasSaved) {
     EXPECT_EQ(loaded.trials[1].point, some_search().trials[1].point);
 }
 
+TEST_F(OfflineSearchFile, FilesFromBeforeOriginsWereWrittenGoOn) {
+    change([](json& file) {
+        for (json& trial : file["trials"]) {
+            trial.erase("origin");
+        }
+    });
+    OfflineSearch loaded = without_trials();
+    load_trials(path_, loaded);
+    EXPECT_EQ(to_json(loaded), to_json(some_search()));
+}
+
 TEST_F(OfflineSearchFile, SaysWhatItIsOfAndWhatWasBest) {
     const json file = json::parse(std::ifstream(path_));
     EXPECT_EQ(file["kind"], "knap search");
@@ -103,6 +117,9 @@ TEST_F(OfflineSearchFile, SaysWhatItIsOfAndWhatWasBest) {
     EXPECT_EQ(file["settings"]["method"], "draft-verify");
     EXPECT_EQ(file["settings"]["seed"], 7);
     EXPECT_EQ(file["best"]["plan"], "m1=skip");
+    EXPECT_EQ(file["best"]["origin"], "starting-point");
+    EXPECT_EQ(file["trials"][1]["origin"], "starting-point");
+    EXPECT_EQ(file["trials"][2]["origin"], "optimiser");
     EXPECT_EQ(file["best"]["draft_max"], 9);
     EXPECT_EQ(file["best"]["speed"], 1.5);
     EXPECT_EQ(file["trials"].size(), 3u);

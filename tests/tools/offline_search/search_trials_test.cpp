@@ -41,6 +41,20 @@ TEST(SearchTrials, DraftVerifyStartsWithTwoPlansMadeByHand) {
     EXPECT_EQ(plan_at(search.trials[1].point), search.trials[1].plan);
 }
 
+TEST(SearchTrials, KnowWhereTheyComeFrom) {
+    OfflineSearch search = bayesian(10);
+    OfflineSearch pairs = grid();
+    std::vector<TrialOrigin> origins;
+    for (int i = 0; i < 4; ++i) {
+        add_trial(search, 0.5);
+        origins.push_back(search.trials.back().origin);
+        add_trial(pairs, 0.5);
+        EXPECT_EQ(pairs.trials.back().origin, TrialOrigin::grid);
+    }
+    EXPECT_THAT(origins, ElementsAre(TrialOrigin::starting_point, TrialOrigin::starting_point,
+                                     TrialOrigin::optimiser, TrialOrigin::optimiser));
+}
+
 TEST(SearchTrials, WhatIsSuggestedFollowsFromSeedAndScores) {
     OfflineSearch search = bayesian(10);
     add_trial(search, 0.5);
