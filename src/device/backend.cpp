@@ -94,10 +94,6 @@ Backend::~Backend() {
     }
 }
 
-ggml_backend_t Backend::handle() const {
-    return impl_->backend.get();
-}
-
 ggml_backend_dev_t Backend::device() const {
     return impl_->device;
 }

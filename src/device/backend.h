@@ -24,7 +24,6 @@ class Backend {
     Backend(const Backend&) = delete;
     Backend& operator=(const Backend&) = delete;
 
-    ggml_backend_t handle() const;
     ggml_backend_dev_t device() const;
     ggml_backend_buffer_type_t buffer_type() const;  // where tensors go by default
     // Memory of the program that is copied to and from the device fastest.

@@ -31,18 +31,18 @@ HostMemory::HostMemory(const Backend& backend,
                        std::size_t n_bytes,
                        Pages pages,
                        std::string_view what)
-    : size_(n_bytes), mapped_(pages == Pages::huge ? n_bytes + kHugePage : n_bytes) {
+    : mapped_(pages == Pages::huge ? n_bytes + kHugePage : n_bytes) {
     mapping_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapping_ == MAP_FAILED) {
-        fail("memory: expected ", size_ >> 20, " MiB for ", what, ", found less");
+        fail("memory: expected ", n_bytes >> 20, " MiB for ", what, ", found less");
     }
     data_ = static_cast<std::byte*>(mapping_);
     if (pages == Pages::huge) {
         data_ = align_up(mapping_, kHugePage);
-        madvise(data_, size_, MADV_HUGEPAGE);  // a wish: without it all works, a little slower
+        madvise(data_, n_bytes, MADV_HUGEPAGE);  // a wish: without it all works, a little slower
     }
-    buffer_.reset(ggml_backend_dev_buffer_from_host_ptr(backend.device(), data_, size_, 0));
+    buffer_.reset(ggml_backend_dev_buffer_from_host_ptr(backend.device(), data_, n_bytes, 0));
     KNAP_ASSERT(buffer_ != nullptr, "a host device takes page-aligned memory");
 }
 

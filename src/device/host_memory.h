@@ -28,11 +28,9 @@ class HostMemory {
     HostMemory& operator=(const HostMemory&) = delete;
 
     std::byte* data() const { return data_; }
-    std::size_t size() const { return size_; }
     ggml_backend_buffer_t buffer() const { return buffer_.get(); }
 
   private:
-    std::size_t size_;
     void* mapping_;
     std::size_t mapped_;
     std::byte* data_;

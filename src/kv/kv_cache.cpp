@@ -49,10 +49,6 @@ std::size_t KvCache::bytes() const {
     return n_bytes;
 }
 
-std::size_t KvCache::bytes_per_row() const {
-    return saved_row_bytes() * static_cast<std::size_t>(stores_.back()->share().end_layer);
-}
-
 KvStore& KvCache::store(int layer) const {
     const auto store = std::ranges::find_if(
         stores_, [layer](const auto& candidate) { return candidate->share().has(layer); });

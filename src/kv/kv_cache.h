@@ -32,8 +32,6 @@ class KvCache {
     const KvCacheOptions& options() const { return stores_.front()->options(); }
 
     std::size_t bytes() const;  // reserved
-    // Bytes that attention over `n_rows` rows reads, all layers.
-    std::size_t bytes_per_row() const;
 
     // In the order of the layers.
     std::span<const std::unique_ptr<KvStore>> stores() const { return stores_; }

@@ -56,12 +56,6 @@ std::string list_types(const std::vector<Placement>& placements, Placement::Kind
 }
 
 void count_layouts(const std::vector<Placement>& placements, WeightStatistics& statistics) {
-    for (const Placement& placement : placements) {
-        const bool is_moved = placement.kind == Placement::Kind::repacked ||
-                              placement.kind == Placement::Kind::packed;
-        statistics.repacked_bytes +=
-            is_moved ? static_cast<std::int64_t>(placement.info->n_bytes) : 0;
-    }
     statistics.repacked_types = list_types(placements, Placement::Kind::repacked);
     statistics.packed_types = list_types(placements, Placement::Kind::packed);
 }

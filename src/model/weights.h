@@ -72,7 +72,6 @@ struct WeightStatistics {
     std::int64_t total_bytes = 0;  // of all tensors, as stored in the file
     // Bytes read to decode one token: every matrix and norm, and one embedding row
     std::int64_t per_token_bytes = 0;
-    std::int64_t repacked_bytes = 0;  // copied into other layouts, ggml's or ours
     std::int64_t n_parameters = 0;
     std::vector<std::pair<std::string, int>> types;  // tensor type -> count, most frequent first
     // The types in ggml's layouts and in that of our kernels: "Q4_0,Q4_K", or "off"

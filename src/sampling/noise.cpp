@@ -1,7 +1,5 @@
 #include "sampling/noise.h"
 
-#include <cmath>
-
 #include "base/hash.h"
 
 namespace knap {
@@ -19,14 +17,6 @@ double PositionNoise::uniform(Token token) const {
     // 52 bits plus a half: with 53 bits the largest value would round up to 1.
     const std::uint64_t bits = mix_in(key_, static_cast<std::uint64_t>(token)) >> 12;
     return (static_cast<double>(bits) + 0.5) * 0x1p-52;
-}
-
-double PositionNoise::gumbel(Token token) const {
-    return -std::log(-std::log(uniform(token)));
-}
-
-double gumbel_noise(std::uint64_t seed, std::int64_t position, Token token) {
-    return PositionNoise(seed, position).gumbel(token);
 }
 
 }  // namespace knap

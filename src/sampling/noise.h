@@ -28,16 +28,11 @@ class PositionNoise {
 
     // Uniform in the open interval (0, 1): a multiple of 2^-52 plus 2^-53.
     double uniform(Token token) const;
-    // Standard Gumbel: -log(-log(uniform)). The argmax over v of log p(v) + gumbel(v) is a draw
-    // from p.
-    double gumbel(Token token) const;
 
   private:
     explicit PositionNoise(std::uint64_t key) : key_(key) {}
 
     std::uint64_t key_;
 };
-
-double gumbel_noise(std::uint64_t seed, std::int64_t position, Token token);
 
 }  // namespace knap

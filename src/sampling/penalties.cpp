@@ -45,14 +45,6 @@ void PenaltyWindow::pop(std::size_t n_tokens) {
     }
 }
 
-void PenaltyWindow::clear() {
-    for (const Entry& entry : entries_) {
-        slots_[entry.token] = kNoSlot;
-    }
-    entries_.clear();
-    history_.clear();
-}
-
 void PenaltyWindow::apply(const Penalties& penalties, std::span<float> logits) const {
     KNAP_ASSERT(logits.size() == slots_.size(),
                 "a row has a logit for each token of the vocabulary");

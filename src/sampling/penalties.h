@@ -36,8 +36,6 @@ class PenaltyWindow {
     void push(Token token);  // must be in the vocabulary
     // Undoes the last pushes; there must have been that many.
     void pop(std::size_t n_tokens = 1);
-    void clear();
-    std::size_t history_size() const { return history_.size(); }
 
     // Changes the logits of the window's tokens. `logits` is [n_vocab].
     void apply(const Penalties& penalties, std::span<float> logits) const;

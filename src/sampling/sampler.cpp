@@ -81,12 +81,6 @@ void Sampler::rewind(std::size_t n_tokens) {
     }
 }
 
-void Sampler::reset() {
-    if (window_) {
-        window_->clear();
-    }
-}
-
 // Returns `logits` itself when neither bias nor penalties are set.
 std::span<const float> Sampler::adjust(std::span<const float> logits) {
     KNAP_ASSERT(logits.size() == static_cast<std::size_t>(n_vocab_),

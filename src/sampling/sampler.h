@@ -50,7 +50,6 @@ class Sampler {
     // The history for penalties: every token in order, including the prompt.
     void accept(Token token);
     void rewind(std::size_t n_tokens);  // undoes the last accept()s
-    void reset();
 
     bool is_greedy() const { return !transform_.has_value(); }
     // True when the choice is the largest raw logit: greedy, without bias or penalties.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -129,7 +130,6 @@ struct Tokenizer::Impl {
     PieceTable pieces;
     ByteTokens byte_tokens;
     std::vector<Token> end_of_generation;
-    std::optional<Token> bos;    // the model's
     std::optional<Token> first;  // added before a text
     std::optional<Token> last;   // added after a text
     std::string chat_template;
@@ -142,8 +142,7 @@ Tokenizer::Impl::Impl(ModelHandle handle)
       pieces(vocab),
       byte_tokens(find_byte_tokens(pieces, vocab)),
       end_of_generation(find_end_of_generation(vocab)),
-      bos(present(llama_vocab_bos(vocab))),
-      first(llama_vocab_get_add_bos(vocab) ? bos : std::nullopt),
+      first(llama_vocab_get_add_bos(vocab) ? present(llama_vocab_bos(vocab)) : std::nullopt),
       last(llama_vocab_get_add_eos(vocab) ? present(llama_vocab_eos(vocab)) : std::nullopt) {
     const char* text = llama_model_chat_template(model.get(), nullptr);
     chat_template = text == nullptr ? "" : text;
@@ -277,14 +276,6 @@ const std::vector<Token>& Tokenizer::end_of_generation() const {
 
 int Tokenizer::n_vocab() const {
     return impl_->pieces.size();
-}
-
-bool Tokenizer::adds_bos() const {
-    return impl_->first.has_value();
-}
-
-std::optional<Token> Tokenizer::bos() const {
-    return impl_->bos;
 }
 
 const std::string& Tokenizer::chat_template() const {

@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,8 +38,6 @@ class Tokenizer {
     const std::vector<Token>& end_of_generation() const;  // ascending
 
     int n_vocab() const;
-    bool adds_bos() const;  // encode() with `add_special` starts with bos()
-    std::optional<Token> bos() const;
     const std::string& chat_template() const;  // the model's own template text; may be empty
 
   private:

@@ -58,22 +58,22 @@ TEST(KvCache, QuantisedRowsNeedAFittingHeadSize) {
 
 TEST(KvCache, BytesFollowFromTheShape) {
     LoadedModel model(tiny_model());
-    const auto n_values =
-        static_cast<std::size_t>(model.config.n_layers * model.config.n_embd_kv());
+    const auto n_values = static_cast<std::size_t>(model.config.n_embd_kv());
+    const auto n_all_rows = 64 * static_cast<std::size_t>(model.config.n_layers);
     KvCache f16(model.config, model.backend, {.capacity = 64});
-    EXPECT_EQ(f16.bytes_per_row(), n_values * 2 * 2);
-    EXPECT_GE(f16.bytes(), f16.bytes_per_row() * 64);
+    EXPECT_EQ(f16.saved_row_bytes(), n_values * 2 * 2);
+    EXPECT_GE(f16.bytes(), f16.saved_row_bytes() * n_all_rows);
     KvCache f32(model.config, model.backend,
                 {.capacity = 64, .type_k = CacheType::f32, .type_v = CacheType::f32});
-    EXPECT_EQ(f32.bytes_per_row(), n_values * 2 * 4);
+    EXPECT_EQ(f32.saved_row_bytes(), n_values * 2 * 4);
     KvCache int8(model.config, model.backend,
                  {.capacity = 64,
                   .type_k = CacheType::q8_0,
                   .type_v = CacheType::q8_0,
                   .layout = KvLayout::tiled_int8});
-    const auto n_scales = static_cast<std::size_t>(model.config.n_layers * model.config.n_kv_heads);
-    EXPECT_EQ(int8.bytes_per_row(), 2 * (n_values + 2 * n_scales));
-    EXPECT_GE(int8.bytes(), int8.bytes_per_row() * 64);
+    const auto n_scales = static_cast<std::size_t>(model.config.n_kv_heads);
+    EXPECT_EQ(int8.saved_row_bytes(), 2 * (n_values + 2 * n_scales));
+    EXPECT_GE(int8.bytes(), int8.saved_row_bytes() * n_all_rows);
 }
 
 // Every layout.

@@ -144,8 +144,8 @@ TEST(Weights, StatisticsAddUp) {
         EXPECT_EQ(statistics.n_parameters, 2 * 32 * 24 + in_layer + 3 * 32);
         EXPECT_EQ(statistics.total_bytes, q8_bytes(2 * 32 * 24 + in_layer) + norm_bytes);
         EXPECT_EQ(statistics.per_token_bytes, q8_bytes(32 + 32 * 24 + in_layer) + norm_bytes);
-        EXPECT_EQ(statistics.repacked_bytes, 0);
         EXPECT_EQ(statistics.repacked_types, "off");
+        EXPECT_EQ(statistics.packed_types, "off");
         EXPECT_FALSE(statistics.has_tied_head);
         EXPECT_THAT(statistics.types, ElementsAre(Pair("Q8_0", 9), Pair("F32", 3)));
     }
@@ -186,7 +186,7 @@ bool has_layout(ggml_type type) {
     const TinyGguf tiny("llama", {.n_embd = 256, .n_ff = 256}, type);
     return Loaded(write_tiny(tiny, "layout.gguf"), Repack::on)
                .weights->statistics()
-               .repacked_bytes > 0;
+               .repacked_types != "off";
 }
 
 TEST(Weights, AutomaticRepackingTakesOnlyBatchInvariantTypes) {
@@ -214,13 +214,13 @@ TEST(Weights, EmbeddingStaysMappedWhenTheTiedHeadIsRepacked) {
     const Loaded loaded(write_tiny(tiny, "repack-tied.gguf"), Repack::automatic);
     EXPECT_TRUE(loaded.is_mapped(loaded.tensors().token_embd));
     EXPECT_FALSE(loaded.is_mapped(loaded.tensors().output));
-    EXPECT_FALSE(loaded.is_mapped(loaded.tensors().layers[0].ffn_down));
-    EXPECT_TRUE(loaded.is_mapped(loaded.tensors().layers[0].ffn_norm));
-    std::int64_t matrices = 0;
-    for (const TensorInfo& info : loaded.file.tensors()) {
-        matrices += info.type == GGML_TYPE_Q4_0 ? static_cast<std::int64_t>(info.n_bytes) : 0;
+    for (const LayerWeights& layer : loaded.tensors().layers) {
+        for (const ggml_tensor* matrix : matrices(layer)) {
+            EXPECT_FALSE(loaded.is_mapped(matrix)) << matrix->name;
+        }
+        EXPECT_TRUE(loaded.is_mapped(layer.ffn_norm));
     }
-    EXPECT_EQ(loaded.weights->statistics().repacked_bytes, matrices);
+    EXPECT_EQ(loaded.weights->statistics().repacked_types, "Q4_0");
 }
 
 // The product of `weight` and n_rows rows of input, [n_out * n_rows].
@@ -234,7 +234,7 @@ std::vector<float> multiply(Loaded& loaded, ggml_tensor* weight, const std::vect
     ggml_cgraph* graph = ggml_new_graph(context.get());
     ggml_build_forward_expand(graph, y);
     const ggml_backend_buffer_ptr buffer(
-        ggml_backend_alloc_ctx_tensors(context.get(), loaded.backend.handle()));
+        ggml_backend_alloc_ctx_tensors_from_buft(context.get(), loaded.backend.buffer_type()));
     ggml_backend_tensor_set(x, input.data(), 0, input.size() * sizeof(float));
     EXPECT_TRUE(loaded.backend.compute(graph));
     std::vector<float> output(static_cast<std::size_t>(ggml_nelements(y)));

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "support/gumbel.h"
 
 namespace knap::distribution_test {
 namespace {
@@ -226,14 +227,12 @@ TEST(SamplingTransform, ReusesMemory) {
 }
 
 // The argmax over v of log p(v) + G(v) (docs/methods.md, "Shared noise").
-Token draw_by_definition(const Distribution& distribution,
-                         std::uint64_t seed,
-                         std::int64_t position) {
+Token draw_by_definition(const Distribution& distribution, const PositionNoise& noise) {
     Token chosen = -1;
     double best = -std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < distribution.tokens.size(); ++i) {
         const double score = std::log(double{distribution.probabilities[i]}) +
-                             gumbel_noise(seed, position, distribution.tokens[i]);
+                             test::gumbel(noise, distribution.tokens[i]);
         if (score > best) {
             best = score;
             chosen = distribution.tokens[i];
@@ -251,8 +250,8 @@ TEST(Draw, IsTheArgmaxOfLogProbabilityPlusGumbelNoise) {
             logit = normal(random) * 4.0f;
         }
         const Distribution distribution = transform(plain(), logits);
-        ASSERT_EQ(draw(distribution, PositionNoise(9, round)),
-                  draw_by_definition(distribution, 9, round));
+        const PositionNoise noise(9, round);
+        ASSERT_EQ(draw(distribution, noise), draw_by_definition(distribution, noise));
     }
 }
 
@@ -293,7 +292,7 @@ TEST(Draw, SeveralAreTheBestByLogProbabilityPlusGumbel) {
         std::generate(logits.begin(), logits.end(), [&] { return normal(random); });
         const Distribution distribution = transform(plain(), logits);
         const PositionNoise noise(9, round);
-        const auto score = [&](Token token) { return logits[token] + noise.gumbel(token); };
+        const auto score = [&](Token token) { return logits[token] + test::gumbel(noise, token); };
         std::vector<Token> expected = distribution.tokens;
         std::sort(expected.begin(), expected.end(),
                   [&](Token a, Token b) { return score(a) > score(b); });

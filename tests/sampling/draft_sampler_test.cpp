@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "support/gumbel.h"
 #include "support/toy_language.h"
 
 namespace knap::draft_sampler_test {
@@ -98,7 +99,8 @@ TEST(DraftSampler, SharedNoiseRanksByLogQPlusGumbel) {
         const auto row = random_row(static_cast<std::uint32_t>(position), 30);
         std::vector<Token> expected(30);
         std::iota(expected.begin(), expected.end(), 0);
-        const auto score = [&](Token v) { return row[v] / 0.8 + gumbel_noise(3, position, v); };
+        const PositionNoise noise(3, position);
+        const auto score = [&](Token v) { return row[v] / 0.8 + test::gumbel(noise, v); };
         std::sort(expected.begin(), expected.end(),
                   [&](Token a, Token b) { return score(a) > score(b); });
         expected.resize(6);

@@ -225,13 +225,13 @@ TEST(Sampler, RewindEqualsNeverHavingAccepted) {
     }
 }
 
-TEST(Sampler, ResetForgetsTheHistory) {
+TEST(Sampler, RewindToTheBeginningForgetsTheHistory) {
     SamplingOptions options;
     options.presence_penalty = 5.0f;
     Sampler sampler(options, 2, kContext);
     sampler.accept(0);
     EXPECT_EQ(sampler.sample(std::vector<float>{1.0f, 0.0f}, 0), 1);
-    sampler.reset();
+    sampler.rewind(1);
     EXPECT_EQ(sampler.sample(std::vector<float>{1.0f, 0.0f}, 0), 0);
 }
 

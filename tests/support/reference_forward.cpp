@@ -43,8 +43,8 @@ ReferenceForward::ReferenceForward(LoadedModel& model, int n_ctx) : model_(model
         values_.push_back(ggml_new_tensor_2d(cache_context_.get(), GGML_TYPE_F16, n_ctx,
                                              model.config.n_embd_kv()));
     }
-    cache_buffer_.reset(
-        ggml_backend_alloc_ctx_tensors(cache_context_.get(), model.backend.handle()));
+    cache_buffer_.reset(ggml_backend_alloc_ctx_tensors_from_buft(cache_context_.get(),
+                                                                 model.backend.buffer_type()));
     ggml_backend_buffer_clear(cache_buffer_.get(), 0);
 }
 

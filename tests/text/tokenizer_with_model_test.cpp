@@ -34,7 +34,8 @@ class DefaultModelTokenizer : public ::testing::Test {
 
 TEST_F(DefaultModelTokenizer, KnowsTheModelsTokens) {
     EXPECT_EQ(tokenizer->n_vocab(), 49152);
-    EXPECT_FALSE(tokenizer->adds_bos());
+    EXPECT_EQ(tokenizer->encode("Hello", true, false), tokenizer->encode("Hello", false, false))
+        << "the model wants no token before a text";
     EXPECT_EQ(tokenizer->piece(2), "<|im_end|>");
     EXPECT_TRUE(tokenizer->is_end_of_generation(2));
     EXPECT_THAT(tokenizer->end_of_generation(), ::testing::IsSupersetOf({0, 2}));

@@ -119,8 +119,4 @@ void LlamaPeer::truncate(int n_rows) {
     impl_->n_rows = n_rows;
 }
 
-int LlamaPeer::n_rows() const {
-    return impl_->n_rows;
-}
-
 }  // namespace knap

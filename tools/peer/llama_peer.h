@@ -35,7 +35,6 @@ class LlamaPeer {
     // each, valid until the next feed.
     std::vector<std::span<const float>> feed(std::span<const Token> tokens, Logits wanted);
     void truncate(int n_rows);  // drops the rows from `n_rows` on
-    int n_rows() const;
 
   private:
     struct Impl;

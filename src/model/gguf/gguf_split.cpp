@@ -8,7 +8,6 @@ namespace knap {
 namespace {
 
 constexpr std::string_view kPattern = "-NNNNN-of-NNNNN.gguf";  // N: a digit
-constexpr std::size_t kNumberAt = 1;
 constexpr std::size_t kCountAt = 10;
 
 bool fits_pattern(std::string_view suffix) {
@@ -47,7 +46,6 @@ std::optional<SplitName> parse_split_name(const std::filesystem::path& path) {
     }
     return SplitName{.folder = path.parent_path(),
                      .model = name.substr(0, model_size),
-                     .number = five_digits(suffix.substr(kNumberAt)),
                      .count = five_digits(suffix.substr(kCountAt))};
 }
 

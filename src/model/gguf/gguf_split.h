@@ -11,7 +11,6 @@ namespace knap {
 struct SplitName {
     std::filesystem::path folder;
     std::string model;  // the name before "-00001-of-00003.gguf"
-    int number = 1;     // from 1
     int count = 1;
 
     std::filesystem::path part(int part_number) const;
