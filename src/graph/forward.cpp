@@ -113,17 +113,10 @@ void Forward::Impl::check(const ForwardRequest& request) const {
     KNAP_ASSERT(n_rows > 0 && n_rows <= n_ubatch, "rows fit max_rows()");
     KNAP_ASSERT(request.first_row >= 0 && request.first_row + n_rows <= cache.capacity(),
                 "rows fit the cache");
-    KNAP_ASSERT(
-        request.positions.empty() || request.positions.size() == static_cast<std::size_t>(n_rows),
-        "a position for every row");
-    KNAP_ASSERT(are_ascending(request.capture_rows, 0, n_rows - 1) &&
-                    are_ascending(request.logit_rows, 0, n_rows - 1),
-                "rows of the pass");
+    KNAP_ASSERT(are_ascending(request.logit_rows, 0, n_rows - 1), "rows of the pass");
     KNAP_ASSERT(are_ascending(request.captures, 2 * request.entry_layer, 2 * request.exit_layer),
                 "captures lie within the layers that run");
-    check_bank(request.bank, request.captures.size() * (request.capture_rows.empty()
-                                                            ? static_cast<std::size_t>(n_rows)
-                                                            : request.capture_rows.size()));
+    check_bank(request.bank, request.captures.size() * static_cast<std::size_t>(n_rows));
 }
 
 void Forward::Impl::check_bank(const BankRows& rows, std::size_t n_captured) const {

@@ -27,7 +27,7 @@ inline constexpr int kReservedLogitRows = 32;
 // Rows of the device's bank (Forward::borrow_bank()) that a pass uses, by their numbers.
 struct BankRows {
     std::span<const int> hidden{};  // [n_rows] to resume from
-    // [n_capture_rows, n_captures] where captures go, and what their rows are compared with
+    // [n_rows, n_captures] where captures go, and what their rows are compared with
     std::span<const int> captured{};
     std::span<const int> compared{};
 
@@ -40,16 +40,14 @@ struct ForwardRequest {
     std::span<const float> hidden{};   // rows to resume from before `entry_layer`: [n_embd, n_rows]
     const ModulePlan* plan = nullptr;  // null: every module at full
     int first_row = 0;                 // cache row of the first row; the others follow it
-    std::span<const std::int32_t> positions{};  // for RoPE; empty: those of the layout
     AttentionLayout layout{};
     int entry_layer = 0;
     int exit_layer = -1;  // layers [entry_layer, exit_layer) run; -1: all that follow
     // i: the stream after the first i modules; ascending, within the layers run
     std::span<const int> captures{};
-    std::span<const int> capture_rows{};  // rows that are captured, ascending; empty: all
-    std::span<const int> logit_rows{};    // rows whose logits are wanted, ascending
-    bool chooses = false;  // the likeliest tokens of those rows are, not their logits
-    BankRows bank{};       // streams that stay on the device
+    std::span<const int> logit_rows{};  // rows whose logits are wanted, ascending
+    bool chooses = false;               // the likeliest tokens of those rows are, not their logits
+    BankRows bank{};                    // streams that stay on the device
 };
 
 // Rows of tokens or of hidden rows, wherever those lie.
@@ -61,9 +59,9 @@ struct ForwardResult {
     // [n_vocab, n_logit_rows]; -infinity for tokens that a reduced head does not have
     std::span<const float> logits{};
     std::span<const Token> choices{};  // [n_logit_rows], of a request that chooses
-    // Each [n_embd, n_capture_rows]; none where they go to the bank or are compared there
+    // Each [n_embd, n_rows]; none where they go to the bank or are compared there
     std::span<const std::span<const float>> captures{};
-    std::span<const float> cosines{};  // [n_capture_rows, n_captures], of those compared
+    std::span<const float> cosines{};  // [n_rows, n_captures], of those compared
 };
 
 // Passes of one row each, chained on the device: every row but the first is that of the likeliest

@@ -39,7 +39,6 @@ ForwardInputs::ForwardInputs(const ModelConfig& config, const KvStore& cache, in
     tokens_ = new_numbers("in.tokens", n_ubatch);
     positions_ = new_numbers("in.positions", n_ubatch);
     logit_rows_ = new_numbers("in.logit_rows", n_ubatch);
-    capture_rows_ = new_numbers("in.capture_rows", n_ubatch);
     runs_ = new_numbers("in.runs", 2 * kMaxBlocks * kMaxWindows);
     slots_ = cache.new_slots(ctx, n_ubatch);
     if (is_tiled(cache.options().layout)) {
@@ -83,8 +82,7 @@ void ForwardInputs::set(const ForwardRequest& request,
     };
     fill(request.tokens, tokens_);
     fill(request.logit_rows, logit_rows_);
-    fill(request.capture_rows, capture_rows_);
-    set_positions(request, layout, n_rows);
+    set_positions(request.first_row, layout, n_rows);
     set_slots(request.first_row, n_rows);
     set_runs(groups);
     if (tree_ != nullptr && layout.kind == AttentionLayout::Kind::tree) {
@@ -102,7 +100,7 @@ void ForwardInputs::set_chain(const ChainRequest& request,
                               const AttentionLayout& layout,
                               std::span<const AttentionGroup> groups) {
     numbers_->host<std::int32_t>(tokens_)[0] = request.token;
-    set_positions({.first_row = request.first_row}, layout, request.n_steps);
+    set_positions(request.first_row, layout, request.n_steps);
     set_slots(request.first_row, request.n_steps);
     upload_numbers(request.n_steps);
     set_masks(request.first_row, layout, groups, request.n_steps);
@@ -125,16 +123,10 @@ void ForwardInputs::upload_numbers(int n_rows) {
     }
 }
 
-void ForwardInputs::set_positions(const ForwardRequest& request,
-                                  const AttentionLayout& layout,
-                                  int n_rows) {
-    const auto out =
-        numbers_->host<std::int32_t>(positions_).first(static_cast<std::size_t>(n_rows));
-    if (request.positions.empty()) {
-        fill_positions(layout, request.first_row, out);
-        return;
-    }
-    std::copy(request.positions.begin(), request.positions.end(), out.begin());
+void ForwardInputs::set_positions(int first_row, const AttentionLayout& layout, int n_rows) {
+    fill_positions(
+        layout, first_row,
+        numbers_->host<std::int32_t>(positions_).first(static_cast<std::size_t>(n_rows)));
 }
 
 void ForwardInputs::set_masks(int first_row,
@@ -179,10 +171,6 @@ ggml_tensor* ForwardInputs::positions(ggml_context* ctx, int n_rows, int first) 
 
 ggml_tensor* ForwardInputs::logit_rows(ggml_context* ctx, int n_rows) const {
     return ggml_view_1d(ctx, logit_rows_, n_rows, 0);
-}
-
-ggml_tensor* ForwardInputs::capture_rows(ggml_context* ctx, int n_rows) const {
-    return ggml_view_1d(ctx, capture_rows_, n_rows, 0);
 }
 
 KvSlots ForwardInputs::slots(ggml_context* ctx, int n_rows, int first) const {

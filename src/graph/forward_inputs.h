@@ -43,8 +43,7 @@ class ForwardInputs {
     ggml_tensor* hidden(ggml_context* ctx, int n_rows) const;  // f32 [n_embd, n_rows]
     // i32 [n_rows], from row `first` on
     ggml_tensor* positions(ggml_context* ctx, int n_rows, int first = 0) const;
-    ggml_tensor* logit_rows(ggml_context* ctx, int n_rows) const;    // i32 [n_rows]
-    ggml_tensor* capture_rows(ggml_context* ctx, int n_rows) const;  // i32 [n_rows]
+    ggml_tensor* logit_rows(ggml_context* ctx, int n_rows) const;  // i32 [n_rows]
     KvSlots slots(ggml_context* ctx, int n_rows, int first = 0) const;
     // By how much rows turn, f32 [n_rot, n_rows] (see rotation.h), computed from the positions and
     // the model's `divisors`; null where our kernel does not run.
@@ -57,7 +56,7 @@ class ForwardInputs {
     std::size_t bytes() const;
 
   private:
-    void set_positions(const ForwardRequest& request, const AttentionLayout& layout, int n_rows);
+    void set_positions(int first_row, const AttentionLayout& layout, int n_rows);
     // Masks of a block for `n_steps` passes, each a row further, lie one after the other.
     void set_masks(int first_row,
                    const AttentionLayout& layout,
@@ -75,7 +74,6 @@ class ForwardInputs {
     ggml_tensor* tokens_ = nullptr;
     ggml_tensor* positions_ = nullptr;
     ggml_tensor* logit_rows_ = nullptr;
-    ggml_tensor* capture_rows_ = nullptr;
     ggml_tensor* runs_ = nullptr;  // i32 [2, kMaxBlocks * kMaxWindows], one block after the other
     ggml_tensor* tree_ = nullptr;  // for our kernel, i32: see TreePaths
     ggml_tensor* unit_pairs_ = nullptr;  // for our kernel, f32 [n_rot, n_ubatch]: constant

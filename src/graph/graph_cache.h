@@ -43,7 +43,6 @@ struct GraphKey {
     int n_rows = 0;
     int entry_layer = 0;
     int n_logit_rows = 0;
-    int n_capture_rows = 0;     // captures hold so many rows
     int n_chained = 0;          // passes of one row each: see ChainRequest; 0: one of n_rows
     bool embeds_tokens = true;  // false: resumes from hidden rows
     bool gives_stream = false;  // for the device that computes the layers after these
@@ -72,7 +71,7 @@ struct BuiltGraph {
     ggml_tensor* logits = nullptr;   // f32 [n_vocab, n_logit_rows]
     ggml_tensor* choices = nullptr;  // i32 [n_logit_rows], or [n_chained] of a chain
     ggml_tensor* stream = nullptr;   // f32 [n_embd, n_rows]
-    ggml_tensor* cosines = nullptr;  // f32 [1, n_capture_rows * n_captures]
+    ggml_tensor* cosines = nullptr;  // f32 [1, n_rows * n_captures]
     std::vector<ggml_tensor*> captures;
     ggml_tensor* probabilities = nullptr;  // f32 [n_chained]: of a chain, null otherwise
 };

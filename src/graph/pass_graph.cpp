@@ -150,27 +150,22 @@ class PassBuilder {
             chained_captures_[capture].push_back(stream_);
             return;
         }
-        const bool has_all_rows = key_.n_capture_rows == key_.n_rows;
-        ggml_tensor* rows =
-            has_all_rows
-                ? stream_
-                : ggml_get_rows(ctx_, stream_, inputs_.capture_rows(ctx_, key_.n_capture_rows));
         if (key_.bank.puts || key_.bank.compares) {
-            bank(capture, rows);
+            bank(capture);
         } else {
-            built_.captures.push_back(keep(rows));
+            built_.captures.push_back(keep(stream_));
         }
     }
 
-    // Added at once, in this order: rows are compared with what the bank holds before they are put
-    // there, and after those of the captures before.
-    void bank(std::size_t capture, ggml_tensor* rows) {
+    // Added at once, in this order: the rows are compared with what the bank holds before they are
+    // put there, and after those of the captures before.
+    void bank(std::size_t capture) {
         if (key_.bank.compares) {
-            cosines_.push_back(parts_.bank->compare(ctx_, key_, capture, rows));
+            cosines_.push_back(parts_.bank->compare(ctx_, key_, capture, stream_));
             ggml_build_forward_expand(built_.graph, cosines_.back());
         }
         if (key_.bank.puts) {
-            ggml_build_forward_expand(built_.graph, parts_.bank->put(ctx_, key_, capture, rows));
+            ggml_build_forward_expand(built_.graph, parts_.bank->put(ctx_, key_, capture, stream_));
         }
     }
 
@@ -209,7 +204,7 @@ class PassBuilder {
     std::optional<BlockContext> block_;
     ggml_tensor* stream_ = nullptr;  // f32 [n_embd, n_rows], or the rows whose logits are wanted
     std::size_t n_captured_ = 0;     // in the pass at hand
-    std::vector<ggml_tensor*> cosines_;  // of each capture, f32 [1, n_capture_rows]
+    std::vector<ggml_tensor*> cosines_;  // of each capture, f32 [1, n_rows]
     // Of a chain:
     std::vector<std::vector<ggml_tensor*>> chained_captures_;  // by capture, of each step
 };

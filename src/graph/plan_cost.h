@@ -1,6 +1,5 @@
-// What a pass with a plan reads and computes: the ingredients that a device's speed turns into
-// time. Bytes count once per pass, operations once per row; both are linear in the modules that
-// run, so the cost of a plan is a sum (methods 3.2, 3.16).
+// The bytes that a pass with a plan reads. They are linear in the modules that run, so the cost of
+// a plan is a sum.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +15,19 @@ class Weights;
 struct KvCacheOptions;
 struct ModelConfig;
 
-// Operations are multiplications and additions of matrix products; what goes element by element is
-// left out.
-struct ModuleCost {
-    std::int64_t weight_bytes = 0;  // as stored, with norm and biases
-    std::int64_t operations = 0;    // with the weights, per row
-};
-
+// Weights as stored, with norms and biases.
 struct LayerCost {
-    ModuleCost attention;
-    ModuleCost mlp;
+    std::int64_t attention_bytes = 0;
+    std::int64_t mlp_bytes = 0;
 };
 
 struct ModelCost {
     std::vector<LayerCost> layers;
-    ModuleCost head;
-    ModuleCost reduced_head;               // as many rows of it as drafting has
+    std::int64_t head_bytes = 0;
+    std::int64_t reduced_head_bytes = 0;   // as many rows of the head as drafting has
     std::int64_t embedding_row_bytes = 0;  // looked up, per row
     std::int64_t rope_bytes = 0;           // frequency divisors, shared by every layer
     std::int64_t cache_row_bytes = 0;      // one row of keys and one of values, in one layer
-    // Of one row's queries with one row of the cache, and of the weighted sum of its values.
-    std::int64_t operations_per_cache_row = 0;
 };
 
 ModelCost model_cost(const ModelConfig& config,
@@ -46,7 +37,6 @@ ModelCost model_cost(const ModelConfig& config,
 struct PlanCost {
     std::int64_t weight_bytes = 0;
     std::int64_t cache_bytes = 0;
-    std::int64_t operations = 0;
 
     bool operator==(const PlanCost&) const = default;
 };

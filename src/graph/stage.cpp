@@ -46,13 +46,6 @@ int max_blocks(int capacity, const BlockRules& rules, int n_ubatch) {
          " rows, found less (a smaller `.n_ubatch` or `.n_ctx` needs less)");
 }
 
-int count_captured_rows(const ForwardRequest& request, int n_rows) {
-    if (request.captures.empty()) {
-        return 0;
-    }
-    return request.capture_rows.empty() ? n_rows : static_cast<int>(request.capture_rows.size());
-}
-
 }  // namespace
 
 struct Stage::Impl {
@@ -159,7 +152,6 @@ void Stage::Impl::describe(const ForwardRequest& request, bool gives_stream) {
                 .compares = !request.bank.compared.empty()};
     key.n_logit_rows = static_cast<int>(request.logit_rows.size());
     key.captures.assign(request.captures.begin(), request.captures.end());
-    key.n_capture_rows = count_captured_rows(request, key.n_rows);
     key.n_chained = 0;
     key.head = key.n_logit_rows > 0 ? request.plan->head() : HeadLevel::full;
     // The host's memory has the logits anyway, and only there is a head reduced, which numbers its
@@ -181,7 +173,6 @@ void Stage::Impl::describe(const ChainRequest& request, int context) {
     key.n_logit_rows = 0;
     key.chooses = false;
     key.captures.assign(request.captures.begin(), request.captures.end());
-    key.n_capture_rows = 1;
     key.head = HeadLevel::full;
     set_layers(*request.plan, config.n_layers);
     set_layout({.first_row = request.first_row, .layout = {.context = context}});

@@ -22,7 +22,7 @@ std::size_t n_taken(const GraphKey& key) {
 }
 
 std::size_t n_of_captures(const GraphKey& key) {
-    return key.captures.size() * size_of(key.n_capture_rows);
+    return key.captures.size() * size_of(key.n_rows);
 }
 
 // i32 [n], from number `first` on.
@@ -79,8 +79,8 @@ ggml_tensor* StreamBank::put(ggml_context* ctx,
                              const GraphKey& key,
                              std::size_t capture,
                              ggml_tensor* stream) const {
-    const std::size_t first = n_taken(key) + capture * size_of(key.n_capture_rows);
-    return ggml_set_rows(ctx, rows_, stream, view(ctx, numbers_, key.n_capture_rows, first));
+    const std::size_t first = n_taken(key) + capture * size_of(key.n_rows);
+    return ggml_set_rows(ctx, rows_, stream, view(ctx, numbers_, key.n_rows, first));
 }
 
 ggml_tensor* StreamBank::compare(ggml_context* ctx,
@@ -89,9 +89,9 @@ ggml_tensor* StreamBank::compare(ggml_context* ctx,
                                  ggml_tensor* stream) const {
     // A row that is shorter is divided by this, so that zeros stay zeros. Devices square it.
     constexpr float kShortest = 1e-18f;
-    const std::size_t first = n_taken(key) + (key.bank.puts ? n_of_captures(key) : 0) +
-                              capture * size_of(key.n_capture_rows);
-    ggml_tensor* others = ggml_get_rows(ctx, rows_, view(ctx, numbers_, key.n_capture_rows, first));
+    const std::size_t first =
+        n_taken(key) + (key.bank.puts ? n_of_captures(key) : 0) + capture * size_of(key.n_rows);
+    ggml_tensor* others = ggml_get_rows(ctx, rows_, view(ctx, numbers_, key.n_rows, first));
     return ggml_sum_rows(ctx, ggml_mul(ctx, ggml_l2_norm(ctx, stream, kShortest),
                                        ggml_l2_norm(ctx, others, kShortest)));
 }

@@ -39,13 +39,13 @@ class StreamBank {
     // Nodes of the pass that `key` describes; captures are counted from 0.
     // The rows that it resumes from: f32 [n_embd, n_rows].
     ggml_tensor* take(ggml_context* ctx, const GraphKey& key) const;
-    // Puts `stream` [n_embd, n_capture_rows] where that capture goes.
+    // Puts `stream` [n_embd, n_rows] where that capture goes.
     ggml_tensor* put(ggml_context* ctx,
                      const GraphKey& key,
                      std::size_t capture,
                      ggml_tensor* stream) const;
     // The cosine of each row of `stream` with the one that it is compared with: f32
-    // [1, n_capture_rows]. 0 where one of them is all zeros, as of cosine() (search/cosine.h).
+    // [1, n_rows]. 0 where one of them is all zeros, as of cosine() (search/cosine.h).
     ggml_tensor* compare(ggml_context* ctx,
                          const GraphKey& key,
                          std::size_t capture,

@@ -48,12 +48,10 @@ class HeadSubset {
     // forbids.
     void add(Token token);
 
-    int capacity() const { return capacity_; }
-    // The token of each row in use. These are the first rows of the matrix.
-    std::span<const Token> tokens() const { return tokens_; }
-    // {n_embd, capacity()}; always returns the same tensors. Unused rows hold finite numbers.
+    // {n_embd, capacity}; always returns the same tensors. The first rows are in use; the others
+    // hold finite numbers.
     HeadTensors tensors();
-    // Spreads logits [capacity(), n_rows] over the vocabulary: [n_vocab, n_rows], -infinity for
+    // Spreads logits [capacity, n_rows] over the vocabulary: [n_vocab, n_rows], -infinity for
     // tokens without a row.
     void spread(std::span<const float> logits, std::vector<float>& out) const;
 
@@ -73,7 +71,7 @@ class HeadSubset {
 
     const Backend& backend_;
     Source source_;
-    int capacity_;
+    int capacity_;                // capacity_for() the vocabulary
     std::size_t n_kept_ = 0;      // tokens that stay whatever the text
     std::size_t next_to_go_ = 0;  // the next row to replace when all are in use
     std::vector<Token> tokens_;   // [rows in use]

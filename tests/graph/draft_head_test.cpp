@@ -5,6 +5,7 @@
 
 #include "graph/forward.h"
 #include "model/head_subset.h"
+#include "support/held_tokens.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
@@ -32,7 +33,7 @@ class DraftHead : public ::testing::TestWithParam<const char*> {
         const auto expected = run(whole_, n_rows);
         const auto found = run(reduced_, n_rows);
         std::vector<bool> is_held(static_cast<std::size_t>(model_.config.n_vocab));
-        for (const Token token : head_.tokens()) {
+        for (const Token token : held_tokens(head_, model_.config.n_vocab)) {
             is_held[static_cast<std::size_t>(token)] = true;
         }
         for (std::size_t row = 0; row < expected.size(); ++row) {

@@ -128,7 +128,7 @@ class Stages : public ::testing::TestWithParam<SplitCase> {
 TEST_P(Stages, PromptsAndCachesAreThoseOfOneDevice) {
     EXPECT_EQ(split_.prompt, whole_.prompt);
     EXPECT_EQ(split_.rig.cache_bytes(), whole_.rig.cache_bytes());
-    EXPECT_EQ(split_.rig.cache.bytes_per_row(), whole_.rig.cache.bytes_per_row());
+    EXPECT_EQ(split_.rig.cache.saved_row_bytes(), whole_.rig.cache.saved_row_bytes());
 }
 
 TEST_P(Stages, PassesAreThoseOfOneDevice) {
@@ -167,11 +167,9 @@ TEST_P(Stages, CapturesAreThoseOfOneDevice) {
     for (const int capture : all_captures_) {
         expect_same({.tokens = tokens_, .captures = captures(capture, capture)},
                     "capture " + std::to_string(capture));
-        expect_same({.tokens = tokens_,
-                     .captures = captures(capture, capture),
-                     .capture_rows = some_rows_,
-                     .logit_rows = all_rows_},
-                    "capture and logits " + std::to_string(capture));
+        expect_same(
+            {.tokens = tokens_, .captures = captures(capture, capture), .logit_rows = all_rows_},
+            "capture and logits " + std::to_string(capture));
     }
 }
 
@@ -193,8 +191,7 @@ TEST_P(Stages, PassesResumeAtAnyLayer) {
             expect_same({.hidden = hidden,
                          .entry_layer = entry,
                          .exit_layer = exit,
-                         .captures = captures(2 * entry, 2 * exit),
-                         .capture_rows = some_rows_},
+                         .captures = captures(2 * entry, 2 * exit)},
                         what);
             expect_same({.hidden = hidden,
                          .entry_layer = entry,

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <set>
 
 #include "ggml-backend.h"
@@ -9,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/held_tokens.h"
 #include "support/loaded_model.h"
 #include "support/tiny_gguf.h"
 #include "support/tiny_model.h"
@@ -31,10 +33,12 @@ class HeadSubsets : public ::testing::Test {
         : model_(tiny_model("tiny-llama", type)),
           subset_(*model_.weights, model_.backend, Tokens{2, kEnd}) {}
 
-    int n_room() const { return subset_.capacity() - static_cast<int>(n_kept_); }
+    int capacity() const { return HeadSubset::capacity_for(model_.config.n_vocab); }
+    int n_room() const { return capacity() - static_cast<int>(n_kept_); }
+    Tokens tokens() const { return held_tokens(subset_, model_.config.n_vocab); }
     Tokens text_tokens() const {
-        const auto held = subset_.tokens().subspan(n_kept_);
-        return {held.begin(), held.end()};
+        const Tokens held = tokens();
+        return {held.begin() + static_cast<std::ptrdiff_t>(n_kept_), held.end()};
     }
 
     // Checks that every row in use equals its token's row of the head.
@@ -43,9 +47,10 @@ class HeadSubsets : public ::testing::Test {
         const ggml_tensor* head = model_.weights->tensors().output;
         ASSERT_EQ(own.weight->type, head->type);
         ASSERT_EQ(own.weight->ne[0], head->ne[0]);
-        ASSERT_EQ(own.weight->ne[1], subset_.capacity());
-        for (std::size_t row = 0; row < subset_.tokens().size(); ++row) {
-            const auto token = static_cast<std::size_t>(subset_.tokens()[row]);
+        ASSERT_EQ(own.weight->ne[1], capacity());
+        const Tokens held = tokens();
+        for (std::size_t row = 0; row < held.size(); ++row) {
+            const auto token = static_cast<std::size_t>(held[row]);
             const auto* expected = static_cast<const char*>(head->data) + token * head->nb[1];
             const auto* found = static_cast<const char*>(own.weight->data) + row * head->nb[1];
             ASSERT_EQ(std::memcmp(found, expected, head->nb[1]), 0) << "token " << token;
@@ -54,17 +59,17 @@ class HeadSubsets : public ::testing::Test {
 
     LoadedModel model_;
     HeadSubset subset_;
-    std::size_t n_kept_ = subset_.tokens().size();
+    std::size_t n_kept_ = tokens().size();
 };
 
 TEST_F(HeadSubsets, HaveTheLowestIdsAndThePermanentTokens) {
     const int n_frequent = static_cast<int>(n_kept_) - 1;  // token 2 is one of them
     EXPECT_EQ(n_frequent, model_.config.n_vocab / 4 / 32 * 32);
     for (Token token = 0; token < n_frequent; ++token) {
-        EXPECT_EQ(subset_.tokens()[static_cast<std::size_t>(token)], token);
+        EXPECT_EQ(tokens()[static_cast<std::size_t>(token)], token);
     }
-    EXPECT_EQ(subset_.tokens().back(), kEnd);
-    EXPECT_LT(subset_.capacity(), model_.config.n_vocab);
+    EXPECT_EQ(tokens().back(), kEnd);
+    EXPECT_LT(capacity(), model_.config.n_vocab);
 }
 
 TEST_F(HeadSubsets, AddEachTokenOfTheTextOnce) {
@@ -81,7 +86,7 @@ TEST_F(HeadSubsets, ForgetTheTextWhenAnotherBegins) {
     EXPECT_THAT(text_tokens(), ElementsAre(202));
     subset_.add(200);
     EXPECT_THAT(text_tokens(), ElementsAre(202, 200));
-    EXPECT_THAT(subset_.tokens(), Contains(kEnd));
+    EXPECT_THAT(tokens(), Contains(kEnd));
 }
 
 TEST_F(HeadSubsets, ReplaceTheOldestTokenWhenFull) {
@@ -99,8 +104,8 @@ TEST_F(HeadSubsets, ReplaceTheOldestTokenWhenFull) {
     text[1] = first;
     text[2] = 241;
     EXPECT_EQ(text_tokens(), text);
-    EXPECT_THAT(subset_.tokens(), Contains(kEnd));
-    EXPECT_THAT(subset_.tokens(), Not(Contains(first + 1)));
+    EXPECT_THAT(tokens(), Contains(kEnd));
+    EXPECT_THAT(tokens(), Not(Contains(first + 1)));
     expect_rows_of_the_head();
 }
 
@@ -135,24 +140,27 @@ TEST_F(HeadSubsets, AllocateOnFirstUse) {
     EXPECT_EQ(subset_.bytes(), 0u);
     subset_.tensors();
     const std::size_t row_bytes = model_.weights->tensors().output->nb[1];
-    EXPECT_GE(subset_.bytes(), row_bytes * static_cast<std::size_t>(subset_.capacity()));
+    EXPECT_GE(subset_.bytes(), row_bytes * static_cast<std::size_t>(capacity()));
     EXPECT_LT(subset_.bytes(), ggml_nbytes(model_.weights->tensors().output));
 }
 
 TEST_F(HeadSubsets, SpreadLogitsOverTheVocabulary) {
     subset_.begin(Tokens{100});
-    const auto capacity = static_cast<std::size_t>(subset_.capacity());
+    Tokens held(n_kept_ - 1);  // the lowest ids
+    std::iota(held.begin(), held.end(), 0);
+    held.insert(held.end(), {kEnd, 100});
+    const auto n_rows = static_cast<std::size_t>(capacity());
     const auto n_vocab = static_cast<std::size_t>(model_.config.n_vocab);
-    std::vector<float> logits(2 * capacity, 99.0f);  // for unused rows
-    for (std::size_t i = 0; i < subset_.tokens().size(); ++i) {
-        logits[i] = static_cast<float>(subset_.tokens()[i]);
-        logits[capacity + i] = -logits[i];
+    std::vector<float> logits(2 * n_rows, 99.0f);  // for unused rows
+    for (std::size_t i = 0; i < held.size(); ++i) {
+        logits[i] = static_cast<float>(held[i]);
+        logits[n_rows + i] = -logits[i];
     }
     std::vector<float> out(7, 1.0f);
     subset_.spread(logits, out);
     ASSERT_EQ(out.size(), 2 * n_vocab);
     for (std::size_t token = 0; token < n_vocab; ++token) {
-        const bool is_held = std::ranges::count(subset_.tokens(), static_cast<Token>(token)) > 0;
+        const bool is_held = std::ranges::count(held, static_cast<Token>(token)) > 0;
         const float expected = is_held ? static_cast<float>(token) : -INFINITY;
         EXPECT_EQ(out[token], expected);
         EXPECT_EQ(out[n_vocab + token], is_held ? -expected : expected);
@@ -175,12 +183,13 @@ TEST(HeadSubset, LeavesRoomForATextWithManyPermanentTokens) {
         all.push_back(token);
     }
     HeadSubset subset(*model.weights, model.backend, all);
-    const Token last = model.config.n_vocab - 1;
-    subset.begin(Tokens{last});
-    EXPECT_EQ(subset.tokens().back(), last);
-    subset.add(last - 1);
-    EXPECT_EQ(subset.tokens().back(), last - 1);
-    EXPECT_EQ(static_cast<int>(subset.tokens().size()), subset.capacity());
+    const int n_vocab = model.config.n_vocab;
+    subset.begin(Tokens{n_vocab - 1});
+    EXPECT_EQ(held_tokens(subset, n_vocab).back(), n_vocab - 1);
+    subset.add(n_vocab - 2);
+    EXPECT_EQ(held_tokens(subset, n_vocab).back(), n_vocab - 2);
+    EXPECT_EQ(static_cast<int>(held_tokens(subset, n_vocab).size()),
+              HeadSubset::capacity_for(n_vocab));
 }
 
 TEST(HeadSubset, CopiesTheBiasToo) {
@@ -190,7 +199,7 @@ TEST(HeadSubset, CopiesTheBiasToo) {
     LoadedModel model(temporary_folder() / "head-bias.gguf");
     HeadSubset subset(*model.weights, model.backend, Tokens{20});
     subset.begin(Tokens{15});
-    EXPECT_THAT(subset.tokens(), ElementsAre(0, 1, 2, 3, 4, 5, 20, 15));
+    EXPECT_THAT(held_tokens(subset, model.config.n_vocab), ElementsAre(0, 1, 2, 3, 4, 5, 20, 15));
     const auto* bias = static_cast<const float*>(model.weights->tensors().output_b->data);
     const auto* own = static_cast<const float*>(subset.tensors().bias->data);
     EXPECT_EQ(own[6], bias[20]);
@@ -228,7 +237,7 @@ TEST(HeadSubset, CopiesARepackedTiedHeadFromTheEmbedding) {
     subset.begin(Tokens{17});
     const ggml_tensor* embedding = model.weights->tensors().token_embd;
     const auto* row = static_cast<const char*>(subset.tensors().weight->data) +
-                      (subset.tokens().size() - 1) * embedding->nb[1];
+                      (held_tokens(subset, model.config.n_vocab).size() - 1) * embedding->nb[1];
     EXPECT_EQ(std::memcmp(row, static_cast<const char*>(embedding->data) + 17 * embedding->nb[1],
                           embedding->nb[1]),
               0);

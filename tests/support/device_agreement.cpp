@@ -68,11 +68,8 @@ Rows resumed(Side& side, std::span<const Token> tokens) {
     const int entry = 2;
     const std::vector<int> captures{2 * entry};
     const std::vector<int> last{static_cast<int>(tokens.size()) - 1};
-    const ForwardResult half = side.rig.forward.run({.tokens = tokens,
-                                                     .first_row = side.context,
-                                                     .exit_layer = entry,
-                                                     .captures = captures,
-                                                     .capture_rows = {}});
+    const ForwardResult half = side.rig.forward.run(
+        {.tokens = tokens, .first_row = side.context, .exit_layer = entry, .captures = captures});
     const std::vector<float> stream(half.captures[0].begin(), half.captures[0].end());
     Rows rows = side.rig.run({.hidden = stream, .first_row = side.context, .entry_layer = entry});
     rows.push_back(stream);

@@ -42,11 +42,11 @@ CostProfile empty_profile(const ModelCost& model, std::vector<int> layer_classes
         const auto first = std::ranges::find(profile.layer_classes, c);
         KNAP_ASSERT(first != profile.layer_classes.end(), "classes are counted from 0");
         const auto layer = static_cast<std::size_t>(first - profile.layer_classes.begin());
-        bytes.attention.push_back(static_cast<double>(model.layers[layer].attention.weight_bytes));
-        bytes.mlp.push_back(static_cast<double>(model.layers[layer].mlp.weight_bytes));
+        bytes.attention.push_back(static_cast<double>(model.layers[layer].attention_bytes));
+        bytes.mlp.push_back(static_cast<double>(model.layers[layer].mlp_bytes));
     }
-    bytes.head = static_cast<double>(model.head.weight_bytes);
-    bytes.reduced_head = static_cast<double>(model.reduced_head.weight_bytes);
+    bytes.head = static_cast<double>(model.head_bytes);
+    bytes.reduced_head = static_cast<double>(model.reduced_head_bytes);
     bytes.cache_row = static_cast<double>(model.cache_row_bytes);
     return profile;
 }
