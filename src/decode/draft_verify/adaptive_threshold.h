@@ -20,7 +20,6 @@ class AdaptiveThreshold {
   public:
     explicit AdaptiveThreshold(const ThresholdOptions& options);
 
-    double value() const { return value_; }
     // For the next draft, of at most `n_room` tokens.
     StopRule stop_rule(int n_room) const;
     // After a verification that kept `n_accepted` of `n_drafted` tokens. A round without a draft

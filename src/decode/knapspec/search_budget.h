@@ -15,8 +15,6 @@ class SearchBudget {
     void spend(double ms);
 
     double left_ms() const { return share_ * time_ms_ - spent_ms_; }
-    double spent_ms() const { return spent_ms_; }
-    double time_ms() const { return time_ms_; }
 
   private:
     double share_;

@@ -12,7 +12,6 @@ class SpeedLedger {
     void clear() { *this = {}; }
 
     double speedup() const;  // recent rounds weigh most; 1 before any
-    int n_rounds() const { return n_rounds_; }
     // Whether the rounds so far leave little doubt that it is slower than plain decoding.
     bool is_losing() const;
 

@@ -47,7 +47,14 @@ TEST(SpeedLedger, TimesThatCannotBeAreLeftOut) {
         ledger.add(10, ms);
     }
     EXPECT_NEAR(ledger.speedup(), 2, 1e-12);
-    EXPECT_EQ(ledger.n_rounds(), 10);
+}
+
+TEST(SpeedLedger, TimesThatCannotBeAreNoRounds) {
+    SpeedLedger ledger = after(7, 10, 8);
+    ledger.add(10, 0);
+    EXPECT_FALSE(ledger.is_losing());
+    ledger.add(10, 8);
+    EXPECT_TRUE(ledger.is_losing());
 }
 
 TEST(Suspension, DoublesUpToABound) {
