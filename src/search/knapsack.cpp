@@ -128,8 +128,7 @@ std::vector<KnapsackCandidate> Search::candidates() {
     }
     std::vector<KnapsackCandidate> candidates;
     for (const Cell& cell : row_) {
-        candidates.push_back(
-            {.plan = plan_of(cell.saved), .saved = cell.saved, .score = cell.score});
+        candidates.push_back({.plan = plan_of(cell.saved), .score = cell.score});
     }
     return candidates;
 }

@@ -100,7 +100,6 @@ class KnapsackEvaluator {
 
 struct KnapsackCandidate {
     ModulePlan plan;
-    int saved = 0;     // j
     double score = 0;  // sum of the r cosines between its last state and X[2L]
 };
 

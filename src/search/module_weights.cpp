@@ -30,23 +30,21 @@ double saveable_ms(const ModuleTimes& module) {
     return most;
 }
 
-// What all bins together hold: everything that can be saved, or the share that may be.
-double budget_ms(std::span<const ModuleTimes> modules, double max_saved_share) {
-    double total = 0;
+// What all bins together hold: everything that can be saved.
+double budget_ms(std::span<const ModuleTimes> modules) {
     double saveable = 0;
     for (const ModuleTimes& module : modules) {
-        total += positive_ms(module.full_ms);
         saveable += saveable_ms(module);
     }
-    return std::min(saveable, max_saved_share * total);
+    return saveable;
 }
 
 // The saved time is rounded, not the times before and after: half a bin of error instead of one.
-KnapsackItem binned_item(const ModuleTimes& module, double bin_ms, int n_bins) {
+KnapsackItem binned_item(const ModuleTimes& module, double bin_ms) {
     KnapsackItem item;
     for (const LevelTime& level : module.cheaper) {
         const double bins = std::nearbyint(saved_ms(module, level) / bin_ms);
-        if (bins >= 1 && bins <= n_bins) {
+        if (bins >= 1) {
             item.cheaper.push_back({.level = level.level, .saved = static_cast<int>(bins)});
         }
     }
@@ -92,13 +90,13 @@ KnapsackProblem skip_problem(const KindWeights& weights, const SkipProblemOption
 
 BinnedProblem binned_problem(std::span<const ModuleTimes> modules, const BinOptions& options) {
     KNAP_ASSERT(options.n_bins > 0, "time is shared out over bins");
-    const double total_ms = budget_ms(modules, options.max_saved_share);
+    const double total_ms = budget_ms(modules);
     BinnedProblem binned{
         .problem = {.budget = options.n_bins},
         .bin_ms = std::max(total_ms, kMinModuleMs) / options.n_bins,
     };
     for (const ModuleTimes& module : modules) {
-        binned.problem.items.push_back(binned_item(module, binned.bin_ms, options.n_bins));
+        binned.problem.items.push_back(binned_item(module, binned.bin_ms));
     }
     binned.problem.first_module = leading_forced(binned.problem.items);
     return binned;

@@ -58,9 +58,6 @@ struct BinOptions {
     // B. A choice that saves less than half a bin cannot be told from `full` and is left out, so
     // that there should be two or three bins for each module.
     int n_bins = 96;
-    // The most that a plan may save, as a share of the time of all modules. The paper has 0.5,
-    // which holds the cost of a draft at half of the model's (W6).
-    double max_saved_share = 1.0;
 };
 
 struct BinnedProblem {

@@ -118,11 +118,7 @@ bool SimilarityEvaluator::run_module(const ModulePlan& plan, const StreamStep& s
         .exit_layer = layer + 1,
         .captures = std::span(&capture, 1),
     };
-    if (!home_->run(request, step)) {
-        return false;
-    }
-    n_module_rows_ += static_cast<std::int64_t>(step.from.size()) * n_rows();
-    return true;
+    return home_->run(request, step);
 }
 
 void SimilarityEvaluator::keep(std::span<const KeptState> kept) {
@@ -152,10 +148,6 @@ void SimilarityEvaluator::replace_row(Streams next) {
 
 std::vector<Token> SimilarityEvaluator::choices(int index) const {
     return home_->choices(row_[static_cast<std::size_t>(index)]);
-}
-
-std::vector<float> SimilarityEvaluator::state(int index) const {
-    return home_->read(row_[static_cast<std::size_t>(index)]);
 }
 
 }  // namespace knap

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -37,13 +36,9 @@ class SimilarityEvaluator final : public KnapsackEvaluator {
     void try_module(const ModuleTrial& trial) override;
     void keep(std::span<const KeptState> kept) override;
 
-    // Of a state of the present row: the head's choice for each of its rows (empty: cancelled), and
-    // a copy of it, [n_embd, r].
+    // The head's choice for each row of a state. Empty: cancelled.
     std::vector<Token> choices(int index) const;
-    std::vector<float> state(int index) const;
     bool is_cancelled() const { return is_cancelled_; }
-    // Rows that went through a module so far: what a search costs.
-    std::int64_t n_module_rows() const { return n_module_rows_; }
 
   private:
     using Streams = std::vector<int>;  // numbers of the home's
@@ -63,7 +58,6 @@ class SimilarityEvaluator final : public KnapsackEvaluator {
     std::vector<Streams> tried_;  // what each level of module_ made of the row's first states
     int module_ = 0;
     bool is_cancelled_ = false;
-    std::int64_t n_module_rows_ = 0;
 };
 
 }  // namespace knap

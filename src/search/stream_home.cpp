@@ -54,11 +54,6 @@ class ProgramHome final : public StreamHome {
         return choices_of(forward_, stream(stream_number));
     }
 
-    std::vector<float> read(int number) override {
-        const std::span<const float> rows = stream(number);
-        return {rows.begin(), rows.end()};
-    }
-
   private:
     std::span<const float> stream(int number) {
         return number < n_target() ? target_.streams[size_of(number)] : own(number);
@@ -117,17 +112,6 @@ class BankHome final : public StreamHome {
 
     std::vector<Token> choices(int stream) override {
         return choices_of(forward_, rows_of(std::span(&stream, 1)));
-    }
-
-    std::vector<float> read(int stream) override {
-        const std::vector<int> from = rows_of(std::span(&stream, 1));
-        ForwardRequest request = idle();
-        request.bank.hidden = from;
-        const ForwardResult result = forward_.run(request);
-        if (!result.is_complete) {
-            return {};
-        }
-        return {result.captures.front().begin(), result.captures.front().end()};
     }
 
   private:

@@ -39,8 +39,6 @@ class StreamHome {
     virtual bool compare(std::span<const int> streams, int target, std::span<double> scores) = 0;
     // The head's choice for each row (methods 3.9). Empty: cancelled.
     virtual std::vector<Token> choices(int stream) = 0;
-    // The stream itself, a copy. Empty: cancelled.
-    virtual std::vector<float> read(int stream) = 0;
 
   protected:
     explicit StreamHome(int n_target) : n_target_(n_target), n_numbers_(n_target) {}

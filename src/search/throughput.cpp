@@ -42,8 +42,7 @@ double expected_tokens(const AcceptanceByDepth& acceptance, int draft_length) {
 double RoundCost::round_ms(int draft_length) const {
     KNAP_ASSERT(draft_length >= 0 && draft_length <= max_length(),
                 "the verification of a round has a known time");
-    return fixed_ms + draft_length * draft_step_ms +
-           verify_ms[static_cast<std::size_t>(draft_length)];
+    return draft_length * draft_step_ms + verify_ms[static_cast<std::size_t>(draft_length)];
 }
 
 std::vector<double> flat_verify(double ms, int max_length) {
@@ -99,18 +98,6 @@ AcceptancePrior prior_of(double rate, double n_drafts) {
 double shrunk_acceptance(int n_matches, int n_rows, const AcceptancePrior& prior) {
     const double weight = n_rows + prior.accepted + prior.rejected;
     return weight > 0 ? (n_matches + prior.accepted) / weight : 0;
-}
-
-double speedup_bound(const AcceptanceByDepth& acceptance,
-                     double draft_ratio,
-                     std::span<const double> verify_ratio) {
-    const RoundCost cost = {
-        .draft_step_ms = draft_ratio,
-        .verify_ms = {verify_ratio.begin(), verify_ratio.end()},
-    };
-    const LengthRange lengths = {.first = 0, .last = cost.max_length()};
-    const auto best = best_length(acceptance, cost, lengths);
-    return best ? best->tokens_per_ms : 0;
 }
 
 }  // namespace knap

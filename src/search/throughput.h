@@ -30,7 +30,6 @@ double expected_tokens(const AcceptanceByDepth& acceptance, int draft_length);
 struct RoundCost {
     double draft_step_ms = 0;         // a draft: modules, head and the fixed cost of a pass
     std::vector<double> verify_ms{};  // [g] verifying the pending token and g drafts
-    double fixed_ms = 0;              // whatever the length
 
     // The draft lengths that verify_ms knows.
     int max_length() const { return static_cast<int>(verify_ms.size()) - 1; }
@@ -99,13 +98,5 @@ AcceptancePrior prior_of(double rate, double n_drafts);
 // (matches + a0) / (r + a0 + b0): the fewer rows, the closer to the prior. Nothing measured and
 // nothing believed is 0.
 double shrunk_acceptance(int n_matches, int n_rows, const AcceptancePrior& prior);
-
-// The highest speed over plain decoding that any draft length allows: the maximum over g of
-// E(alpha, g) / (g * rho + v(g + 1)), with the cost of a draft (`draft_ratio`, rho) and of a
-// verification ([g], v) in steps of plain decoding (methods 3.16). With v = 1 it is above 1 if and
-// only if alpha is above rho.
-double speedup_bound(const AcceptanceByDepth& acceptance,
-                     double draft_ratio,
-                     std::span<const double> verify_ratio);
 
 }  // namespace knap

@@ -20,6 +20,7 @@ using test::FakeEvaluator;
 using test::FakeModel;
 using test::FakeState;
 using test::residual_model;
+using test::saved_by;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -51,9 +52,12 @@ std::vector<std::string> plans(const std::vector<KnapsackCandidate>& candidates)
     return texts;
 }
 
-std::vector<int> saved(const std::vector<KnapsackCandidate>& candidates) {
+std::vector<int> saved(const KnapsackProblem& problem,
+                       const std::vector<KnapsackCandidate>& candidates) {
     std::vector<int> weights;
-    std::ranges::transform(candidates, std::back_inserter(weights), &KnapsackCandidate::saved);
+    for (const KnapsackCandidate& candidate : candidates) {
+        weights.push_back(saved_by(problem, candidate.plan));
+    }
     return weights;
 }
 
@@ -83,7 +87,6 @@ TEST(Knapsack, WithoutABudgetTheWholeModelIsTheOnlyCandidate) {
     const auto candidates = solve_knapsack(problem, kNoPruning, evaluator);
     ASSERT_THAT(candidates, SizeIs(1));
     EXPECT_TRUE(candidates[0].plan.is_full());
-    EXPECT_EQ(candidates[0].saved, 0);
     EXPECT_THAT(evaluator.row(), ElementsAre(model.target.back()));
 }
 
@@ -120,7 +123,7 @@ TEST(Knapsack, ForcedModulesStayFull) {
 TEST(Knapsack, CandidatesAscendBySavedWeight) {
     const KnapsackProblem problem{
         .items = {kSkippable, {.cheaper = {{Level::skip, 5}}}, kForced, kForced}, .budget = 6};
-    EXPECT_THAT(saved(solve(problem, constant_model(2))), ElementsAre(0, 1, 5, 6));
+    EXPECT_THAT(saved(problem, solve(problem, constant_model(2))), ElementsAre(0, 1, 5, 6));
 }
 
 TEST(Knapsack, LevelsAboveTheBudgetAreNotTried) {
@@ -135,7 +138,7 @@ TEST(Knapsack, LevelsAboveTheBudgetAreNotTried) {
         }
         return score;
     };
-    EXPECT_THAT(saved(solve_knapsack(problem, {}, evaluator)), ElementsAre(0, 1, 5));
+    EXPECT_THAT(saved(problem, solve_knapsack(problem, {}, evaluator)), ElementsAre(0, 1, 5));
     EXPECT_THAT(skipped, ElementsAre(0)) << "the state that has saved 1 cannot save 5 more";
 }
 
@@ -277,7 +280,7 @@ std::vector<int> saved_with_scores(const std::vector<double>& scores,
         const std::size_t cell = static_cast<std::size_t>(state) + (level == Level::skip ? 2 : 0);
         return module == 1 ? 4 * scores[cell] : score;
     };
-    return saved(solve_knapsack(problem, options, evaluator));
+    return saved(problem, solve_knapsack(problem, options, evaluator));
 }
 
 TEST(Knapsack, DominatedCellsAreDroppedOnRequest) {

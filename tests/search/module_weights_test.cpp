@@ -139,14 +139,6 @@ TEST(BinnedProblem, ForcedModulesAddNothingToShareOut) {
     EXPECT_EQ(binned.problem.first_module, 2);
 }
 
-TEST(BinnedProblem, ShareOfTheTotalBoundsTheBudget) {
-    const std::vector<ModuleTimes> modules = {
-        {.full_ms = 8}, {.full_ms = 4}, skippable(2), skippable(2)};
-    EXPECT_DOUBLE_EQ(binned_problem(modules, {.n_bins = 10, .max_saved_share = 0.125}).bin_ms, 0.2);
-    EXPECT_DOUBLE_EQ(binned_problem(modules, {.n_bins = 10, .max_saved_share = 0.5}).bin_ms, 0.4)
-        << "no more than can be saved";
-}
-
 TEST(BinnedProblem, LevelsSaveWhatTheyAreFasterThanFull) {
     const ModuleTimes attention = {
         .full_ms = 2.0,
@@ -189,12 +181,9 @@ TEST(BinnedProblem, TimesBelowZeroCountAsNone) {
     EXPECT_THAT(binned.problem.items[1].cheaper, IsEmpty());
 }
 
-TEST(BinnedProblem, ChoicesAboveTheBudgetAreLeftOut) {
-    const std::vector<ModuleTimes> modules = {skippable(6), skippable(1), skippable(1),
-                                              skippable(1)};
-    const BinnedProblem binned = binned_problem(modules, {.n_bins = 9, .max_saved_share = 0.5});
-    EXPECT_THAT(binned.problem.items[0].cheaper, IsEmpty());
-    EXPECT_THAT(saved(binned.problem.items[1]), ElementsAre(2));
+TEST(BinnedProblem, NoChoiceSavesMoreThanTheBudget) {
+    const BinnedProblem binned = binned_problem(std::vector{skippable(6)}, {.n_bins = 9});
+    EXPECT_THAT(saved(binned.problem.items[0]), ElementsAre(9));
 }
 
 TEST(BinnedProblem, NothingToSaveForcesEverything) {

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/counting_evaluator.h"
 #include "support/remote_device.h"
 #include "support/search_rig.h"
 
@@ -290,12 +291,13 @@ TEST(PredictedRows, BoundWhatASearchComputes) {
     const PlanSearchOptions options{.n_rows = 8, .windows = kWindows, .max_replays = 0};
     const TargetRows target = rig.target(8);
     SimilarityEvaluator evaluator(rig.rig.forward, rig.rig.cache, target, 1000);
+    CountingEvaluator counting(evaluator);
     solve_knapsack(problem_with_windows(rig.n_layers(), kWindows, options.n_bins),
                    {.min_cosine = -1,
                     .max_cells = options.max_cells,
                     .rank = [](int saved, double cosine) { return saved * cosine; }},
-                   evaluator);
-    const double n_rows = 8 + static_cast<double>(evaluator.n_module_rows()) / (2 * rig.n_layers());
+                   counting);
+    const double n_rows = 8 + static_cast<double>(counting.n_module_rows()) / (2 * rig.n_layers());
     EXPECT_LE(predicted_rows(options, rig.n_layers()), 2 * n_rows);
     EXPECT_GE(predicted_rows(options, rig.n_layers()), n_rows / 2);
 }

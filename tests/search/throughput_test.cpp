@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/speedup_bound.h"
+
 namespace knap::throughput_test {
 namespace {
 
@@ -36,12 +38,12 @@ TEST(ExpectedTokens, FollowTheAcceptanceOfEachPosition) {
 }
 
 TEST(RoundCost, IsDraftsAndTheVerificationOfAllOfThem) {
-    const RoundCost cost{.draft_step_ms = 2, .verify_ms = {10, 11, 13}, .fixed_ms = 0.5};
+    const RoundCost cost{.draft_step_ms = 2, .verify_ms = {10, 11, 13}};
     EXPECT_EQ(cost.max_length(), 2);
-    EXPECT_DOUBLE_EQ(cost.round_ms(0), 10.5);
-    EXPECT_DOUBLE_EQ(cost.round_ms(1), 13.5);
-    EXPECT_DOUBLE_EQ(cost.round_ms(2), 17.5);
-    EXPECT_DOUBLE_EQ(tokens_per_ms({.rest = 0.5}, cost, 2), 1.75 / 17.5);
+    EXPECT_DOUBLE_EQ(cost.round_ms(0), 10);
+    EXPECT_DOUBLE_EQ(cost.round_ms(1), 13);
+    EXPECT_DOUBLE_EQ(cost.round_ms(2), 17);
+    EXPECT_DOUBLE_EQ(tokens_per_ms({.rest = 0.5}, cost, 2), 1.75 / 17);
 }
 
 TEST(BestLength, WeighsTheTokensOfARoundAgainstItsTime) {
@@ -188,7 +190,7 @@ TEST(ChoosePlan, ChoosesNothingFromNothing) {
 
 TEST(ChoosePlan, CandidateWithoutASpeedIsNotChosen) {
     std::vector<RatedPlan> plans = {rated(kPublishedTpt[1]), rated(kPublishedTpt[1])};
-    plans[0].cost.fixed_ms = kNaN;
+    plans[0].cost.draft_step_ms = kNaN;
     EXPECT_EQ(choose_plan(plans, {.passes_over_first = false})->candidate, 1);
 }
 
@@ -219,7 +221,7 @@ TEST(SpeedupBound, FollowsThePublishedTable) {
     const std::vector<double> alphas = {0.90, 0.95, 0.98};
     for (const Row& row : table) {
         for (std::size_t i = 0; i < alphas.size(); ++i) {
-            EXPECT_NEAR(speedup_bound({.rest = alphas[i]}, row.rho, flat_verify(1, 10)),
+            EXPECT_NEAR(test::speedup_bound({.rest = alphas[i]}, row.rho, flat_verify(1, 10)),
                         row.bounds[i], 0.0055);
         }
     }
@@ -229,7 +231,7 @@ TEST(SpeedupBound, IsAboveOneOnlyWhereAcceptanceIsAboveTheCostOfADraft) {
     for (int rho = 5; rho < 100; rho += 10) {
         for (int alpha = 0; alpha <= 100; alpha += 10) {
             const double bound =
-                speedup_bound({.rest = alpha / 100.0}, rho / 100.0, flat_verify(1, 10));
+                test::speedup_bound({.rest = alpha / 100.0}, rho / 100.0, flat_verify(1, 10));
             EXPECT_EQ(bound > 1, alpha > rho) << alpha << " " << rho;
             EXPECT_GE(bound, 1);
         }
@@ -239,9 +241,10 @@ TEST(SpeedupBound, IsAboveOneOnlyWhereAcceptanceIsAboveTheCostOfADraft) {
 TEST(SpeedupBound, FallsWithThePriceOfVerifiedRows) {
     // Lengths 0, 1 and 2: 1 / 1, 1.9 / (0.25 + 1.5), 2.71 / (0.5 + 2).
     const std::vector<double> verify = {1.0, 1.5, 2.0};
-    EXPECT_DOUBLE_EQ(speedup_bound({.rest = 0.9}, 0.25, verify), 1.9 / 1.75);
-    EXPECT_DOUBLE_EQ(speedup_bound({.first = {0.9}, .rest = 0.1}, 0.25, verify), 1.9 / 1.75);
-    EXPECT_EQ(speedup_bound({.rest = 0.9}, 0.25, {}), 0);
+    EXPECT_DOUBLE_EQ(test::speedup_bound({.rest = 0.9}, 0.25, verify), 1.9 / 1.75);
+    EXPECT_DOUBLE_EQ(test::speedup_bound({.first = {0.9}, .rest = 0.1}, 0.25, verify), 1.9 / 1.75);
+    EXPECT_FALSE(best_length({.rest = 0.9}, {.draft_step_ms = 0.25}, {.first = 0, .last = 10}))
+        << "no length has a price";
 }
 
 }  // namespace

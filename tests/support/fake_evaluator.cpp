@@ -186,6 +186,18 @@ void FakeEvaluator::keep(std::span<const KeptState> kept) {
     ++module_;
 }
 
+int saved_by(const KnapsackProblem& problem, const ModulePlan& plan) {
+    int saved = 0;
+    for (int module = 0; module < 2 * plan.n_layers(); ++module) {
+        const Level& level =
+            plan.level(module / 2, module % 2 == 0 ? Module::attention : Module::mlp);
+        for (const LevelChoice& choice : problem.items[static_cast<std::size_t>(module)].cheaper) {
+            saved += choice.level == level ? choice.saved : 0;
+        }
+    }
+    return saved;
+}
+
 int FakeEvaluator::n_live() const {
     std::size_t n = row_.size();
     for (const std::vector<FakeState>& results : results_) {

@@ -37,6 +37,9 @@ FakeModel additive_model(unsigned seed, int n_layers);
 // exact here.
 FakeModel residual_model(unsigned seed, int n_layers, int n_rows = 3);
 
+// The total that the levels of a plan save.
+int saved_by(const KnapsackProblem& problem, const ModulePlan& plan);
+
 // Counts its states, and checks that it is called as KnapsackEvaluator requires.
 class FakeEvaluator : public KnapsackEvaluator {
   public:

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/counting_evaluator.h"
+
 namespace knap::test {
 
 DeviceSearch search_on_device(SearchRig& rig, int n_rows, Streams streams) {
@@ -25,14 +27,15 @@ DeviceSearch search_on_device(SearchRig& rig, int n_rows, Streams streams) {
     SimilarityEvaluator evaluator(forward, rig.rig.cache, target, kAnyRows,
                                   streams == Streams::carried ? 0 : n_states);
     const std::size_t before = forward.statistics().bytes_read;
-    const auto candidates = solve_knapsack(problem, {.min_cosine = -1}, evaluator);
+    CountingEvaluator counting(evaluator);
+    const auto candidates = solve_knapsack(problem, {.min_cosine = -1}, counting);
     found.bytes_read = forward.statistics().bytes_read - before;
     for (const KnapsackCandidate& candidate : candidates) {
         found.choices.push_back(evaluator.choices(static_cast<int>(found.plans.size())));
         found.plans.push_back(candidate.plan);
         found.scores.push_back(candidate.score);
     }
-    found.n_module_rows = evaluator.n_module_rows();
+    found.n_module_rows = counting.n_module_rows();
     found.is_cancelled = evaluator.is_cancelled();
     return found;
 }

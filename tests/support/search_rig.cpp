@@ -59,6 +59,24 @@ std::vector<Token> SearchRig::first_drafts(const ModulePlan& plan, int n_rows) {
     return drafts;
 }
 
+std::int64_t SearchRig::n_passes() const {
+    const GraphStatistics& graphs = rig.forward.statistics().graphs;
+    return graphs.built + graphs.reused;
+}
+
+std::vector<double> compare_states(SimilarityEvaluator& evaluator,
+                                   TargetRows& target,
+                                   std::vector<float> stream,
+                                   std::size_t n_states) {
+    std::vector<double> scores(n_states);
+    const LevelTrial trial{Level::skip, scores};
+    target.streams.back().swap(stream);
+    evaluator.try_module(
+        {.module = static_cast<int>(target.streams.size()) - 2, .levels = std::span(&trial, 1)});
+    target.streams.back().swap(stream);
+    return scores;
+}
+
 std::filesystem::path tiny_model_of_layers(int n_layers) {
     auto path = temporary_folder() / concat("tiny-llama-of-", n_layers, ".gguf");
     if (!std::filesystem::exists(path)) {

@@ -1,6 +1,8 @@
 // A model with a text in its cache, for searches over the most recent tokens.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <vector>
@@ -31,11 +33,20 @@ struct SearchRig {
     // a time: the cache ends before the token, and afterwards the whole model's row replaces the
     // draft's.
     std::vector<Token> first_drafts(const ModulePlan& plan, int n_rows);
+    // The number of passes so far.
+    std::int64_t n_passes() const;
 
     LoadedModel model;
     ForwardRig rig;
     std::vector<Token> text;
 };
+
+// The scores of the evaluator's first states against `stream` [n_embd, r], in place of X[2L].
+// `target` is what the evaluator was made with, its streams in host memory.
+std::vector<double> compare_states(SimilarityEvaluator& evaluator,
+                                   TargetRows& target,
+                                   std::vector<float> stream,
+                                   std::size_t n_states);
 
 // A tiny-llama in F32 with another number of layers.
 std::filesystem::path tiny_model_of_layers(int n_layers);

@@ -29,8 +29,6 @@ class BayesianOptimiser {
     // Uniform in the cube.
     std::vector<double> random_point();
 
-    int n_points() const { return static_cast<int>(scores_.size()); }
-
   private:
     double uniform();
     std::span<const double> best_point() const;
@@ -38,7 +36,7 @@ class BayesianOptimiser {
 
     BayesianOptions options_;
     std::uint64_t n_drawn_ = 0;
-    std::vector<double> points_;  // [n_variables, n_points]
+    std::vector<double> points_;  // [n_variables, n_scores]
     std::vector<double> scores_;
 };
 

@@ -99,8 +99,7 @@ GaussianProcess::GaussianProcess(const GaussianProcessOptions& options,
     deviation_ = spread > 0 ? spread : 1;
     normalised /= deviation_;
 
-    length_scale_ = options.length_scale ? *options.length_scale
-                                         : likeliest_length_scale(where, normalised, options.noise);
+    length_scale_ = likeliest_length_scale(where, normalised, options.noise);
     const Factor factor = factorise(distances(where, where), length_scale_, options.noise);
     const VectorXd weights = factor.solve(normalised);
     weights_.assign(weights.begin(), weights.end());

@@ -3,7 +3,6 @@
 // shifted and scaled to mean 0 and deviation 1.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,9 +12,6 @@ struct GaussianProcessOptions {
     int n_variables = 0;
     // Variance of a value's error, in units of the variance of all values.
     double noise = 1e-2;
-    // Distance over which values stay alike. None: the likeliest of a few, by the values
-    // themselves.
-    std::optional<double> length_scale{};
 };
 
 struct ProcessEstimate {
@@ -25,15 +21,15 @@ struct ProcessEstimate {
 
 class GaussianProcess {
   public:
-    // Learns `values`, one or more of them, at `points` [n_variables, n_values].
+    // Learns `values`, one or more of them, at `points` [n_variables, n_values]. The distance over
+    // which values stay alike (the length scale) is the most probable of a few, by the values
+    // themselves; the shortest of equally probable ones.
     GaussianProcess(const GaussianProcessOptions& options,
                     std::span<const double> points,
                     std::span<const double> values);
 
     // At `points` [n_variables, n].
     std::vector<ProcessEstimate> estimate(std::span<const double> points) const;
-
-    double length_scale() const { return length_scale_; }
 
   private:
     int n_variables_;

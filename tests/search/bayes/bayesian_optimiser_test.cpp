@@ -60,9 +60,10 @@ TEST(BayesianOptimiser, WithoutAPointItSuggestsARandomOneOfTheCube) {
     BayesianOptimiser same({.n_variables = 4});
     const auto point = optimiser.suggest();
     EXPECT_EQ(point, same.random_point());
-    EXPECT_NE(point, optimiser.suggest());
+    const auto next = optimiser.suggest();
+    EXPECT_NE(next, point);
+    EXPECT_EQ(next, same.random_point()) << "a suggestion is not a point that was tried";
     EXPECT_TRUE(std::ranges::all_of(point, [](double x) { return x >= 0 && x < 1; }));
-    EXPECT_EQ(optimiser.n_points(), 0);
 }
 
 TEST(BayesianOptimiser, SuggestionsStayInsideTheCube) {
@@ -83,7 +84,6 @@ TEST(BayesianOptimiser, ALargeKappaPrefersTheUnknown) {
     for (const double x : {0.0, 0.1, 0.2, 0.3, 0.4, 0.5}) {
         optimiser.add(std::vector{x}, 1 - x);
     }
-    EXPECT_EQ(optimiser.n_points(), 6);
     EXPECT_GT(optimiser.suggest()[0], 0.9);
 }
 

@@ -16,9 +16,9 @@ double matern(double distance) {
     return (1 + r + r * r / 3) * std::exp(-r);
 }
 
-GaussianProcessOptions one_variable(double length_scale) {
-    return {.n_variables = 1, .noise = kNoise, .length_scale = length_scale};
-}
+// Of one variable, for values that no length scale explains better than others: the shortest.
+constexpr double kShortest = 0.125;
+constexpr GaussianProcessOptions kOneVariable{.n_variables = 1, .noise = kNoise};
 
 ProcessEstimate estimate_at(const GaussianProcess& process, const std::vector<double>& point) {
     return process.estimate(point).front();
@@ -26,14 +26,14 @@ ProcessEstimate estimate_at(const GaussianProcess& process, const std::vector<do
 
 // (1 + sqrt(5) + 5/3) * exp(-sqrt(5)), by hand.
 TEST(GaussianProcess, CovarianceAtOneLengthScaleIsThatOfMatern) {
-    const GaussianProcess process(one_variable(0.5), std::vector{0.25}, std::vector{3.0});
+    const GaussianProcess process(kOneVariable, std::vector{0.25}, std::vector{3.0});
     const double covariance = 0.5239941088318203;
-    const ProcessEstimate there = estimate_at(process, {0.75});
+    const ProcessEstimate there = estimate_at(process, {0.25 + kShortest});
     EXPECT_NEAR(there.deviation, std::sqrt(1 - covariance * covariance / (1 + kNoise)), 1e-12);
 }
 
 TEST(GaussianProcess, OneValueIsExpectedEverywhereAndSurestAtItsPoint) {
-    const GaussianProcess process(one_variable(0.1), std::vector{0.5}, std::vector{3.0});
+    const GaussianProcess process(kOneVariable, std::vector{0.5}, std::vector{3.0});
     EXPECT_DOUBLE_EQ(estimate_at(process, {0.5}).mean, 3.0);
     EXPECT_DOUBLE_EQ(estimate_at(process, {1.0}).mean, 3.0);
     EXPECT_NEAR(estimate_at(process, {0.5}).deviation, std::sqrt(1 - 1 / (1 + kNoise)), 1e-12);
@@ -41,9 +41,9 @@ TEST(GaussianProcess, OneValueIsExpectedEverywhereAndSurestAtItsPoint) {
 }
 
 // Two values 4 apart are -1 and 1 after normalising, with a deviation of 2. Their covariance
-// [[1 + a, k], [k, 1 + a]] is inverted by hand.
+// [[1 + a, k], [k, 1 + a]] is inverted by hand. The less alike they are, the more probable.
 TEST(GaussianProcess, TwoValuesGiveTheMeanAndDeviationOfTheClosedForm) {
-    const GaussianProcess process(one_variable(1.0), std::vector{0.0, 1.0}, std::vector{3.0, 7.0});
+    const GaussianProcess process(kOneVariable, std::vector{0.0, kShortest}, std::vector{3.0, 7.0});
     const double k = matern(1);
     const double variance = 1 + kNoise;
     for (const double x : {0.0, 0.3, 0.5, 1.0, 2.0}) {
@@ -52,17 +52,18 @@ TEST(GaussianProcess, TwoValuesGiveTheMeanAndDeviationOfTheClosedForm) {
         const double explained = (variance * (to_first * to_first + to_second * to_second) -
                                   2 * k * to_first * to_second) /
                                  (variance * variance - k * k);
-        const ProcessEstimate there = estimate_at(process, {x});
+        const ProcessEstimate there = estimate_at(process, {x * kShortest});
         EXPECT_NEAR(there.mean, 5 + 2 * (to_second - to_first) / (variance - k), 1e-12) << x;
         EXPECT_NEAR(there.deviation, 2 * std::sqrt(1 - explained), 1e-12) << x;
     }
 }
 
 TEST(GaussianProcess, DistanceIsThatOfAllVariables) {
-    const GaussianProcess process({.n_variables = 2, .noise = kNoise, .length_scale = 1.0},
-                                  std::vector{0.1, 0.2}, std::vector{1.0});
-    const double covariance = matern(0.5);  // a step of 0.3 and one of 0.4
-    EXPECT_NEAR(estimate_at(process, {0.4, 0.6}).deviation,
+    const GaussianProcess process({.n_variables = 2, .noise = kNoise}, std::vector{0.1, 0.2},
+                                  std::vector{1.0});
+    // A step of 0.03 and one of 0.04. The length scale grows with the diagonal of the square.
+    const double covariance = matern(0.05 / (kShortest * std::sqrt(2.0)));
+    EXPECT_NEAR(estimate_at(process, {0.13, 0.24}).deviation,
                 std::sqrt(1 - covariance * covariance / (1 + kNoise)), 1e-7);
 }
 
@@ -77,26 +78,33 @@ TEST(GaussianProcess, EstimatesOfABatchAreThoseOfItsPoints) {
 }
 
 TEST(GaussianProcess, PointsMayRepeat) {
-    const GaussianProcess process(one_variable(1.0), std::vector{0.5, 0.5}, std::vector{1.0, 3.0});
+    const GaussianProcess process(kOneVariable, std::vector{0.5, 0.5}, std::vector{1.0, 3.0});
     EXPECT_NEAR(estimate_at(process, {0.5}).mean, 2, 1e-12);
     EXPECT_NEAR(estimate_at(process, {0.5}).deviation, std::sqrt(1 - 2 / (2 + kNoise)), 1e-7);
 }
 
-double learned_length_scale_of(double (*function)(double)) {
+// How little is known a quarter beyond the last of 21 values, as a share of their deviation. With a
+// length scale of 1 or more it is below 0.25, with one of 0.25 or less above 0.79.
+double doubt_beyond(double (*function)(double)) {
     std::vector<double> points;
     std::vector<double> values;
+    double mean = 0;
     for (int i = 0; i <= 20; ++i) {
         points.push_back(i / 20.0);
         values.push_back(function(points.back()));
+        mean += values.back() / 21;
     }
-    return GaussianProcess({.n_variables = 1}, points, values).length_scale();
+    double variance = 0;
+    for (const double value : values) {
+        variance += (value - mean) * (value - mean) / 21;
+    }
+    const GaussianProcess process({.n_variables = 1}, points, values);
+    return estimate_at(process, {1.25}).deviation / std::sqrt(variance);
 }
 
 TEST(GaussianProcess, LengthScaleFollowsHowFastValuesChange) {
-    const double slow = learned_length_scale_of([](double x) { return x; });
-    const double fast = learned_length_scale_of([](double x) { return std::sin(20 * x); });
-    EXPECT_GE(slow, 1.0);
-    EXPECT_LE(fast, 0.25);
+    EXPECT_LT(doubt_beyond([](double x) { return x; }), 0.25);
+    EXPECT_GT(doubt_beyond([](double x) { return std::sin(20 * x); }), 0.79);
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+// Counts the work that a search asks of another evaluator.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "search/knapsack.h"
+
+namespace knap::test {
+
+class CountingEvaluator final : public KnapsackEvaluator {
+  public:
+    explicit CountingEvaluator(KnapsackEvaluator& counted) : counted_(counted) {}
+
+    int n_rows() const override { return counted_.n_rows(); }
+    void start(int module) override { counted_.start(module); }
+    void keep(std::span<const KeptState> kept) override { counted_.keep(kept); }
+    void try_module(const ModuleTrial& trial) override;
+
+    // Rows that have to go through a module.
+    std::int64_t n_module_rows() const;
+    // Passes that take, with so many states at a time.
+    std::int64_t n_passes(int states_per_pass) const;
+
+  private:
+    KnapsackEvaluator& counted_;
+    std::vector<std::int64_t> batches_;  // states that a module runs on, at a level
+};
+
+}  // namespace knap::test
