@@ -34,7 +34,7 @@ SimilarityEvaluator::SimilarityEvaluator(Forward& forward,
     : forward_(forward),
       cache_(cache),
       target_(target),
-      home_(find_home(forward, target, n_states)) {
+      store_(make_state_store(forward, target, n_states)) {
     const int n_fitting = scratch_rows(forward, cache);
     KNAP_ASSERT(n_rows() <= n_fitting, "a branch fits the scratch rows");
     branches_per_pass_ =
@@ -73,8 +73,8 @@ bool SimilarityEvaluator::try_level(const LevelTrial& level,
     results.assign(row_.begin(), row_.begin() + static_cast<std::ptrdiff_t>(n_states));
     if (level.level == Level::skip) {
         return in_batches(0, n_states, [&](std::size_t first, std::size_t count) {
-            return home_->compare(std::span(results).subspan(first, count), module_ + 1,
-                                  level.scores.subspan(first, count));
+            return store_->compare(std::span(results).subspan(first, count), module_ + 1,
+                                   level.scores.subspan(first, count));
         });
     }
     const std::size_t n_known = first_is_target ? 1 : 0;
@@ -83,7 +83,8 @@ bool SimilarityEvaluator::try_level(const LevelTrial& level,
         // The stream itself: no sum of rounded cosines is as exact as their number.
         level.scores.front() = n_rows();
     }
-    std::ranges::generate(std::span(results).subspan(n_known), [this] { return home_->take(); });
+    std::ranges::generate(std::span(results).subspan(n_known),
+                          [this] { return store_->allocate(); });
     const ModulePlan plan = module_alone(forward_.config().n_layers, module_, level.level);
     return in_batches(n_known, n_states, [&](std::size_t first, std::size_t count) {
         return run_module(plan, {.from = std::span(row_).subspan(first, count),
@@ -105,7 +106,7 @@ bool SimilarityEvaluator::in_batches(std::size_t begin, std::size_t end, Run run
     return true;
 }
 
-bool SimilarityEvaluator::run_module(const ModulePlan& plan, const StreamStep& step) {
+bool SimilarityEvaluator::run_module(const ModulePlan& plan, const StateBatch& batch) {
     const int layer = module_ / 2;
     const int capture = module_ + 1;
     const ForwardRequest request = {
@@ -118,7 +119,7 @@ bool SimilarityEvaluator::run_module(const ModulePlan& plan, const StreamStep& s
         .exit_layer = layer + 1,
         .captures = std::span(&capture, 1),
     };
-    return home_->run(request, step);
+    return store_->run(request, batch);
 }
 
 void SimilarityEvaluator::keep(std::span<const KeptState> kept) {
@@ -130,24 +131,24 @@ void SimilarityEvaluator::keep(std::span<const KeptState> kept) {
     replace_row(std::move(next));
 }
 
-// Every stream that is not in the next row has served.
+// Releases every stream that is not in the next row.
 void SimilarityEvaluator::replace_row(Streams next) {
-    Streams served = std::exchange(row_, std::move(next));
+    Streams before = std::exchange(row_, std::move(next));
     for (const Streams& results : tried_) {
-        served.insert(served.end(), results.begin(), results.end());
+        before.insert(before.end(), results.begin(), results.end());
     }
     tried_.clear();
-    std::ranges::sort(served);
-    served.erase(std::ranges::unique(served).begin(), served.end());
-    for (const int stream : served) {
+    std::ranges::sort(before);
+    before.erase(std::ranges::unique(before).begin(), before.end());
+    for (const int stream : before) {
         if (std::ranges::find(row_, stream) == row_.end()) {
-            home_->give_back(stream);
+            store_->release(stream);
         }
     }
 }
 
 std::vector<Token> SimilarityEvaluator::choices(int index) const {
-    return home_->choices(row_[static_cast<std::size_t>(index)]);
+    return store_->choices(row_[static_cast<std::size_t>(index)]);
 }
 
 }  // namespace knap

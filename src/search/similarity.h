@@ -12,19 +12,19 @@
 #include "knap/types.h"
 
 #include "search/knapsack.h"
-#include "search/stream_home.h"
+#include "search/state_store.h"
 #include "search/target_rows.h"
 
 namespace knap {
 
-// Keeps account of states, which are streams of a home. The first pass that is cancelled ends the
+// Tracks which streams of a store the states are. The first pass that is cancelled ends the
 // evaluator: no score is a number from then on.
 class SimilarityEvaluator final : public KnapsackEvaluator {
   public:
     // `target` has streams, and its r rows fit the scratch rows; everything given must outlive the
     // object. `max_rows`: of one pass, but at least one branch; larger batches are cut at branches.
     // `n_states` is the most that there will be at once (most_states()), for which a device may
-    // have room; 0: unknown, and they are kept in the program's memory.
+    // have room; 0: unknown, and they are kept in host memory.
     SimilarityEvaluator(Forward& forward,
                         const KvCache& cache,
                         const TargetRows& target,
@@ -41,18 +41,18 @@ class SimilarityEvaluator final : public KnapsackEvaluator {
     bool is_cancelled() const { return is_cancelled_; }
 
   private:
-    using Streams = std::vector<int>;  // numbers of the home's
+    using Streams = std::vector<int>;  // indices into the store
 
     bool try_level(const LevelTrial& level, bool first_is_target, Streams& results);
     template <typename Run>
     bool in_batches(std::size_t begin, std::size_t end, Run run);
-    bool run_module(const ModulePlan& plan, const StreamStep& step);
+    bool run_module(const ModulePlan& plan, const StateBatch& batch);
     void replace_row(Streams next);
 
     Forward& forward_;
     const KvCache& cache_;
     const TargetRows& target_;
-    std::unique_ptr<StreamHome> home_;
+    std::unique_ptr<StateStore> store_;
     std::size_t branches_per_pass_;  // at least 1
     Streams row_;
     std::vector<Streams> tried_;  // what each level of module_ made of the row's first states

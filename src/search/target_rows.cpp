@@ -24,7 +24,9 @@ int count_streams(const Forward& forward) {
     return 2 * forward.config().n_layers + 1;
 }
 
-std::shared_ptr<const StreamBank> borrow_room(Forward& forward, int n_rows, std::size_t n_more) {
+std::shared_ptr<const StreamBank> borrow_stream_bank(Forward& forward,
+                                                     int n_rows,
+                                                     std::size_t n_more) {
     const std::size_t n_streams = static_cast<std::size_t>(count_streams(forward)) + n_more;
     return forward.borrow_bank(n_streams * static_cast<std::size_t>(n_rows));
 }
@@ -32,9 +34,9 @@ std::shared_ptr<const StreamBank> borrow_room(Forward& forward, int n_rows, std:
 TargetRows collect_target_rows(Forward& forward,
                                const KvCache& cache,
                                std::span<const Token> text,
-                               const TargetWishes& wishes) {
+                               const TargetRequest& request) {
     const int n_committed = cache.committed();
-    const int n_rows = target_rows_that_fit(forward, cache, wishes.n_rows);
+    const int n_rows = target_rows_that_fit(forward, cache, request.n_rows);
     KNAP_ASSERT(text.size() >= static_cast<std::size_t>(n_committed), "every row has a token");
     if (n_rows == 0) {
         return {};
@@ -43,9 +45,9 @@ TargetRows collect_target_rows(Forward& forward,
     const auto tokens =
         text.subspan(static_cast<std::size_t>(first_row), static_cast<std::size_t>(n_rows));
     TargetRows target{.first_row = first_row, .tokens = {tokens.begin(), tokens.end()}};
-    const int n_streams = wishes.streams ? count_streams(forward) : 0;
-    if (n_streams > 0 && wishes.n_more_streams > 0) {
-        target.bank = borrow_room(forward, n_rows, wishes.n_more_streams);
+    const int n_streams = request.streams ? count_streams(forward) : 0;
+    if (n_streams > 0 && request.n_more_streams > 0) {
+        target.bank = borrow_stream_bank(forward, n_rows, request.n_more_streams);
     }
     const std::vector<int> rows = row_numbers(n_rows);
     const std::vector<int> captures = row_numbers(n_streams);
@@ -59,7 +61,7 @@ TargetRows collect_target_rows(Forward& forward,
                    .branch_rows = n_rows},
         .captures = captures,
         .logit_rows = rows,
-        .chooses = !wishes.logits,
+        .chooses = !request.logits,
         .bank = {.captured = bank_rows},
     });
     if (!result.is_complete) {
@@ -69,7 +71,7 @@ TargetRows collect_target_rows(Forward& forward,
         target.streams.emplace_back(stream.begin(), stream.end());
     }
     target.choices.assign(result.choices.begin(), result.choices.end());
-    if (wishes.logits) {
+    if (request.logits) {
         append_choices(result.logits, n_rows, target.choices);
         target.logits.assign(result.logits.begin(), result.logits.end());
     }

@@ -27,7 +27,7 @@ struct TargetRows {
     int n_rows() const { return static_cast<int>(tokens.size()); }
 };
 
-struct TargetWishes {
+struct TargetRequest {
     int n_rows = 0;        // r, as far as target_rows_that_fit()
     bool streams = false;  // for the knapsack
     bool logits = false;   // for acceptance under sampling
@@ -43,15 +43,17 @@ int target_rows_that_fit(const Forward& forward, const KvCache& cache, int n_wan
 // 2L + 1: the stream before every module, and after the last.
 int count_streams(const Forward& forward);
 
-// Room on the device for the streams of `n_rows` rows and `n_more` streams of as many. Null: see
-// Forward::borrow_bank().
-std::shared_ptr<const StreamBank> borrow_room(Forward& forward, int n_rows, std::size_t n_more);
+// A bank on the device for the streams of `n_rows` rows and `n_more` streams of as many. Null where
+// Forward::borrow_bank() gives none.
+std::shared_ptr<const StreamBank> borrow_stream_bank(Forward& forward,
+                                                     int n_rows,
+                                                     std::size_t n_more);
 
 // Computes them anew, with the whole model, in scratch rows. `text` begins with the committed rows'
 // tokens. A result without tokens: cancelled, or no row fits.
 TargetRows collect_target_rows(Forward& forward,
                                const KvCache& cache,
                                std::span<const Token> text,
-                               const TargetWishes& wishes);
+                               const TargetRequest& request);
 
 }  // namespace knap

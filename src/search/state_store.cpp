@@ -1,4 +1,4 @@
-#include "search/stream_home.h"
+#include "search/state_store.h"
 
 #include <algorithm>
 #include <numeric>
@@ -17,17 +17,17 @@ std::size_t size_of(int n) {
     return static_cast<std::size_t>(n);
 }
 
-class ProgramHome final : public StreamHome {
+class HostStateStore final : public StateStore {
   public:
-    ProgramHome(Forward& forward, const TargetRows& target)
-        : StreamHome(count_streams(forward)), forward_(forward), target_(target) {
+    HostStateStore(Forward& forward, const TargetRows& target)
+        : StateStore(count_streams(forward)), forward_(forward), target_(target) {
         KNAP_ASSERT(target.streams.size() == size_of(n_target()), "the target has streams");
     }
 
-    bool run(ForwardRequest request, const StreamStep& step) override {
+    bool run(ForwardRequest request, const StateBatch& batch) override {
         hidden_.clear();
-        for (const int number : step.from) {
-            const std::span<const float> rows = stream(number);
+        for (const int index : batch.from) {
+            const std::span<const float> rows = stream(index);
             hidden_.insert(hidden_.end(), rows.begin(), rows.end());
         }
         request.hidden = hidden_;
@@ -35,12 +35,12 @@ class ProgramHome final : public StreamHome {
         if (!result.is_complete) {
             return false;
         }
-        const std::size_t size = hidden_.size() / step.from.size();
-        for (std::size_t i = 0; i < step.to.size(); ++i) {
+        const std::size_t size = hidden_.size() / batch.from.size();
+        for (std::size_t i = 0; i < batch.to.size(); ++i) {
             const auto computed = result.captures.front().subspan(i * size, size);
-            own(step.to[i]).assign(computed.begin(), computed.end());
+            own(batch.to[i]).assign(computed.begin(), computed.end());
         }
-        return compare(step.to, step.target, step.scores);
+        return compare(batch.to, batch.target, batch.scores);
     }
 
     bool compare(std::span<const int> streams, int target, std::span<double> scores) override {
@@ -50,19 +50,17 @@ class ProgramHome final : public StreamHome {
         return true;
     }
 
-    std::vector<Token> choices(int stream_number) override {
-        return choices_of(forward_, stream(stream_number));
-    }
+    std::vector<Token> choices(int index) override { return choices_of(forward_, stream(index)); }
 
   private:
-    std::span<const float> stream(int number) {
-        return number < n_target() ? target_.streams[size_of(number)] : own(number);
+    std::span<const float> stream(int index) {
+        return index < n_target() ? target_.streams[size_of(index)] : own(index);
     }
 
-    std::vector<float>& own(int number) {
-        const auto index = size_of(number - n_target());
-        own_.resize(std::max(own_.size(), index + 1));
-        return own_[index];
+    std::vector<float>& own(int index) {
+        const auto place = size_of(index - n_target());
+        own_.resize(std::max(own_.size(), place + 1));
+        return own_[place];
     }
 
     Forward& forward_;
@@ -71,16 +69,16 @@ class ProgramHome final : public StreamHome {
     std::vector<float> hidden_;            // of a pass; kept for its memory
 };
 
-class BankHome final : public StreamHome {
+class BankStateStore final : public StateStore {
   public:
-    BankHome(Forward& forward, std::shared_ptr<const StreamBank> bank, int n_rows)
-        : StreamHome(count_streams(forward)),
+    BankStateStore(Forward& forward, std::shared_ptr<const StreamBank> bank, int n_rows)
+        : StateStore(count_streams(forward)),
           forward_(forward),
           bank_(std::move(bank)),
           n_rows_(n_rows) {}
 
-    // Brings the target's streams. False: cancelled.
-    bool bring(std::span<const std::vector<float>> streams) {
+    // Copies the target's streams to the bank. Returns false when cancelled.
+    bool upload(std::span<const std::vector<float>> streams) {
         for (int i = 0; i < n_target(); ++i) {
             const std::vector<int> to = rows_of(std::span(&i, 1));
             ForwardRequest request = idle();
@@ -93,15 +91,15 @@ class BankHome final : public StreamHome {
         return true;
     }
 
-    bool run(ForwardRequest request, const StreamStep& step) override {
-        const std::vector<int> from = rows_of(step.from);
-        const std::vector<int> to = rows_of(step.to);
-        const std::vector<int> target = rows_of(std::vector<int>(step.from.size(), step.target));
+    bool run(ForwardRequest request, const StateBatch& batch) override {
+        const std::vector<int> from = rows_of(batch.from);
+        const std::vector<int> to = rows_of(batch.to);
+        const std::vector<int> target = rows_of(std::vector<int>(batch.from.size(), batch.target));
         request.bank = {.hidden = from, .captured = to, .compared = target};
         const ForwardResult result = forward_.run(request);
-        for (std::size_t i = 0; i < step.scores.size() && result.is_complete; ++i) {
+        for (std::size_t i = 0; i < batch.scores.size() && result.is_complete; ++i) {
             const auto cosines = result.cosines.subspan(i * size_of(n_rows_), size_of(n_rows_));
-            step.scores[i] = std::accumulate(cosines.begin(), cosines.end(), 0.0);
+            batch.scores[i] = std::accumulate(cosines.begin(), cosines.end(), 0.0);
         }
         return result.is_complete;
     }
@@ -136,42 +134,42 @@ class BankHome final : public StreamHome {
     }
 
     Forward& forward_;
-    std::shared_ptr<const StreamBank> bank_;  // held, so that nobody else uses it
+    std::shared_ptr<const StreamBank> bank_;  // held, so that no other search uses it
     int n_rows_;                              // r
     int last_stream_ = n_target() - 1;
 };
 
 }  // namespace
 
-int StreamHome::take() {
+int StateStore::allocate() {
     if (free_.empty()) {
-        return n_numbers_++;
+        return n_allocated_++;
     }
     const int stream = free_.back();
     free_.pop_back();
     return stream;
 }
 
-void StreamHome::give_back(int stream) {
+void StateStore::release(int stream) {
     if (stream >= n_target_) {
         free_.push_back(stream);
     }
 }
 
-std::unique_ptr<StreamHome> find_home(Forward& forward,
-                                      const TargetRows& target,
-                                      std::size_t n_more) {
+std::unique_ptr<StateStore> make_state_store(Forward& forward,
+                                             const TargetRows& target,
+                                             std::size_t n_more) {
     if (target.bank != nullptr) {
-        return std::make_unique<BankHome>(forward, target.bank, target.n_rows());
+        return std::make_unique<BankStateStore>(forward, target.bank, target.n_rows());
     }
-    if (auto bank = n_more > 0 ? borrow_room(forward, target.n_rows(), n_more) : nullptr) {
-        auto home = std::make_unique<BankHome>(forward, std::move(bank), target.n_rows());
-        if (home->bring(target.streams)) {
-            return home;
+    if (auto bank = n_more > 0 ? borrow_stream_bank(forward, target.n_rows(), n_more) : nullptr) {
+        auto store = std::make_unique<BankStateStore>(forward, std::move(bank), target.n_rows());
+        if (store->upload(target.streams)) {
+            return store;
         }
     }
-    // Where bringing them was cancelled, the next pass will be, too.
-    return std::make_unique<ProgramHome>(forward, target);
+    // Where the upload was cancelled, the next pass will be, too.
+    return std::make_unique<HostStateStore>(forward, target);
 }
 
 }  // namespace knap
