@@ -7,7 +7,7 @@
 
 namespace knap {
 
-void DraftRows::set_model(const ModulePlan& plan, DraftHead* head, std::span<const int> captures) {
+void DraftRows::set_model(const ModulePlan& plan, ExitHead* head, std::span<const int> captures) {
     plan_ = &plan;
     head_ = head;
     n_exact_layers_ = exact_layers(plan);
@@ -83,7 +83,7 @@ bool DraftRows::run_chain(Token token, int n_steps) {
     return true;
 }
 
-ExactRows DraftRows::exact() const {
+ReusableRows DraftRows::reusable() const {
     if (n_exact_layers_ == 0) {
         return {};
     }

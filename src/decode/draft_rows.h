@@ -14,15 +14,16 @@
 
 namespace knap {
 
-class DraftHead;
+class ExitHead;
 
-// Rows that drafting has already computed as the whole model would: the layers before the first one
-// that the plan cheapens are exact (methods 3.15, O13). Verification takes them up from there.
-struct ExactRows {
-    int n_layers = 0;  // leading layers; 0: nothing is exact
+// Rows whose leading layers the draft computed exactly, as the whole model would: the layers before
+// the first one that the plan cheapens. Verification need not compute those layers again
+// (docs/methods.md, "Exact leading layers").
+struct ReusableRows {
+    int n_layers = 0;  // leading layers; 0: nothing can be reused
     int n_rows = 0;    // the pending token, then drafts
-    // Which streams of those rows there are (after how many modules): those that the round wants
-    // from inside these layers, and last the one that verification goes on with.
+    // Which streams of those rows there are (after how many modules): those that the round needs
+    // from inside these layers, and last the one that verification resumes from.
     std::span<const int> captures{};
     std::span<const std::vector<float>> streams{};  // [n_embd, n_rows] each
 };
@@ -33,7 +34,7 @@ class DraftRows {
 
     // What drafts (DraftWithPlan), and the streams that the round wants (Proposal::captures).
     // Plan and head must outlive the draft.
-    void set_model(const ModulePlan& plan, DraftHead* head, std::span<const int> captures);
+    void set_model(const ModulePlan& plan, ExitHead* head, std::span<const int> captures);
     // A draft begins: its first token goes to cache row `first_row`, and `guess` may follow it. The
     // guess must outlive the draft, and its rows fit the cache.
     void begin(int first_row, std::span<const Token> guess);
@@ -52,7 +53,7 @@ class DraftRows {
     std::optional<Chosen> next_choice(Token token, int n_steps);
 
     // Of the rows that next() or next_choice() gave; valid until the next begin().
-    ExactRows exact() const;
+    ReusableRows reusable() const;
 
   private:
     bool is_computed(Token token) const;
@@ -63,9 +64,9 @@ class DraftRows {
 
     Forward& forward_;
     const ModulePlan* plan_ = nullptr;
-    DraftHead* head_ = nullptr;
+    ExitHead* head_ = nullptr;
     int n_exact_layers_ = 0;
-    std::vector<int> captures_;  // of every pass: those of ExactRows
+    std::vector<int> captures_;  // of every pass: those of ReusableRows
     int first_row_ = 0;
     std::span<const Token> guess_;
     std::size_t n_given_ = 0;                  // rows that next() gave

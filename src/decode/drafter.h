@@ -39,7 +39,7 @@ class Drafter {
                DraftTree& tree);
 
     // Of the latest draft(); valid until the next.
-    ExactRows exact_rows() const { return rows_.exact(); }
+    ReusableRows reusable_rows() const { return rows_.reusable(); }
     // Of the chain's tokens, where the stop rule or a width looks at them; empty otherwise.
     std::span<const float> confidences() const { return confidences_; }
     // How many tokens of the guess the chain begins with.

@@ -24,7 +24,7 @@ std::optional<RoundOutcome> Round::run(Token pending, const Proposal& proposal) 
     const double draft_ms = draft_watch.elapsed_ms();
 
     const Stopwatch verify_watch;
-    const ForwardResult target = verifier_.run(pending, tree_, exact_, proposal.captures);
+    const ForwardResult target = verifier_.run(pending, tree_, reusable_, proposal.captures);
     if (!target.is_complete) {
         return std::nullopt;
     }
@@ -52,10 +52,11 @@ std::optional<RoundOutcome> Round::run(Token pending, const Proposal& proposal) 
     };
 }
 
-// Fills `tree_` with what the proposal drafts, and `exact_` with what that leaves to build on.
+// Fills `tree_` with what the proposal drafts, and `reusable_` with the rows that verification need
+// not compute from the first layer on.
 bool Round::draft(Token pending, const Proposal& proposal) {
     tree_.clear();
-    exact_ = {};
+    reusable_ = {};
     confidences_ = {};
     n_guessed_ = 0;
     if (const auto* given = std::get_if<DraftTokens>(&proposal.draft)) {
@@ -66,7 +67,7 @@ bool Round::draft(Token pending, const Proposal& proposal) {
     if (const auto* how = std::get_if<DraftWithPlan>(&proposal.draft)) {
         const bool is_complete =
             drafter_.draft(pending, *how, proposal.captures, max_nodes(), tree_);
-        exact_ = drafter_.exact_rows();
+        reusable_ = drafter_.reusable_rows();
         confidences_ = drafter_.confidences();
         n_guessed_ = drafter_.n_guessed();
         return is_complete;

@@ -50,7 +50,7 @@ class Round {
     Verifier verifier_;
     Acceptance acceptance_;
     DraftTree tree_;
-    ExactRows exact_;
+    ReusableRows reusable_;
     std::span<const float> confidences_;
     int n_guessed_ = 0;
     std::vector<Token> emitted_;

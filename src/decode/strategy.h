@@ -57,10 +57,11 @@ struct DraftTokens {
     const DraftTree* tree = nullptr;  // valid until the next propose()
 };
 
-// Logits after rows that have come through a draft's layers, in place of the model's own head.
-class DraftHead {
+// Computes logits from the streams at the end of a draft's last layer, in place of the model's own
+// head.
+class ExitHead {
   public:
-    virtual ~DraftHead() = default;
+    virtual ~ExitHead() = default;
     // [n_vocab, n_rows] after `hidden`, the streams [n_embd, n_rows] at the end of the plan's last
     // layer, of cache rows first_row, first_row + 1, ... Valid until the next call; empty:
     // cancelled.
@@ -81,7 +82,7 @@ struct DraftWithPlan {
     // Widths by the first candidate's confidence, the most confident first, none above `width`:
     // the first step that it exceeds counts, and `width` where it exceeds none.
     std::span<const WidthStep> width_steps{};
-    DraftHead* head = nullptr;  // null: the model's own; else the plan is an early exit
+    ExitHead* head = nullptr;  // null: the model's own; else the plan is an early exit
     // What the draft might be: the plan checks these tokens in one pass and goes on where they end
     // or part from its own choices (methods 3.20). The draft is the same with or without them.
     std::span<const Token> guess{};

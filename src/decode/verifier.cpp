@@ -8,10 +8,10 @@ namespace knap {
 
 ForwardResult Verifier::run(Token pending,
                             const DraftTree& tree,
-                            const ExactRows& exact,
+                            const ReusableRows& reusable,
                             std::span<const int> captures) {
     set_rows(pending, tree);
-    return exact.n_rows > 0 ? run_resumed(tree, exact, captures) : run_whole(tree, captures);
+    return reusable.n_rows > 0 ? run_resumed(tree, reusable, captures) : run_whole(tree, captures);
 }
 
 void Verifier::set_rows(Token pending, const DraftTree& tree) {
@@ -43,21 +43,21 @@ ForwardResult Verifier::run_whole(const DraftTree& tree, std::span<const int> ca
 }
 
 ForwardResult Verifier::run_resumed(const DraftTree& tree,
-                                    const ExactRows& exact,
+                                    const ReusableRows& reusable,
                                     std::span<const int> captures) {
     const ForwardResult lower = forward_.run({
-        .tokens = std::span(tokens_).subspan(static_cast<std::size_t>(exact.n_rows)),
-        .first_row = cache_.committed() + exact.n_rows,
+        .tokens = std::span(tokens_).subspan(static_cast<std::size_t>(reusable.n_rows)),
+        .first_row = cache_.committed() + reusable.n_rows,
         .layout = layout(tree),
-        .exit_layer = exact.n_layers,
-        .captures = exact.captures,
+        .exit_layer = reusable.n_layers,
+        .captures = reusable.captures,
     });
     if (!lower.is_complete) {
         return lower;
     }
-    streams_.resize(exact.streams.size());
+    streams_.resize(reusable.streams.size());
     for (std::size_t i = 0; i < streams_.size(); ++i) {
-        streams_[i] = exact.streams[i];
+        streams_[i] = reusable.streams[i];
         streams_[i].insert(streams_[i].end(), lower.captures[i].begin(), lower.captures[i].end());
     }
     const std::size_t n_lower = streams_.size() - 1;  // captures that lie below the upper layers
@@ -65,7 +65,7 @@ ForwardResult Verifier::run_resumed(const DraftTree& tree,
         .hidden = streams_.back(),
         .first_row = cache_.committed(),
         .layout = layout(tree),
-        .entry_layer = exact.n_layers,
+        .entry_layer = reusable.n_layers,
         .captures = captures.subspan(n_lower),
         .logit_rows = rows_,
     });

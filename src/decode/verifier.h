@@ -25,7 +25,7 @@ class Verifier {
     // asked for, of all rows. Valid until the next pass. An incomplete result: cancelled.
     ForwardResult run(Token pending,
                       const DraftTree& tree,
-                      const ExactRows& exact,
+                      const ReusableRows& reusable,
                       std::span<const int> captures);
 
   private:
@@ -33,7 +33,7 @@ class Verifier {
     AttentionLayout layout(const DraftTree& tree) const;
     ForwardResult run_whole(const DraftTree& tree, std::span<const int> captures);
     ForwardResult run_resumed(const DraftTree& tree,
-                              const ExactRows& exact,
+                              const ReusableRows& reusable,
                               std::span<const int> captures);
 
     Forward& forward_;
@@ -41,7 +41,7 @@ class Verifier {
     std::vector<Token> tokens_;  // [n_rows]
     std::vector<int> parents_;   // [n_rows], as AttentionLayout wants them
     std::vector<int> rows_;      // 0, 1, 2, ... [n_rows]
-    // The streams that a resumed pass is made of: those of ExactRows, of all rows
+    // The streams that a resumed pass is made of: those of ReusableRows, of all rows
     std::vector<std::vector<float>> streams_;        // [n_embd, n_rows] each
     std::vector<std::span<const float>> all_views_;  // of a resumed pass: its captures
 };

@@ -1,5 +1,5 @@
 // A draft is the same with or without a guess of it: tokens, siblings, distributions, confidences
-// and exact rows. A guess only spares passes.
+// and reusable rows. A guess only spares passes.
 #include "decode/drafter.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ struct Draft {
     std::vector<int> parents;
     std::vector<Distribution> sources;  // of each node's children, the pending token's first
     std::vector<float> confidences;
-    int n_exact_layers = 0;
-    int n_exact_rows = 0;
+    int n_reusable_layers = 0;
+    int n_reusable_rows = 0;
     std::vector<int> captures;
     std::vector<std::vector<float>> streams;
     int n_guessed = 0;
@@ -40,8 +40,8 @@ void expect_same_draft(const Draft& found, const Draft& expected) {
         EXPECT_EQ(found.sources[i].probabilities, expected.sources[i].probabilities);
     }
     EXPECT_EQ(found.confidences, expected.confidences);
-    EXPECT_EQ(found.n_exact_layers, expected.n_exact_layers);
-    EXPECT_EQ(found.n_exact_rows, expected.n_exact_rows);
+    EXPECT_EQ(found.n_reusable_layers, expected.n_reusable_layers);
+    EXPECT_EQ(found.n_reusable_rows, expected.n_reusable_rows);
     EXPECT_EQ(found.captures, expected.captures);
     EXPECT_EQ(found.streams, expected.streams);
 }
@@ -70,14 +70,14 @@ class GuessedDrafts : public ::testing::Test {
         if (!drafter.draft(kPending, how, captures_, max_nodes, tree)) {
             return std::nullopt;
         }
-        const ExactRows exact = drafter.exact_rows();
+        const ReusableRows reusable = drafter.reusable_rows();
         Draft out{
             .tokens = {tree.tokens().begin(), tree.tokens().end()},
             .confidences = {drafter.confidences().begin(), drafter.confidences().end()},
-            .n_exact_layers = exact.n_layers,
-            .n_exact_rows = exact.n_rows,
-            .captures = {exact.captures.begin(), exact.captures.end()},
-            .streams = {exact.streams.begin(), exact.streams.end()},
+            .n_reusable_layers = reusable.n_layers,
+            .n_reusable_rows = reusable.n_rows,
+            .captures = {reusable.captures.begin(), reusable.captures.end()},
+            .streams = {reusable.streams.begin(), reusable.streams.end()},
             .n_guessed = drafter.n_guessed(),
             .n_passes = n_passes() - n_before,
         };
@@ -168,14 +168,14 @@ TEST_F(GuessedDrafts, HaveTheSameSiblings) {
     expect_guesses_change_nothing({.plan = &drafting, .stop = {.n_max = 5}, .width = 3}, 8);
 }
 
-TEST_F(GuessedDrafts, LeaveTheSameExactRows) {
+TEST_F(GuessedDrafts, LeaveTheSameReusableRows) {
     const ModulePlan drafting = plan("m2=skip");
     const Draft plain = expect_guesses_change_nothing({.plan = &drafting, .stop = {.n_max = 5}});
-    EXPECT_EQ(plain.n_exact_layers, 2);
-    EXPECT_EQ(plain.n_exact_rows, 5) << "the pending token and four drafts";
+    EXPECT_EQ(plain.n_reusable_layers, 2);
+    EXPECT_EQ(plain.n_reusable_rows, 5) << "the pending token and four drafts";
 }
 
-// Only those from inside the exact layers: verification computes the others.
+// Only those from inside the reusable layers: verification computes the others.
 TEST_F(GuessedDrafts, LeaveTheStreamsThatTheRoundWants) {
     captures_ = {0, 1, 4, 5, 8};
     const ModulePlan drafting = plan("m2=skip");
@@ -194,7 +194,7 @@ TEST_F(GuessedDrafts, LeaveTheStreamsThatTheRoundWants) {
 }
 
 // A head that wants whatever the stream's first number says.
-class FakeHead final : public DraftHead {
+class FakeHead final : public ExitHead {
   public:
     explicit FakeHead(const ModelConfig& config) : config_(config) {}
 

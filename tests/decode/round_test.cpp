@@ -158,7 +158,7 @@ TEST_F(Rounds, DraftsStopAtTheEndOfTheText) {
 }
 
 // Layers that the plan leaves whole are not computed again: what drafting kept of them decides.
-TEST(Verifier, TakesUpExactRowsWhereDraftingLeftThem) {
+TEST(Verifier, ResumesFromReusableRows) {
     LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
     ForwardRig rig(model);
     rig.feed(random_tokens(50, model.config.n_vocab, 6));
@@ -184,8 +184,9 @@ TEST(Verifier, TakesUpExactRowsWhereDraftingLeftThem) {
     for (const std::span<const float> stream : lower.captures) {
         streams.emplace_back(stream.begin(), stream.end());
     }
-    const ExactRows exact{.n_layers = 2, .n_rows = 2, .captures = captures, .streams = streams};
-    const ForwardResult resumed = verifier.run(10, tree, exact, wanted);
+    const ReusableRows reusable{
+        .n_layers = 2, .n_rows = 2, .captures = captures, .streams = streams};
+    const ForwardResult resumed = verifier.run(10, tree, reusable, wanted);
     EXPECT_TRUE(std::ranges::equal(expected, resumed.logits));
     ASSERT_EQ(resumed.captures.size(), wanted.size());
     for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -193,7 +194,7 @@ TEST(Verifier, TakesUpExactRowsWhereDraftingLeftThem) {
     }
 
     streams.back().front() += 1.0f;
-    const ForwardResult changed = verifier.run(10, tree, exact, wanted);
+    const ForwardResult changed = verifier.run(10, tree, reusable, wanted);
     EXPECT_FALSE(std::ranges::equal(expected, changed.logits));
 }
 

@@ -26,7 +26,7 @@ struct AdapterParts {
     int n_ubatch = 0;
 };
 
-class AdapterHead final : public DraftHead {
+class AdapterHead final : public ExitHead {
   public:
     // Throws when there is no memory for its rows.
     explicit AdapterHead(const AdapterParts& parts);
