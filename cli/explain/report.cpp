@@ -110,7 +110,7 @@ void write_run(std::ostream& out, const Trial& trial) {
 }
 
 void write_candidates(std::ostream& out, const Explanation& explanation) {
-    out << "\nWays to draft, the fastest by prediction first; speeds over plain decoding\n";
+    out << "\nDraft sources, the fastest by prediction first; speeds over plain decoding\n";
     write_cells(out, {"step", "agreed", "believed", "accepted", "length", "predicted", "measured"});
     out << "  plan or strategy\n";
     const auto& candidates = explanation.candidates;
@@ -146,7 +146,7 @@ void write_decisions(std::ostream& out, const std::vector<Decision>& decisions) 
         return;
     }
     write_cells(out, {"token", "predicted", "measured"});
-    out << "  way: reason\n";
+    out << "  draft source: reason\n";
     for (const Decision& decision : decisions) {
         write_cells(out,
                     {concat(decision.token), speed(decision.predicted), speed(decision.measured)});

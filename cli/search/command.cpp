@@ -112,7 +112,8 @@ bool try_plans(OfflineSearch& search,
     };
     show();
     return run_trials(
-        search, n_trials, [&](const SpeculationOptions& way) { return timer.measure(way); },
+        search, n_trials,
+        [&](const SpeculationOptions& speculation) { return timer.measure(speculation); },
         [&] {
             if (!output.empty()) {
                 save_search(output, search);

@@ -34,7 +34,7 @@ TEST(CopySpeed, EndsWithTheText) {
         << "the first token is the prompt's, so nothing is left";
 }
 
-TEST(CopySpeed, WritesWhatDoesNotMatchTheOtherWay) {
+TEST(CopySpeed, WritesWhatDoesNotMatchWithTheOtherSource) {
     std::vector<Token> text = loop(1);
     for (Token token = 100; token < 108; ++token) {
         text.push_back(token);

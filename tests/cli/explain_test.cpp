@@ -69,7 +69,7 @@ TEST(ExplainCommand, ShowsPlanCandidatesTimesAndDecisions) {
                                    "  search ",
                                    "  other ",
                                    "What knapspec decided\n",
-                                   "  way: reason\n",
+                                   "  draft source: reason\n",
                                    "All runs wrote the text of plain decoding\n"}) {
         EXPECT_THAT(result.output, HasSubstr(text));
     }

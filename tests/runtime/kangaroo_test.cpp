@@ -73,9 +73,9 @@ TEST_F(KangarooSession, WritesWhatPlainDecodingWrites) {
     int n_accepted = 0;
     int n_drafted = 0;
     for (const SamplingOptions& sampling : {SamplingOptions(), sampled}) {
-        for (const SpeculationOptions& way : {kLong, kUsual}) {
+        for (const SpeculationOptions& speculation : {kLong, kUsual}) {
             for (const int n_prompt : {1, 30, 300}) {
-                const Result result = generate(prompt(n_prompt), way, sampling);
+                const Result result = generate(prompt(n_prompt), speculation, sampling);
                 EXPECT_EQ(result.tokens, plain(prompt(n_prompt), sampling));
                 EXPECT_TRUE(result.speculation.row_invariant);
                 n_accepted += result.speculation.n_accepted;
@@ -100,10 +100,10 @@ TEST_F(KangarooSession, RatioRuleIsReproducible) {
 
 TEST_F(KangarooSession, RequestsMayFollowOneAnotherInAnyOrder) {
     std::vector<Token> conversation = prompt(40);
-    for (const SpeculationOptions& way :
+    for (const SpeculationOptions& speculation :
          {kLong, plain_decoding(), kLong, SpeculationOptions{.strategy = "lookup"}, kUsual,
           kLong}) {
-        const Result result = generate(conversation, way, {}, 20);
+        const Result result = generate(conversation, speculation, {}, 20);
         ASSERT_EQ(result.tokens, plain(conversation, {}, 20));
         conversation.insert(conversation.end(), result.tokens.begin(), result.tokens.end());
         conversation.push_back(17);

@@ -56,13 +56,13 @@ class SpeculativeSession : public ::testing::Test {
         return session_.generate(tokens, options, observer);
     }
 
-    // Plain decoding and every way of drafting give the same tokens, text and reason to stop.
+    // Plain decoding and every draft source give the same tokens, text and reason to stop.
     void expect_plain_text(std::span<const Token> tokens, const GenerateOptions& options) {
         const Result plain = generate(tokens, options, plain_decoding());
-        for (const SpeculationOptions& way :
+        for (const SpeculationOptions& speculation :
              {kWindow, kSkip, kWhole, kReduced, kLookup, kCascade}) {
-            SCOPED_TRACE(describe_options(way));
-            const Result result = generate(tokens, options, way);
+            SCOPED_TRACE(describe_options(speculation));
+            const Result result = generate(tokens, options, speculation);
             EXPECT_EQ(result.tokens, plain.tokens);
             EXPECT_EQ(result.text, plain.text);
             EXPECT_EQ(result.stop, plain.stop);
@@ -133,9 +133,10 @@ TEST_F(SpeculativeSession, PenaltiesAndBiasAreThoseOfPlainDecoding) {
 
 TEST_F(SpeculativeSession, SessionGoesOnAfterADraftThatWasCutShort) {
     // The cache keeps what was said and nothing of what was not.
-    for (const SpeculationOptions& way : {kWhole, kWindow, kTree}) {
+    for (const SpeculationOptions& speculation : {kWhole, kWindow, kTree}) {
         session_.reset();
-        const Result first = generate(prompt(20), {.n_predict = 9, .ignore_eos = true}, way);
+        const Result first =
+            generate(prompt(20), {.n_predict = 9, .ignore_eos = true}, speculation);
         std::vector<Token> longer = prompt(20);
         longer.insert(longer.end(), first.tokens.begin(), first.tokens.end());
         longer.push_back(17);
@@ -144,7 +145,8 @@ TEST_F(SpeculativeSession, SessionGoesOnAfterADraftThatWasCutShort) {
 
         Session fresh(engine_);
         GenerateOptions plain{.n_predict = 15, .ignore_eos = true};
-        EXPECT_EQ(second.tokens, fresh.generate(longer, plain).tokens) << describe_options(way);
+        EXPECT_EQ(second.tokens, fresh.generate(longer, plain).tokens)
+            << describe_options(speculation);
     }
 }
 

@@ -1,4 +1,4 @@
-// Every way of drafting writes what plain decoding writes, on the default model and real text.
+// Every draft source writes what plain decoding writes, on the default model and real text.
 #include <array>
 #include <memory>
 #include <ostream>
@@ -14,35 +14,40 @@
 namespace knap::test::speculation_with_model_test {
 namespace {
 
-struct Way {
+struct DraftCase {
     const char* name;
     SpeculationOptions speculation;
 };
 
-const std::array kWays{
-    Way{"Window", {.strategy = "static", .settings = {{"plan", "a=w4+48"}}}},
-    Way{"SkippedModules",
+const std::array kDraftCases{
+    DraftCase{"Window", {.strategy = "static", .settings = {{"plan", "a=w4+48"}}}},
+    DraftCase{
+        "SkippedModules",
         {.strategy = "static", .draft_max = 9, .settings = {{"plan", "a12=skip,m17+20=skip"}}}},
-    Way{"ConfidenceExit",
-        {.strategy = "static",
-         .draft_max = 16,
-         .settings = {{"plan", "a5-25=w16+64,a13+19=skip"}, {"exit-confidence", "0.6"}}}},
-    Way{"EarlyExit", {.strategy = "static", .draft_max = 4, .settings = {{"plan", "exit=26"}}}},
-    Way{"Lookup", {.strategy = "lookup"}},
-    Way{"ReducedHead", {.strategy = "static", .settings = {{"plan", "a=w4+48,head=reduced"}}}},
-    Way{"Cascade", {.strategy = "cascade", .settings = {{"plan", "a=w4+48"}}}},
-    Way{"Tree", {.strategy = "static", .settings = {{"plan", "a=w4+48,m15=skip"}, {"width", "3"}}}},
+    DraftCase{"ConfidenceExit",
+              {.strategy = "static",
+               .draft_max = 16,
+               .settings = {{"plan", "a5-25=w16+64,a13+19=skip"}, {"exit-confidence", "0.6"}}}},
+    DraftCase{"EarlyExit",
+              {.strategy = "static", .draft_max = 4, .settings = {{"plan", "exit=26"}}}},
+    DraftCase{"Lookup", {.strategy = "lookup"}},
+    DraftCase{"ReducedHead",
+              {.strategy = "static", .settings = {{"plan", "a=w4+48,head=reduced"}}}},
+    DraftCase{"Cascade", {.strategy = "cascade", .settings = {{"plan", "a=w4+48"}}}},
+    DraftCase{"Tree",
+              {.strategy = "static", .settings = {{"plan", "a=w4+48,m15=skip"}, {"width", "3"}}}},
     // Their searches follow each other closely, so that some happen within so few tokens.
-    Way{"Knapspec", {.strategy = "knapspec"}},
-    Way{"KnapspecPaper", {.strategy = "knapspec-paper", .settings = {{"interval", "8"}}}},
-    Way{"Clasp", {.strategy = "clasp", .settings = {{"interval", "4"}}}},
-    Way{"Swift", {.strategy = "swift", .settings = {{"window", "8"}, {"bayes-interval", "3"}}}},
-    Way{"Del", {.strategy = "del"}},
-    Way{"DraftVerify",
-        {.strategy = "draft-verify", .settings = {{"plan", "a12=skip,m17+20=skip"}}}},
-    Way{"Asd", {.strategy = "asd", .settings = {{"refresh", "4"}}}},
-    Way{"Layerskip", {.strategy = "layerskip", .settings = {{"exit", "26"}}}},
-    Way{"Kangaroo", {.strategy = "kangaroo"}},
+    DraftCase{"Knapspec", {.strategy = "knapspec"}},
+    DraftCase{"KnapspecPaper", {.strategy = "knapspec-paper", .settings = {{"interval", "8"}}}},
+    DraftCase{"Clasp", {.strategy = "clasp", .settings = {{"interval", "4"}}}},
+    DraftCase{"Swift",
+              {.strategy = "swift", .settings = {{"window", "8"}, {"bayes-interval", "3"}}}},
+    DraftCase{"Del", {.strategy = "del"}},
+    DraftCase{"DraftVerify",
+              {.strategy = "draft-verify", .settings = {{"plan", "a12=skip,m17+20=skip"}}}},
+    DraftCase{"Asd", {.strategy = "asd", .settings = {{"refresh", "4"}}}},
+    DraftCase{"Layerskip", {.strategy = "layerskip", .settings = {{"exit", "26"}}}},
+    DraftCase{"Kangaroo", {.strategy = "kangaroo"}},
 };
 
 struct Text {
@@ -93,10 +98,10 @@ class SpeculationWithModel : public ::testing::Test {
         engine_.reset();
     }
 
-    static Result generate(const Text& text, const Settings& settings, const Way* way) {
+    static Result generate(const Text& text, const Settings& settings, const DraftCase* drafting) {
         GenerateOptions options{.n_predict = 32, .sampling = settings.sampling};
-        if (way != nullptr) {
-            options.speculation = way->speculation;
+        if (drafting != nullptr) {
+            options.speculation = drafting->speculation;
         }
         return session_->generate(engine_->tokenize(text.prompt), options);
     }
@@ -108,13 +113,13 @@ class SpeculationWithModel : public ::testing::Test {
 std::unique_ptr<Engine> SpeculationWithModel::engine_;
 std::unique_ptr<Session> SpeculationWithModel::session_;
 
-TEST_F(SpeculationWithModel, EveryWayOfDraftingWritesThePlainText) {
+TEST_F(SpeculationWithModel, EveryDraftCaseWritesThePlainText) {
     for (const Text& text : kTexts) {
         for (const Settings& settings : kSettings) {
             const Result plain = generate(text, settings, nullptr);
-            for (const Way& way : kWays) {
-                SCOPED_TRACE(std::string(text.name) + ", " + settings.name + ", " + way.name);
-                const Result result = generate(text, settings, &way);
+            for (const DraftCase& drafting : kDraftCases) {
+                SCOPED_TRACE(std::string(text.name) + ", " + settings.name + ", " + drafting.name);
+                const Result result = generate(text, settings, &drafting);
                 EXPECT_EQ(result.tokens, plain.tokens);
                 EXPECT_EQ(result.text, plain.text);
                 EXPECT_EQ(result.stop, plain.stop);
@@ -125,10 +130,10 @@ TEST_F(SpeculationWithModel, EveryWayOfDraftingWritesThePlainText) {
     }
 }
 
-TEST(SpeculationWays, CoverEveryStrategy) {
+TEST(DraftCases, CoverEveryStrategy) {
     std::set<std::string> covered{"autoregressive"};
-    for (const Way& way : kWays) {
-        covered.insert(way.speculation.strategy);
+    for (const DraftCase& drafting : kDraftCases) {
+        covered.insert(drafting.speculation.strategy);
     }
     for (const StrategyInfo& strategy : strategies()) {
         EXPECT_TRUE(covered.contains(std::string(strategy.name))) << strategy.name;
@@ -140,9 +145,9 @@ TEST(SpeculationWays, CoverEveryStrategy) {
 TEST_F(SpeculationWithModel, CheapDraftsOftenAgree) {
     for (const char* name : {"Window", "SkippedModules", "Lookup", "ReducedHead", "Cascade",
                              "Clasp", "DraftVerify", "Kangaroo"}) {
-        for (const Way& way : kWays) {
-            if (std::string(name) == way.name) {
-                const Result result = generate(kTexts[2], kSettings[0], &way);
+        for (const DraftCase& drafting : kDraftCases) {
+            if (std::string(name) == drafting.name) {
+                const Result result = generate(kTexts[2], kSettings[0], &drafting);
                 EXPECT_GT(result.speculation.acceptance_rate, 0.3) << name;
                 EXPECT_LT(result.speculation.rounds, result.n_generated - 1) << name;
             }

@@ -38,7 +38,7 @@ struct Divergence {
     std::optional<float> gap;  // set: a near-tie
 };
 
-// What one way of drafting and one of sampling came to, over all prompts.
+// The results of one contender with one kind of sampling, over all prompts.
 struct LosslessReport {
     Contender contender;
     SamplingOptions sampling;
@@ -51,7 +51,7 @@ struct LosslessReport {
     std::vector<Divergence> mismatches;
 };
 
-// A report for every way with every sampling. Nullopt: cancelled.
+// A report for every contender with every sampling. Returns nullopt when cancelled.
 std::optional<std::vector<LosslessReport>> check_lossless(Engine& engine,
                                                           std::span<const CheckPrompt> prompts,
                                                           const LosslessOptions& options,

@@ -8,7 +8,7 @@
 
 #include "decode/advance.h"
 #include "decode/knapspec/options.h"
-#include "decode/knapspec/way_rating.h"
+#include "decode/knapspec/source_rating.h"
 #include "graph/plan_text.h"
 #include "runtime/cancel_scope.h"
 #include "runtime/session_impl.h"
@@ -42,11 +42,11 @@ class Explainer {
     bool know_costs();
     bool read_prompt();
     bool find_candidates();
-    bool run_ways();
+    bool run_strategies();
 
     PlanCandidate rated(const PooledPlan& pooled) const;
     std::optional<Result> generate(const SpeculationOptions& speculation);
-    std::optional<Trial> try_way(const SpeculationOptions& speculation);
+    std::optional<Trial> try_strategy(const SpeculationOptions& speculation);
     void report(std::string_view stage, double fraction) const;
 
     int n_context() const { return static_cast<int>(prompt_.size()); }
@@ -69,7 +69,7 @@ class Explainer {
 std::optional<Explanation> Explainer::run() {
     session_.check_prompt(prompt_);
     explanation_.n_prompt = n_context();
-    if (!know_costs() || !read_prompt() || !find_candidates() || !run_ways()) {
+    if (!know_costs() || !read_prompt() || !find_candidates() || !run_strategies()) {
         return std::nullopt;
     }
     explanation_.chosen =
@@ -113,7 +113,7 @@ PlanCandidate Explainer::rated(const PooledPlan& pooled) const {
     const RoundCost cost = costs_->round_cost(pooled.plan, n_context(), scout_.max_length);
     // The last row of a verification is not drafted.
     const int max_length = std::min(scout_.max_length, session_.max_verify_rows() - 1);
-    const WayRating rating = rate_plan(pooled.acceptance.by_depth(), cost, max_length);
+    const SourceRating rating = rate_plan(pooled.acceptance.by_depth(), cost, max_length);
     return {.plan = pooled.plan,
             .draft_ratio = cost.draft_step_ms / explanation_.plain_step_ms,
             .acceptance = pooled.acceptance.rate(),
@@ -156,7 +156,7 @@ std::optional<Result> Explainer::generate(const SpeculationOptions& speculation)
     return result;
 }
 
-std::optional<Trial> Explainer::try_way(const SpeculationOptions& speculation) {
+std::optional<Trial> Explainer::try_strategy(const SpeculationOptions& speculation) {
     auto result = generate(speculation);
     if (!result) {
         return std::nullopt;
@@ -169,7 +169,7 @@ std::optional<Trial> Explainer::try_way(const SpeculationOptions& speculation) {
                  .is_plain_text = is_plain_text};
 }
 
-bool Explainer::run_ways() {
+bool Explainer::run_strategies() {
     auto plain = generate(plain_decoding());
     if (!plain) {
         return false;
@@ -179,15 +179,15 @@ bool Explainer::run_ways() {
         if (candidate.length == 0) {
             continue;
         }
-        candidate.trial = try_way({.strategy = "static",
-                                   .draft_max = candidate.length,
-                                   .settings = {{"plan", to_string(candidate.plan)}}});
+        candidate.trial = try_strategy({.strategy = "static",
+                                        .draft_max = candidate.length,
+                                        .settings = {{"plan", to_string(candidate.plan)}}});
         if (!candidate.trial) {
             return false;
         }
     }
-    auto lookup = try_way({.strategy = "lookup"});
-    auto knapspec = lookup ? try_way({.strategy = "knapspec"}) : std::nullopt;
+    auto lookup = try_strategy({.strategy = "lookup"});
+    auto knapspec = lookup ? try_strategy({.strategy = "knapspec"}) : std::nullopt;
     if (!knapspec) {
         return false;
     }

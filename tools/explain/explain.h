@@ -29,7 +29,7 @@ struct ExplainObserver {
     std::function<bool()> is_cancelled{};
 };
 
-// The prompt continued in one way of drafting.
+// The prompt continued with one strategy.
 struct Trial {
     Result result{};
     double speed = 0;           // over plain decoding; 0: nothing was decoded

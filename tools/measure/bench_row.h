@@ -24,7 +24,7 @@ double tokens_per_second_of(std::span<const BenchTurn> turns);
 // What a prompt's rows have in common.
 BenchRow blank_row(const BenchPrompt& prompt, const std::string& acceptance, double prefill_ms);
 
-// Fills in what a way of drafting came to: `results` are those of the turns, in their order.
+// Fills in the results of a contender: `results` are those of its turns, in their order.
 void fill_row(BenchRow& row,
               const Contender& contender,
               std::span<const Result> results,

@@ -1,4 +1,4 @@
-// Ways of drafting as a benchmark's command line names them:
+// Contenders as the command line of a benchmark names them:
 // STRATEGY[(OPTIONS)][/DRAFT_MAX[/PLAN]], such as "knapspec", "lookup/4", "knapspec-paper(tau=0.3)"
 // or "static/4/a=w16+256". A list of them has commas, so options and the items of a plan are set
 // apart by semicolons: "knapspec-paper(tau=0.3;interval=16)", "draft-verify/12/a2-4=skip;m7=skip".

@@ -68,8 +68,9 @@ std::string hash_of(std::span<const std::vector<Token>> prompts);
 // The fastest trial; null: none was made.
 const PlanTrial* best_trial(const OfflineSearch& search);
 
-// Tries with the plans of a way of drafting. Nullopt: cancelled.
-using MeasureTrial = std::function<std::optional<TrialSpeed>(const SpeculationOptions& way)>;
+// Measures one trial of a plan. Returns nullopt when cancelled.
+using MeasureTrial =
+    std::function<std::optional<TrialSpeed>(const SpeculationOptions& speculation)>;
 
 // Makes trials until there are `n_trials`; calls `on_trial` after each. What is tried follows from
 // the trials so far, so that a search that was interrupted goes on as if it had not been. False:

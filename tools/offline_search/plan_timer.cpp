@@ -32,7 +32,7 @@ bool PlanTimer::read_prompts(const std::function<void(double fraction)>& on_prog
     return true;
 }
 
-std::optional<TrialSpeed> PlanTimer::measure(const SpeculationOptions& way) {
+std::optional<TrialSpeed> PlanTimer::measure(const SpeculationOptions& speculation) {
     double plain_ms = 0;
     double ms = 0;
     int n_tokens = 0;
@@ -40,7 +40,7 @@ std::optional<TrialSpeed> PlanTimer::measure(const SpeculationOptions& way) {
     int n_accepted = 0;
     for (std::size_t i = 0; i < prompts_.size(); ++i) {
         const auto plain = generate(i, plain_decoding());
-        const auto drafted = plain ? generate(i, way) : std::nullopt;
+        const auto drafted = plain ? generate(i, speculation) : std::nullopt;
         if (!drafted) {
             return std::nullopt;
         }
@@ -57,11 +57,12 @@ std::optional<TrialSpeed> PlanTimer::measure(const SpeculationOptions& way) {
     };
 }
 
-std::optional<Result> PlanTimer::generate(std::size_t prompt, const SpeculationOptions& way) {
+std::optional<Result> PlanTimer::generate(std::size_t prompt,
+                                          const SpeculationOptions& speculation) {
     Session& session = sessions_[prompt];
     session.forget_strategies();  // so that no trial profits from another of the same plan
     Result result = session.generate(
-        prompts_[prompt], {.n_predict = n_predict_, .speculation = way, .ignore_eos = true},
+        prompts_[prompt], {.n_predict = n_predict_, .speculation = speculation, .ignore_eos = true},
         {.is_cancelled = is_cancelled_});
     if (result.stop == StopReason::cancelled) {
         return std::nullopt;

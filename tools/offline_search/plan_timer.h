@@ -1,5 +1,5 @@
-// How fast a way of drafting is on a few prompts, over plain decoding on the same ones in turn:
-// machines drift, and a drift that both feel leaves their ratio alone.
+// How fast a strategy with its settings is on a few prompts, over plain decoding on the same ones
+// in turn: machines drift, and a drift that both feel leaves their ratio alone.
 #pragma once
 
 #include <functional>
@@ -24,10 +24,10 @@ class PlanTimer {
     // Computes the prompts; `on_progress` hears which part of them. False: cancelled.
     bool read_prompts(const std::function<void(double fraction)>& on_progress);
     // Greedy, after read_prompts(). Nullopt: cancelled.
-    std::optional<TrialSpeed> measure(const SpeculationOptions& way);
+    std::optional<TrialSpeed> measure(const SpeculationOptions& speculation);
 
   private:
-    std::optional<Result> generate(std::size_t prompt, const SpeculationOptions& way);
+    std::optional<Result> generate(std::size_t prompt, const SpeculationOptions& speculation);
 
     std::vector<std::vector<Token>> prompts_;
     int n_predict_;

@@ -36,7 +36,7 @@ std::optional<CopyDrafts::Offer> CopyDrafts::offer(std::span<const Token> histor
                  .acceptance = acceptance_.of_copy(found.match_length, max_tokens)};
 }
 
-bool CopyDrafts::settle(double ms, double plain_ms) {
+bool CopyDrafts::record_round(double ms, double plain_ms) {
     ledger_.add(ms, plain_ms);
     if (!ledger_.is_losing()) {
         return true;

@@ -35,7 +35,7 @@ class CopyDrafts {
 
     // A round that verified a copy took `ms` and emitted what plain decoding writes in `plain_ms`.
     // False: copies have not paid, and are suspended for a while.
-    bool settle(double ms, double plain_ms);
+    bool record_round(double ms, double plain_ms);
     bool is_suspended() const { return n_followed_ < suspended_until_; }
 
   private:

@@ -27,8 +27,8 @@ struct Reason {
 class DecisionLog {
   public:
     void begin();
-    // `decision` holds from its token on, because of a reason of this kind. A way that stands
-    // already for a reason of the same kind is not repeated, though numbers in its words may have
+    // `decision` holds from its token on, because of a reason of this kind. A decision for the same
+    // source and a reason of the same kind is not repeated, though numbers in the text may have
     // changed.
     void decide(Decision decision, Reason::Kind kind);
     // A round took `ms` and emitted what plain decoding writes in `plain_ms`; both positive.

@@ -51,12 +51,12 @@ void KnapspecStrategy::begin(const RequestStart& request) {
     n_prompt_ = request.prompt.size();
     verify_ms_.clear();
     refresh_in_ = 0;
-    way_ = Way::plain;
+    source_ = DraftSource::plain;
 }
 
 Proposal KnapspecStrategy::propose(const RoundState& state) {
     n_context_ = static_cast<int>(state.history.size()) - 1;
-    way_ = Way::plain;
+    source_ = DraftSource::plain;
     copies_.follow(state.history);
     budget_.advance(state.elapsed_ms,
                     verify_ms_.empty() ? 0 : kPlausibleSteps * verify_ms_.front());
@@ -102,7 +102,7 @@ std::optional<Proposal> KnapspecStrategy::try_copy(const RoundState& state) {
     if (risked_ms > budget_.left_ms()) {
         return std::nullopt;
     }
-    way_ = Way::copy;
+    source_ = DraftSource::copy;
     budget_.spend(risked_ms);
     return draft_copy(*offer, length);
 }
@@ -112,39 +112,39 @@ Proposal KnapspecStrategy::choose(const RoundState& state) {
         return try_copy(state).value_or(Proposal{.draft = PlainStep{}});
     }
     const int max_length = std::min(options_.scout.max_length, state.n_room);
-    const WayRating plain = rate_plain(verify_ms_);
+    const SourceRating plain = rate_plain(verify_ms_);
     const bool has_plan = scout_.chosen().has_value();
-    const WayRating usual = has_plan ? scout_.chosen()->rating : plain;
+    const SourceRating usual = has_plan ? scout_.chosen()->rating : plain;
     // A copy must beat what is done without it, and plain decoding by the margin.
     const double rate =
         std::max(usual.tokens_per_ms(), (1 + options_.scout.margin) * plain.tokens_per_ms());
     const int max_copy = std::min(options_.max_copy, state.n_room);
     const auto offer = options_.copies ? copies_.offer(state.history, max_copy) : std::nullopt;
     if (offer) {
-        const WayRating copy = rate_copy(offer->acceptance, verify_ms_, max_copy, rate);
-        const WayRating cascade = rate_cascade_of(*offer, max_length, rate);
+        const SourceRating copy = rate_copy(offer->acceptance, verify_ms_, max_copy, rate);
+        const SourceRating cascade = rate_cascade_of(*offer, max_length, rate);
         if (cascade.surplus(rate) > std::max(0.0, copy.surplus(rate))) {
-            way_ = Way::cascade;
+            source_ = DraftSource::cascade;
             const auto n_guess = static_cast<std::size_t>(worth_guessing(*offer, max_length));
             return draft_with_plan(cascade, offer->tokens.first(n_guess));
         }
         if (copy.surplus(rate) > 0) {
-            way_ = Way::copy;
+            source_ = DraftSource::copy;
             return draft_copy(*offer, copy.length);
         }
     }
     if (has_plan) {
-        way_ = Way::plan;
-        WayRating within = usual;
+        source_ = DraftSource::plan;
+        SourceRating within = usual;
         within.length = std::min(usual.length, max_length);
         return draft_with_plan(within, {});
     }
     return {.draft = PlainStep{}};
 }
 
-WayRating KnapspecStrategy::rate_cascade_of(const CopyDrafts::Offer& offer,
-                                            int max_length,
-                                            double rate) const {
+SourceRating KnapspecStrategy::rate_cascade_of(const CopyDrafts::Offer& offer,
+                                               int max_length,
+                                               double rate) const {
     if (!options_.cascades || !scout_.chosen()) {
         return {.tokens = 0, .ms = 0};
     }
@@ -164,7 +164,8 @@ Proposal KnapspecStrategy::draft_copy(const CopyDrafts::Offer& offer, int length
     return {.draft = DraftTokens{.tree = &copy_}};
 }
 
-Proposal KnapspecStrategy::draft_with_plan(const WayRating& rating, std::span<const Token> guess) {
+Proposal KnapspecStrategy::draft_with_plan(const SourceRating& rating,
+                                           std::span<const Token> guess) {
     plan_ = canonical(scout_.plan().plan, n_context_);
     return {.draft = DraftWithPlan{
                 .plan = &plan_,
@@ -173,7 +174,7 @@ Proposal KnapspecStrategy::draft_with_plan(const WayRating& rating, std::span<co
             }};
 }
 
-MarginalRule KnapspecStrategy::marginal_rule(const WayRating& rating) const {
+MarginalRule KnapspecStrategy::marginal_rule(const SourceRating& rating) const {
     const PlanAcceptance& acceptance = scout_.plan().acceptance;
     const auto last = static_cast<std::size_t>(rating.length);
     return {
@@ -213,39 +214,40 @@ void KnapspecStrategy::log_choice() {
 void KnapspecStrategy::observe(const RoundOutcome& outcome) {
     const int n_drafted = outcome.tree.n_nodes();
     const bool knew_rows = learner_.knows_rows();
-    const bool has_plan = way_ == Way::plan || way_ == Way::cascade;
+    const bool has_plan = source_ == DraftSource::plan || source_ == DraftSource::cascade;
     // Layers that drafting has already computed are not in this time.
     if (!has_plan || exact_layers(plan_) == 0) {
         learner_.observe_verify(n_drafted + 1, n_context_, outcome.verify_ms);
     }
-    if (way_ == Way::plan) {
+    if (source_ == DraftSource::plan) {
         learner_.observe_draft(plan_, n_context_, n_drafted, outcome.draft_ms);
     }
     if (knew_rows != learner_.knows_rows()) {
         refresh_in_ = 0;
     }
     if (!verify_ms_.empty()) {
-        settle(outcome);
+        record_round(outcome);
     }
 }
 
-// Holds the round against plain decoding.
-void KnapspecStrategy::settle(const RoundOutcome& outcome) {
+// Records what the round took beside what plain decoding would have taken, for the log and for the
+// source that drafted, which is suspended when it keeps losing time.
+void KnapspecStrategy::record_round(const RoundOutcome& outcome) {
     const double ms = outcome.draft_ms + outcome.verify_ms;
     const double plain_ms =
         static_cast<double>(outcome.emitted.size()) * learner_.costs()->plain_step_ms(n_context_);
     log_.add_round(ms, plain_ms);
-    switch (way_) {
-        case Way::plain:
+    switch (source_) {
+        case DraftSource::plain:
             break;
-        case Way::copy:
-            if (!copies_.settle(ms, plain_ms)) {
+        case DraftSource::copy:
+            if (!copies_.record_round(ms, plain_ms)) {
                 refresh_in_ = 0;
             }
             break;
-        case Way::plan:
-        case Way::cascade:
-            scout_.settle(outcome, ms, plain_ms, n_context_);
+        case DraftSource::plan:
+        case DraftSource::cascade:
+            scout_.record_round(outcome, ms, plain_ms, n_context_);
             if (!scout_.chosen()) {
                 refresh_in_ = 0;
             }

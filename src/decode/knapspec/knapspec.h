@@ -1,9 +1,9 @@
-// KnapSpec as it should have been (methods 3.14-3.20). Before each round it takes the way of
-// drafting that is expected to write the most tokens per millisecond: a plan (plan_scout.h), tokens
-// copied after a match in the text (copy_drafts.h), a copy that the plan checks and extends, or
-// none. What it expects rests on measured costs (cost_learner.h) and on the acceptance seen so far;
-// learning more is paid for by a budget. What was chosen is held against plain decoding all along,
-// and suspended where it does not pay.
+// KnapSpec, extended (docs/methods.md, "KnapSpec, extended"). Before each round it chooses the
+// draft source that is expected to write the most tokens per millisecond: a plan (plan_scout.h),
+// tokens copied after a match in the text (copy_drafts.h), a copy that the plan checks and extends,
+// or none. Predictions rest on measured costs (cost_learner.h) and on the acceptance seen so far; a
+// budget pays for measuring more. Every round is compared with plain decoding, and a source that
+// does not pay is suspended.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@
 #include "decode/knapspec/options.h"
 #include "decode/knapspec/plan_scout.h"
 #include "decode/knapspec/search_budget.h"
-#include "decode/knapspec/way_rating.h"
+#include "decode/knapspec/source_rating.h"
 #include "decode/strategy.h"
 
 namespace knap {
@@ -33,19 +33,19 @@ class KnapspecStrategy final : public Strategy {
     std::span<const Decision> decisions() const override { return log_.decisions(); }
 
   private:
-    enum class Way { plain, copy, plan, cascade };
+    enum class DraftSource { plain, copy, plan, cascade };
 
     void learn(const RoundState& state);
     // Prices at the context at hand, and the plan to draft with while no copy is better.
     void refresh();
     Proposal choose(const RoundState& state);
     std::optional<Proposal> try_copy(const RoundState& state);
-    WayRating rate_cascade_of(const CopyDrafts::Offer& offer, int max_length, double rate) const;
+    SourceRating rate_cascade_of(const CopyDrafts::Offer& offer, int max_length, double rate) const;
     Proposal draft_copy(const CopyDrafts::Offer& offer, int length);
-    Proposal draft_with_plan(const WayRating& rating, std::span<const Token> guess);
-    MarginalRule marginal_rule(const WayRating& rating) const;
+    Proposal draft_with_plan(const SourceRating& rating, std::span<const Token> guess);
+    MarginalRule marginal_rule(const SourceRating& rating) const;
     void log_choice();
-    void settle(const RoundOutcome& outcome);
+    void record_round(const RoundOutcome& outcome);
 
     KnapspecOptions options_;
     CostLearner learner_;
@@ -55,7 +55,7 @@ class KnapspecStrategy final : public Strategy {
     DecisionLog log_;
 
     // Of the round at hand.
-    Way way_ = Way::plain;
+    DraftSource source_ = DraftSource::plain;
     int n_context_ = 0;  // committed rows
     DraftTree copy_;
     ModulePlan plan_;

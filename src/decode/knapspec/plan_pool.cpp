@@ -113,7 +113,7 @@ std::optional<PlanPool::Rated> PlanPool::best(const CostTracker& costs,
         if (!is_usable(at(i), n_context)) {
             continue;
         }
-        const WayRating rating =
+        const SourceRating rating =
             rate_plan(at(i).acceptance.by_depth(),
                       costs.round_cost(at(i).plan, n_context, max_length), max_length);
         if (!best || rating.tokens_per_ms() > best->rating.tokens_per_ms()) {
@@ -131,7 +131,7 @@ std::vector<PlanPool::Rated> PlanPool::promising(double acceptance,
     std::vector<Rated> rated;
     for (int i = 0; i < n_plans(); ++i) {
         const double believed = std::max(acceptance, at(i).acceptance.rate());
-        const WayRating rating = rate_plan(
+        const SourceRating rating = rate_plan(
             {.rest = believed}, costs.round_cost(at(i).plan, n_context, max_length), max_length);
         if (is_usable(at(i), n_context) && rating.tokens_per_ms() > tokens_per_ms) {
             rated.push_back({.index = i, .rating = rating});

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "decode/knapspec/plan_acceptance.h"
+#include "decode/knapspec/source_rating.h"
 #include "decode/knapspec/speed_ledger.h"
-#include "decode/knapspec/way_rating.h"
 #include "search/cost/cost_tracker.h"
 #include "search/plan_search.h"
 #include "search/saved_plans.h"
@@ -48,7 +48,7 @@ class PlanPool {
 
     struct Rated {
         int index = -1;
-        WayRating rating{};
+        SourceRating rating{};
     };
     // The best plan by what is believed of it; none where the pool is empty or all are suspended.
     std::optional<Rated> best(const CostTracker& costs, int n_context, int max_length) const;

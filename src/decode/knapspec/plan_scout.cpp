@@ -174,7 +174,7 @@ void PlanScout::choose(const CostTracker& costs, int n_context) {
     }
     const bool is_same = chosen_ && chosen_->index == best->index;
     if (chosen_ && !is_same && pool_.at(chosen_->index).suspended_until <= n_context) {
-        const WayRating kept = rate_plan(
+        const SourceRating kept = rate_plan(
             plan().acceptance.by_depth(),
             costs.round_cost(plan().plan, n_context, options_.max_length), options_.max_length);
         if (best->rating.tokens_per_ms() < kChangeMargin * kept.tokens_per_ms() &&
@@ -216,7 +216,10 @@ void PlanScout::decline(const CostTracker& costs, int n_context) {
     }
 }
 
-void PlanScout::settle(const RoundOutcome& outcome, double ms, double plain_ms, int n_context) {
+void PlanScout::record_round(const RoundOutcome& outcome,
+                             double ms,
+                             double plain_ms,
+                             int n_context) {
     if (!chosen_) {
         return;
     }

@@ -37,7 +37,8 @@ class PlanScout {
     const Reason& reason() const { return reason_; }
 
     // A round drafted with the chosen plan took `ms`; plain decoding would have taken `plain_ms`.
-    void settle(const RoundOutcome& outcome, double ms, double plain_ms, int n_context);
+    // A plan that keeps losing time is suspended; then none is chosen.
+    void record_round(const RoundOutcome& outcome, double ms, double plain_ms, int n_context);
 
   private:
     bool is_due(int n_context) const;

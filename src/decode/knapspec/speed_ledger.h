@@ -1,4 +1,4 @@
-// What a way of drafting really gives: the time of its rounds beside the time that plain decoding
+// What a draft source really gives: the time of its rounds beside the time that plain decoding
 // would have taken for the same tokens. The last word on whether it goes on (never slower).
 #pragma once
 

@@ -1,4 +1,4 @@
-// How long a way of drafting that lost time is left alone.
+// How long a draft source that lost time is not tried.
 #pragma once
 
 #include <algorithm>

@@ -65,7 +65,7 @@ TEST(CopyDrafts, AreSuspendedWhenTheyLoseTime) {
     auto text = repeating(50, 10);
     copies.begin(text);
     int n_rounds = 0;
-    while (copies.settle(/*ms=*/10, /*plain_ms=*/8)) {
+    while (copies.record_round(/*ms=*/10, /*plain_ms=*/8)) {
         ASSERT_LT(++n_rounds, 20);
     }
     EXPECT_FALSE(copies.offer(text, 4).has_value());
@@ -80,7 +80,7 @@ TEST(CopyDrafts, ANewTextIsNotSuspended) {
     CopyDrafts copies;
     const auto text = repeating(50, 10);
     copies.begin(text);
-    while (copies.settle(10, 5)) {
+    while (copies.record_round(10, 5)) {
     }
     copies.begin(text);
     EXPECT_TRUE(copies.offer(text, 4).has_value());

@@ -5,8 +5,8 @@
 namespace knap::decision_log_test {
 namespace {
 
-Decision decision(int token, const char* way, double predicted = 1) {
-    return {.token = token, .source = way, .reason = "so", .predicted = predicted};
+Decision decision(int token, const char* source, double predicted = 1) {
+    return {.token = token, .source = source, .reason = "so", .predicted = predicted};
 }
 
 TEST(DecisionLog, MeasuresUntilTheNextDecision) {

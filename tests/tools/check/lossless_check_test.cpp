@@ -90,9 +90,10 @@ TEST(Contenders, HavePlansThatFitTheModel) {
 }
 
 TEST(Contenders, HaveATree) {
-    const auto ways = lossless_contenders(8, false, false);
-    EXPECT_TRUE(std::ranges::any_of(
-        ways, [](const Contender& way) { return way.speculation.settings.contains("width"); }));
+    const auto contenders = lossless_contenders(8, false, false);
+    EXPECT_TRUE(std::ranges::any_of(contenders, [](const Contender& one) {
+        return one.speculation.settings.contains("width");
+    }));
 }
 
 class LosslessCheck : public ::testing::Test {

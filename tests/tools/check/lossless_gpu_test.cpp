@@ -52,7 +52,7 @@ TEST_P(LosslessOnGpu, EveryStrategyWritesPlainDecodingsText) {
         n_drafted += report.n_drafted;
     }
     EXPECT_GT(n_drafted, 0);
-    std::cout << GetParam().type << ": " << reports->size() << " ways, " << n_near_ties
+    std::cout << GetParam().type << ": " << reports->size() << " contenders, " << n_near_ties
               << " texts part at a near-tie\n";
 }
 

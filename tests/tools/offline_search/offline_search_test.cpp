@@ -24,9 +24,9 @@ OfflineSearch planned(SearchMethod method) {
 }
 
 // A machine on which a plan of few attentions is fast, and longer drafts are better.
-std::optional<TrialSpeed> fake_speed(const SpeculationOptions& way) {
-    const ModulePlan plan = parse_plan(way.settings.at("plan"), kLayers);
-    double speed = 1 + 0.01 * way.draft_max;
+std::optional<TrialSpeed> fake_speed(const SpeculationOptions& speculation) {
+    const ModulePlan plan = parse_plan(speculation.settings.at("plan"), kLayers);
+    double speed = 1 + 0.01 * speculation.draft_max;
     for (int layer = 0; layer < kLayers; ++layer) {
         speed += plan.runs(layer, Module::attention) ? 0 : 0.1;
         speed -= plan.runs(layer, Module::mlp) ? 0 : 0.15;
@@ -50,8 +50,8 @@ TEST_P(OfflineSearches, GoOnAfterAnInterruptAsIfThereHadBeenNone) {
         std::filesystem::remove(path);
         OfflineSearch first = planned(GetParam());
         int n_left = n_before;
-        const auto until_interrupted = [&](const SpeculationOptions& way) {
-            return n_left-- > 0 ? fake_speed(way) : std::nullopt;
+        const auto until_interrupted = [&](const SpeculationOptions& speculation) {
+            return n_left-- > 0 ? fake_speed(speculation) : std::nullopt;
         };
         EXPECT_FALSE(
             run_trials(first, kTrials, until_interrupted, [&] { save_search(path, first); }));
@@ -66,19 +66,19 @@ TEST_P(OfflineSearches, GoOnAfterAnInterruptAsIfThereHadBeenNone) {
 
 TEST_P(OfflineSearches, MeasureTheStrategyThatThePlanIsFor) {
     OfflineSearch search = planned(GetParam());
-    std::vector<SpeculationOptions> ways;
-    const auto measure = [&](const SpeculationOptions& way) {
-        ways.push_back(way);
-        return fake_speed(way);
+    std::vector<SpeculationOptions> tried;
+    const auto measure = [&](const SpeculationOptions& speculation) {
+        tried.push_back(speculation);
+        return fake_speed(speculation);
     };
     int n_heard = 0;
     ASSERT_TRUE(run_trials(search, 3, measure, [&] { ++n_heard; }));
     EXPECT_EQ(n_heard, 3);
     ASSERT_EQ(search.trials.size(), 3u);
     for (std::size_t i = 0; i < 3; ++i) {
-        EXPECT_EQ(ways[i].strategy, to_string(GetParam()));
-        EXPECT_EQ(ways[i].settings.at("plan"), to_string(search.trials[i].plan));
-        EXPECT_EQ(ways[i].draft_max, search.trials[i].draft_max);
+        EXPECT_EQ(tried[i].strategy, to_string(GetParam()));
+        EXPECT_EQ(tried[i].settings.at("plan"), to_string(search.trials[i].plan));
+        EXPECT_EQ(tried[i].draft_max, search.trials[i].draft_max);
     }
     ASSERT_TRUE(run_trials(search, 2, measure, [&] { ++n_heard; }));
     EXPECT_EQ(n_heard, 3) << "there were enough already";

@@ -1,4 +1,4 @@
-#include "decode/knapspec/way_rating.h"
+#include "decode/knapspec/source_rating.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -11,11 +11,11 @@ namespace {
 // Of the ratings that `rate_length` gives for the lengths first..last, the one that `value` ranks
 // highest; the shortest of equal ones. Without any length: a rating that nobody chooses.
 template <typename RateLength, typename Value>
-WayRating best_of(int first, int last, const RateLength& rate_length, const Value& value) {
-    WayRating best{.tokens = 0, .ms = std::numeric_limits<double>::infinity()};
+SourceRating best_of(int first, int last, const RateLength& rate_length, const Value& value) {
+    SourceRating best{.tokens = 0, .ms = std::numeric_limits<double>::infinity()};
     double best_value = -std::numeric_limits<double>::infinity();
     for (int length = first; length <= last; ++length) {
-        const WayRating rating = rate_length(length);
+        const SourceRating rating = rate_length(length);
         if (value(rating) > best_value) {
             best_value = value(rating);
             best = rating;
@@ -40,41 +40,41 @@ double expected_steps(const AcceptanceByDepth& guess, int length) {
 
 }  // namespace
 
-WayRating rate_plain(std::span<const double> verify_ms) {
+SourceRating rate_plain(std::span<const double> verify_ms) {
     return {.length = 0, .tokens = 1, .ms = verify_ms.front()};
 }
 
-WayRating rate_copy(const AcceptanceByDepth& acceptance,
-                    std::span<const double> verify_ms,
-                    int max_length,
-                    double rate) {
+SourceRating rate_copy(const AcceptanceByDepth& acceptance,
+                       std::span<const double> verify_ms,
+                       int max_length,
+                       double rate) {
     const int last = std::min(max_length, static_cast<int>(verify_ms.size()) - 1);
     return best_of(
         1, last,
         [&](int length) {
-            return WayRating{.length = length,
-                             .tokens = expected_tokens(acceptance, length),
-                             .ms = verify_ms[static_cast<std::size_t>(length)]};
+            return SourceRating{.length = length,
+                                .tokens = expected_tokens(acceptance, length),
+                                .ms = verify_ms[static_cast<std::size_t>(length)]};
         },
-        [&](const WayRating& rating) { return rating.surplus(rate); });
+        [&](const SourceRating& rating) { return rating.surplus(rate); });
 }
 
-WayRating rate_plan(const AcceptanceByDepth& acceptance, const RoundCost& cost, int max_length) {
+SourceRating rate_plan(const AcceptanceByDepth& acceptance, const RoundCost& cost, int max_length) {
     return best_of(
         1, std::min(max_length, cost.max_length()),
         [&](int length) {
-            return WayRating{.length = length,
-                             .tokens = expected_tokens(acceptance, length),
-                             .ms = cost.round_ms(length)};
+            return SourceRating{.length = length,
+                                .tokens = expected_tokens(acceptance, length),
+                                .ms = cost.round_ms(length)};
         },
-        [](const WayRating& rating) { return rating.tokens_per_ms(); });
+        [](const SourceRating& rating) { return rating.tokens_per_ms(); });
 }
 
-WayRating rate_cascade(const AcceptanceByDepth& acceptance,
-                       const AcceptanceByDepth& guess,
-                       const CascadeCost& cost,
-                       int max_length,
-                       double rate) {
+SourceRating rate_cascade(const AcceptanceByDepth& acceptance,
+                          const AcceptanceByDepth& guess,
+                          const CascadeCost& cost,
+                          int max_length,
+                          double rate) {
     const int n_guess = static_cast<int>(guess.first.size());
     return best_of(
         std::max(1, n_guess), std::min(max_length, cost.round.max_length()),
@@ -83,11 +83,11 @@ WayRating rate_cascade(const AcceptanceByDepth& acceptance,
                 cost.check_ms + expected_steps(guess, length) * cost.round.draft_step_ms;
             const double without_drafts =
                 cost.round.round_ms(length) - length * cost.round.draft_step_ms;
-            return WayRating{.length = length,
-                             .tokens = expected_tokens(acceptance, length),
-                             .ms = draft_ms + without_drafts};
+            return SourceRating{.length = length,
+                                .tokens = expected_tokens(acceptance, length),
+                                .ms = draft_ms + without_drafts};
         },
-        [&](const WayRating& rating) { return rating.surplus(rate); });
+        [&](const SourceRating& rating) { return rating.surplus(rate); });
 }
 
 }  // namespace knap

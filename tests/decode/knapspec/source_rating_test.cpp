@@ -1,49 +1,49 @@
-#include "decode/knapspec/way_rating.h"
+#include "decode/knapspec/source_rating.h"
 
 #include <vector>
 
 #include <gtest/gtest.h>
 
-namespace knap::way_rating_test {
+namespace knap::source_rating_test {
 namespace {
 
 const std::vector<double> kFlat(11, 10.0);  // verifying costs the same whatever the rows
 const std::vector<double> kSteep = {10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110};
 
-TEST(WayRating, SurplusIsWhatTheOtherWayWouldNotHaveWritten) {
-    const WayRating rating{.length = 3, .tokens = 3, .ms = 20};
+TEST(SourceRating, SurplusIsWhatTheOtherSourceWouldNotHaveWritten) {
+    const SourceRating rating{.length = 3, .tokens = 3, .ms = 20};
     EXPECT_DOUBLE_EQ(rating.surplus(0.1), 1);
     EXPECT_DOUBLE_EQ(rating.tokens_per_ms(), 0.15);
 }
 
-TEST(WayRating, ACopyIsAsLongAsVerifyingIsFree) {
+TEST(SourceRating, ACopyIsAsLongAsVerifyingIsFree) {
     EXPECT_EQ(rate_copy({.rest = 0.9}, kFlat, 10, 0.1).length, 10);
     EXPECT_EQ(rate_copy({.rest = 0.9}, kFlat, 4, 0.1).length, 4);
 }
 
-TEST(WayRating, ACopyThatCostsAStepPerTokenHasNoSurplus) {
-    const WayRating rating = rate_copy({.rest = 0.9}, kSteep, 10, 0.1);
+TEST(SourceRating, ACopyThatCostsAStepPerTokenHasNoSurplus) {
+    const SourceRating rating = rate_copy({.rest = 0.9}, kSteep, 10, 0.1);
     EXPECT_EQ(rating.length, 1) << "the least loss";
     EXPECT_LT(rating.surplus(0.1), 0);
 }
 
 // Two tokens for sure in 15 ms, or four for sure in 32 ms: the fraction prefers the first, but
-// beside a way of 0.1 tokens per ms the second leaves more.
-TEST(WayRating, ALongGoodRoundBeatsAShortBetterOne) {
+// beside a source of 0.1 tokens per ms the second leaves more.
+TEST(SourceRating, ALongGoodRoundBeatsAShortBetterOne) {
     const std::vector<double> verify = {10, 15, 28, 32};
     EXPECT_EQ(rate_copy({.rest = 1}, verify, 3, 0.1).length, 3);
     EXPECT_EQ(rate_copy({.rest = 1}, verify, 3, 0.13).length, 1);
 }
 
-TEST(WayRating, NothingToCopyIsNeverChosen) {
+TEST(SourceRating, NothingToCopyIsNeverChosen) {
     EXPECT_LT(rate_copy({.rest = 1}, kFlat, 0, 0.1).surplus(0.1), 0);
     EXPECT_EQ(rate_plan({.rest = 1}, {.draft_step_ms = 1, .verify_ms = kFlat}, 0).tokens_per_ms(),
               0);
 }
 
-TEST(WayRating, APlanIsRatedAtItsBestLength) {
+TEST(SourceRating, APlanIsRatedAtItsBestLength) {
     const RoundCost cost{.draft_step_ms = 5, .verify_ms = kFlat};
-    const WayRating rating = rate_plan({.rest = 0.9}, cost, 10);
+    const SourceRating rating = rate_plan({.rest = 0.9}, cost, 10);
     EXPECT_EQ(rating.length,
               best_length({.rest = 0.9}, cost, {.first = 1, .last = 10})->draft_length);
     EXPECT_DOUBLE_EQ(rating.ms, cost.round_ms(rating.length));
@@ -51,17 +51,17 @@ TEST(WayRating, APlanIsRatedAtItsBestLength) {
 
 // By hand: a guess of two tokens, each kept with 1/2; a draft of three. Kept none (1/2): one draft
 // made, two steps left. Kept one (1/4): one step left. Kept both (1/4): none.
-TEST(WayRating, ACascadeDraftsOnlyWhatTheGuessLeaves) {
+TEST(SourceRating, ACascadeDraftsOnlyWhatTheGuessLeaves) {
     const RoundCost round{.draft_step_ms = 4, .verify_ms = kFlat};
     const AcceptanceByDepth guess{.first = {0.5, 0.5}};
-    const WayRating rating =
+    const SourceRating rating =
         rate_cascade({.rest = 1}, guess, {.round = round, .check_ms = 6}, 3, 0);
     ASSERT_EQ(rating.length, 3);
     EXPECT_DOUBLE_EQ(rating.ms, 6 + (0.5 * 2 + 0.25 * 1) * 4 + 10);
     EXPECT_DOUBLE_EQ(rating.tokens, 4);
 }
 
-TEST(WayRating, ACascadeHoldsItsWholeGuess) {
+TEST(SourceRating, ACascadeHoldsItsWholeGuess) {
     const RoundCost round{.draft_step_ms = 100, .verify_ms = kFlat};
     const AcceptanceByDepth guess{.first = {1, 1, 1, 1}};
     EXPECT_GE(rate_cascade({.rest = 0.1}, guess, {.round = round, .check_ms = 1}, 8, 0.1).length,
@@ -69,4 +69,4 @@ TEST(WayRating, ACascadeHoldsItsWholeGuess) {
 }
 
 }  // namespace
-}  // namespace knap::way_rating_test
+}  // namespace knap::source_rating_test
