@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "device/cpu_topology.h"
 #include "device/device_identity.h"
+#include "device/device_list.h"
 #include "graph/plan_text.h"
 #include "kernels/matmul/matmul.h"
 #include "runtime/engine_impl.h"
@@ -19,14 +20,6 @@ std::string system_name() {
     utsname names{};
     uname(&names);
     return concat(names.sysname, " ", names.release);
-}
-
-BenchHost describe_host(const Engine::Impl& engine) {
-    return {.cpu = identify(engine.layers()).name,
-            .n_cores = default_thread_count(),
-            .isa = std::string(to_string(matmul_kernels().front().isa)),
-            .memory_bytes = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE),
-            .system = system_name()};
 }
 
 BenchModel describe_model(const Engine& engine) {
@@ -80,9 +73,17 @@ std::vector<BenchCost> known_costs(const Engine::Impl& engine) {
 
 }  // namespace
 
+BenchHost describe_host() {
+    return {.cpu = describe(cpu_device()).description,
+            .n_cores = default_thread_count(),
+            .isa = std::string(to_string(matmul_kernels().front().isa)),
+            .memory_bytes = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE),
+            .system = system_name()};
+}
+
 BenchReport describe_bench(const Engine& engine) {
     return {.version = std::string(version()),
-            .host = describe_host(impl_of(engine)),
+            .host = describe_host(),
             .device = identify(impl_of(engine).layers()).name,
             .model = describe_model(engine),
             .settings = known_settings(engine),

@@ -7,6 +7,9 @@
 
 namespace knap {
 
+// The machine that runs the program. The device that computes may be another one, such as a GPU.
+BenchHost describe_host();
+
 // Without rows; of the settings it fills in those that the engine knows.
 BenchReport describe_bench(const Engine& engine);
 
