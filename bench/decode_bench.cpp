@@ -3,6 +3,7 @@
 // of the two counts.
 //
 //     decode_bench MODEL [--threads N] [--kernels auto|ggml] [--prefill N,...] [--depths N,...]
+//                  [--json FILE]
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/text.h"
+#include "bench_json.h"
 #include "bench_main.h"
 #include "decode/advance.h"
 #include "device/backend.h"
@@ -34,34 +36,37 @@ struct Settings {
 
 class Race {
   public:
-    Race(const std::filesystem::path& path, int n_threads, Kernels kernels)
-        : backend_(n_threads),
+    Race(const std::filesystem::path& path, int n_threads, Kernels kernels, BenchJson& json)
+        : json_(json),
+          backend_(n_threads),
           ours_(path, backend_, kernels),
           plain_(path, peer_options(false)),
           flash_(path, peer_options(true)),
-          tokens_(random_tokens(kContext, ours_.config.n_vocab)) {}
+          tokens_(random_tokens(kContext, ours_.config.n_vocab)) {
+        json_.add_model(path, ours_.config, backend_);
+    }
 
     int n_threads() const { return backend_.n_threads(); }
 
     // Times rows [from, to) in passes of kUbatch rows. Rewinds before every run.
     void race_prefill(const char* label, int from, int to, int n_rounds) {
-        report(label,
-               run({[=, this] { feed_ours(from, to, kContext); },
-                    [=, this] { feed_peer(plain_, from, to, kUbatch); },
-                    [=, this] { feed_peer(flash_, from, to, kUbatch); }},
-                   n_rounds),
-               to - from);
+        const auto sides = run({[=, this] { feed_ours(from, to, kContext); },
+                                [=, this] { feed_peer(plain_, from, to, kUbatch); },
+                                [=, this] { feed_peer(flash_, from, to, kUbatch); }},
+                               n_rounds);
+        report(label, sides, to - from);
+        json_.add_row({{"what", "prefill"}, {"depth", to}}, sides, to - from);
     }
 
     // Times kDecodeTokens tokens, one at a time, after `depth` rows. Rewinds before every run.
     void race_decode(const char* label, int depth, int n_rounds) {
         const int end = depth + kDecodeTokens;
-        report(label,
-               run({[=, this] { feed_ours(depth, end, 1); },
-                    [=, this] { feed_peer(plain_, depth, end, 1); },
-                    [=, this] { feed_peer(flash_, depth, end, 1); }},
-                   n_rounds),
-               kDecodeTokens);
+        const auto sides = run({[=, this] { feed_ours(depth, end, 1); },
+                                [=, this] { feed_peer(plain_, depth, end, 1); },
+                                [=, this] { feed_peer(flash_, depth, end, 1); }},
+                               n_rounds);
+        report(label, sides, kDecodeTokens);
+        json_.add_row({{"what", "decode"}, {"depth", depth}}, sides, kDecodeTokens);
         ours_.cache.truncate(depth);
         plain_.truncate(depth);
         flash_.truncate(depth);
@@ -124,6 +129,7 @@ class Race {
         std::fflush(stdout);
     }
 
+    BenchJson& json_;
     Backend backend_;
     ModelRig ours_;
     LlamaPeer plain_;
@@ -131,9 +137,9 @@ class Race {
     std::vector<Token> tokens_;
 };
 
-void run_races(const Settings& settings) {
+void run_races(const Settings& settings, BenchJson json) {
     Race race(settings.model, settings.n_threads,
-              settings.has_kernels ? Kernels::automatic : Kernels::ggml);
+              settings.has_kernels ? Kernels::automatic : Kernels::ggml, json);
     std::printf("%s, %d threads; speed of knap / speed of libllama's better setting, medians\n",
                 settings.model.filename().c_str(), race.n_threads());
     constexpr int kLong = 1024;  // from here on, fewer runs are enough
@@ -155,6 +161,7 @@ void run_races(const Settings& settings) {
 int main(int argc, char** argv) {
     knap::bench::Settings settings;
     std::string kernels = "auto";
+    std::string json;
     CLI::App app("Plain decoding and prefill compared with libllama", "decode_bench");
     app.add_option("MODEL", settings.model)->required();
     app.add_option("--threads", settings.n_threads, "number of threads; 0: the physical cores");
@@ -166,8 +173,11 @@ int main(int argc, char** argv) {
     app.add_option("--depths", settings.depths, "contexts to decode after, ascending")
         ->delimiter(',')
         ->check(CLI::Range(0, knap::bench::kContext - knap::bench::kDecodeTokens));
+    app.add_option("--json", json, "file to write every time to");
     CLI11_PARSE(app, argc, argv);
     settings.has_kernels = kernels == "auto";
     std::ranges::sort(settings.depths);
-    return knap::bench::bench_main("decode_bench", [&] { knap::bench::run_races(settings); });
+    return knap::bench::bench_main("decode_bench", [&] {
+        knap::bench::run_races(settings, {json, argc, argv});
+    });
 }

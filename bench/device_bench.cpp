@@ -2,6 +2,7 @@
 // context grows, compared with libllama on the same device, in one process and on the same tokens?
 //
 //     device_bench MODEL [--device NAME] [--depths N,...] [--rows N,...] [--peer on|off]
+//                  [--exact on|off] [--json FILE]
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/text.h"
+#include "bench_json.h"
 #include "bench_main.h"
 #include "decode/advance.h"
 #include "decode/drafter.h"
@@ -49,8 +51,9 @@ DeviceEntry choose_device(const std::string& name) {
 
 class DeviceRace {
   public:
-    explicit DeviceRace(const Settings& settings)
+    DeviceRace(const Settings& settings, BenchJson& json)
         : settings_(settings),
+          json_(json),
           backend_(choose_device(settings.device).device, 0),
           ours_(settings.model,
                 backend_,
@@ -61,6 +64,7 @@ class DeviceRace {
           sampler_({}, ours_.config.n_vocab, settings.n_ctx()),
           drafter_(ours_.forward, ours_.cache, sampler_, AcceptanceRule::shared_noise, never_ends_),
           tokens_(random_tokens(settings.n_ctx(), ours_.config.n_vocab)) {
+        json_.add_model(settings.model, ours_.config, backend_);
         if (settings.has_peer) {
             peer_ =
                 std::make_unique<LlamaPeer>(settings.model, PeerOptions{.n_ctx = settings.n_ctx(),
@@ -152,6 +156,8 @@ class DeviceRace {
         add_draft("draft, a=w16+1024", "a=w16+1024");
         add_draft("draft, a=w16+256", "a=w16+256");
         alternate(sides, kRounds);
+        json_.add_row({{"what", "device"}, {"exact", settings_.is_exact}, {"depth", depth}}, sides,
+                      kSteps);
         std::printf("depth %d\n", depth);
         for (const Contestant& side : sides) {
             std::printf("  %-28s %8.3f ms (+-%2.0f%%)  %6.3f of the first\n", side.name.c_str(),
@@ -162,6 +168,7 @@ class DeviceRace {
     }
 
     const Settings& settings_;
+    BenchJson& json_;
     Backend backend_;
     ModelRig ours_;
     Sampler sampler_;
@@ -173,13 +180,13 @@ class DeviceRace {
     std::unique_ptr<LlamaPeer> peer_;
 };
 
-void run(Settings settings) {
+void run(Settings settings, BenchJson json) {
     std::ranges::sort(settings.depths);
     const DeviceEntry device = choose_device(settings.device);
     std::printf("%s on %s (%s); medians of %d runs of %d steps, in turn\n",
                 settings.model.filename().c_str(), device.name.c_str(), device.description.c_str(),
                 kRounds, kSteps);
-    DeviceRace(settings).run();
+    DeviceRace(settings, json).run();
 }
 
 }  // namespace
@@ -189,6 +196,7 @@ int main(int argc, char** argv) {
     knap::bench::Settings settings;
     std::string peer = "on";
     std::string exact = "on";
+    std::string json;
     CLI::App app("Steps on a device, compared with libllama", "device_bench");
     app.add_option("MODEL", settings.model)->required();
     app.add_option("--device", settings.device, "device to compute on (default: the first GPU)");
@@ -198,8 +206,11 @@ int main(int argc, char** argv) {
     app.add_option("--exact", exact,
                    "use batches that are bit-identical to single rows, where there are any")
         ->check(CLI::IsMember({"on", "off"}));
+    app.add_option("--json", json, "file to write every time to");
     CLI11_PARSE(app, argc, argv);
     settings.has_peer = peer == "on";
     settings.is_exact = exact == "on";
-    return knap::bench::bench_main("device_bench", [&] { knap::bench::run(settings); });
+    return knap::bench::bench_main("device_bench", [&] {
+        knap::bench::run(settings, {json, argc, argv});
+    });
 }

@@ -1,16 +1,18 @@
 // What does a draft step with a cheaper plan cost, relative to the whole model? Does a windowed
 // draft stay as cheap while the context grows?
 //
-//     draft_bench MODEL [THREADS]
+//     draft_bench MODEL [--threads N] [--json FILE]
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
 #include "base/text.h"
+#include "bench_json.h"
 #include "bench_main.h"
 #include "decode/drafter.h"
 #include "every_second.h"
@@ -99,11 +101,13 @@ class DraftTimer {
 // Draft steps relative to plain steps at the same depth: a row per plan, a column per depth.
 void report_plans(DraftTimer& timer,
                   const std::vector<NamedPlan>& plans,
-                  std::span<const int> depths) {
+                  std::span<const int> depths,
+                  BenchJson& json) {
     std::vector<std::vector<Contestant>> by_depth;
     std::printf("%-32s", "context");
     for (const int depth : depths) {
         by_depth.push_back(timer.time_plans(depth, plans));
+        json.add_row({{"what", "draft"}, {"depth", depth}}, by_depth.back(), kDraftTokens);
         std::printf(" %14d", depth);
     }
     std::printf("\n%-32s", "step of the whole model, ms");
@@ -122,7 +126,7 @@ void report_plans(DraftTimer& timer,
     std::fflush(stdout);
 }
 
-void report_growth(ModelRig& rig, std::span<const int> depths) {
+void report_growth(ModelRig& rig, std::span<const int> depths, BenchJson& json) {
     DraftTimer timer(rig);
     const ModulePlan plan = parse_plan(kWindowPlan, rig.config.n_layers);
     std::vector<Contestant> sides{
@@ -131,15 +135,20 @@ void report_growth(ModelRig& rig, std::span<const int> depths) {
     };
     alternate(sides, 3 * kRounds);
     const auto ratios = relative_times(sides[1], sides[0]);
+    const std::string path(to_string(path_for(rig.cache.options().layout)));
+    json.add_row({{"what", "growth"},
+                  {"plan", kWindowPlan},
+                  {"attention", path},
+                  {"depths", {depths.front(), depths.back()}}},
+                 sides, kDraftTokens);
     std::printf(
         "draft step with %s, %d tokens / %d tokens, %s path: %.3f (+-%.0f%%; at most 1.15)\n",
-        kWindowPlan, depths.back(), depths.front(),
-        std::string(to_string(path_for(rig.cache.options().layout))).c_str(), median(ratios),
+        kWindowPlan, depths.back(), depths.front(), path.c_str(), median(ratios),
         100 * spread(ratios));
     std::fflush(stdout);
 }
 
-void run(const std::filesystem::path& path, int n_threads) {
+void run(const std::filesystem::path& path, int n_threads, BenchJson json) {
     Backend backend(n_threads);
     std::printf("%s, %d threads; draft step / step of the whole model, medians of %d\n",
                 path.filename().c_str(), backend.n_threads(), kRounds);
@@ -148,11 +157,12 @@ void run(const std::filesystem::path& path, int n_threads) {
         const std::span<const int> depths = rig.within_context(kDepths);
         rig.fill(depths.back());
         if (kernels == Kernels::automatic) {
+            json.add_model(path, rig.config, backend);
             DraftTimer timer(rig);
             report_plans(timer, plans_to_time(rig.config.n_layers, rig.draft_head.has_value()),
-                         depths);
+                         depths, json);
         }
-        report_growth(rig, depths);
+        report_growth(rig, depths, json);
     }
 }
 
@@ -160,10 +170,15 @@ void run(const std::filesystem::path& path, int n_threads) {
 }  // namespace knap::bench
 
 int main(int argc, char** argv) {
-    if (argc < 2) {
-        std::fprintf(stderr, "usage: draft_bench MODEL [THREADS]\n");
-        return 2;
-    }
-    return knap::bench::bench_main(
-        "draft_bench", [&] { knap::bench::run(argv[1], argc > 2 ? std::atoi(argv[2]) : 0); });
+    CLI::App app("What a draft step costs", "draft_bench");
+    std::string model;
+    int n_threads = 0;
+    std::string json;
+    app.add_option("MODEL", model, "a model in GGUF format")->required();
+    app.add_option("--threads", n_threads, "threads; 0: the physical cores");
+    app.add_option("--json", json, "file to write every time to");
+    CLI11_PARSE(app, argc, argv);
+    return knap::bench::bench_main("draft_bench", [&] {
+        knap::bench::run(model, n_threads, {json, argc, argv});
+    });
 }

@@ -1,7 +1,7 @@
 // What does a verification of N rows cost, relative to one row? Runs the whole model over a pending
 // token and N - 1 drafted tokens, with the logits of every row, at several context lengths.
 //
-//     verify_bench MODEL... [--threads N] [--cache f16|q8_0]
+//     verify_bench MODEL... [--threads N] [--cache f16|q8_0] [--json FILE]
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -11,6 +11,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/text.h"
+#include "bench_json.h"
 #include "bench_main.h"
 #include "decode/verifier.h"
 #include "measure.h"
@@ -38,9 +40,10 @@ std::vector<Contestant> time_verifications(ModelRig& rig, int depth) {
     Verifier verifier(rig.forward, rig.cache);
     std::vector<Contestant> contestants;
     for (const int n_rows : kRows) {
-        contestants.push_back({"", [&verifier, tree = chain(n_rows - 1, rig.config.n_vocab)] {
-                                   verifier.run(/*pending=*/0, tree, /*exact=*/{}, /*captures=*/{});
-                               }});
+        contestants.push_back(
+            {concat(n_rows), [&verifier, tree = chain(n_rows - 1, rig.config.n_vocab)] {
+                 verifier.run(/*pending=*/0, tree, /*exact=*/{}, /*captures=*/{});
+             }});
     }
     alternate(contestants, kRounds);
     return contestants;
@@ -68,15 +71,21 @@ void print_depth(int depth, const std::vector<Contestant>& contestants) {
     std::fflush(stdout);
 }
 
-void run(const std::filesystem::path& path, int n_threads, const std::string& cache) {
+void run(const std::filesystem::path& path,
+         int n_threads,
+         const std::string& cache,
+         BenchJson& json) {
     Backend backend(n_threads);
     ModelRig rig(path, backend, Kernels::automatic,
                  cache == "q8_0" ? CacheType::q8_0 : CacheType::f16);
     const std::span<const int> depths = rig.within_context(kDepths);
     rig.fill(depths.back());
+    json.add_model(path, rig.config, backend);
     print_head(path, backend.n_threads(), cache);
     for (const int depth : depths) {
-        print_depth(depth, time_verifications(rig, depth));
+        const auto contestants = time_verifications(rig, depth);
+        print_depth(depth, contestants);
+        json.add_row({{"what", "verify"}, {"cache", cache}, {"depth", depth}}, contestants, 1);
     }
 }
 
@@ -91,10 +100,13 @@ int main(int argc, char** argv) {
     app.add_option("MODEL", models, "models in GGUF format")->required();
     app.add_option("--threads", n_threads, "number of threads; 0: the physical cores");
     app.add_option("--cache", cache, "cache type")->check(CLI::IsMember({"f16", "q8_0"}));
+    std::string path;
+    app.add_option("--json", path, "file to write every time to");
     CLI11_PARSE(app, argc, argv);
     return knap::bench::bench_main("verify_bench", [&] {
+        knap::bench::BenchJson json(path, argc, argv);
         for (const std::string& model : models) {
-            knap::bench::run(model, n_threads, cache);
+            knap::bench::run(model, n_threads, cache, json);
         }
     });
 }
