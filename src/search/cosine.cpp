@@ -11,7 +11,7 @@ namespace knap {
 
 namespace {
 
-// Sums that do not wait for one another, so that the compiler can take several numbers at once.
+// Independent partial sums, so that the compiler can vectorise the loop.
 constexpr std::size_t kLanes = 8;
 using Lanes = std::array<double, kLanes>;
 

@@ -1,16 +1,17 @@
-// How alike residual streams are. The numbers are f32, their products are summed in double: the
-// streams that a search compares are often within 1e-3 of each other (methods W17).
+// Cosine similarity of residual streams. Products of f32 values are summed in double, because the
+// streams that a search compares are often within 1e-3 of each other (docs/methods.md, "Limits of
+// the published method": half-precision scores).
 #pragma once
 
 #include <span>
 
 namespace knap {
 
-// Of the angle between two rows of the same length. A row of zeros has no direction and is like
-// nothing: 0. Not a number where one of them holds something that is not.
+// The cosine of two rows of the same length: 0 if one of them is all zeros, NaN if one of them
+// contains a value that is not finite.
 double cosine(std::span<const float> a, std::span<const float> b);
 
-// Summed over `n_rows` rows that lie one behind the other: [row_size, n_rows] both.
+// The sum of the cosines of `n_rows` row pairs. Both arguments are [row_size, n_rows].
 double sum_of_cosines(std::span<const float> a, std::span<const float> b, int n_rows);
 
 }  // namespace knap

@@ -11,16 +11,16 @@ namespace knap {
 
 namespace {
 
-// Rows go through the head so many at once: each has a vocabulary of logits. `hold(request, first,
-// count)` says where those of a pass are, `visit(result, count)` gets what it gives. False:
-// cancelled.
+// Runs the head in passes of a bounded number of rows, since each row has logits for the whole
+// vocabulary. `hold(request, first, count)` sets the input rows of a pass and `visit(result,
+// count)` receives its result. Returns false when cancelled.
 template <typename Hold, typename Visit>
 bool run_head(Forward& forward, std::size_t n_rows, bool chooses, Hold hold, Visit visit) {
     const int step = std::min(kReservedLogitRows, forward.max_rows(0));
     const std::vector<int> rows = row_numbers(step);
     for (std::size_t first = 0; first < n_rows; first += rows.size()) {
         const std::size_t count = std::min(rows.size(), n_rows - first);
-        // No layer runs, so that nothing is written to the cache row that the pass names.
+        // No layer runs, so nothing is written to the cache row that the pass names.
         ForwardRequest request{
             .first_row = 0,
             .entry_layer = forward.config().n_layers,
@@ -46,7 +46,7 @@ bool run_head(Forward& forward, std::span<const float> hidden, bool chooses, Vis
     return run_head(forward, hidden.size() / n_embd, chooses, hold, visit);
 }
 
-// Appends what passes chose.
+// Appends the choices of each pass.
 auto into(std::vector<Token>& choices) {
     return [&choices](const ForwardResult& result, std::size_t) {
         choices.insert(choices.end(), result.choices.begin(), result.choices.end());

@@ -18,19 +18,19 @@ constexpr double kEmpty = -std::numeric_limits<double>::infinity();
 struct Cell {
     double score = kEmpty;   // sum of cosines
     int saved = 0;           // j
-    int state = 0;           // it came from this state of the row before,
-    int level = 0;           // at this level
-    bool is_target = false;  // every module so far is full
+    int state = 0;           // index of its parent in the previous row
+    int level = 0;           // level at which the module ran on it
+    bool is_target = false;  // every module so far is at `full`
 };
 
-// How a cell was reached, for the way back (methods 3.8).
+// How a cell was reached (docs/methods.md, "Backtracking").
 struct Parent {
     int saved = 0;
     int level = 0;
 };
 
-// The levels of a module, `full` first and then by what they save. Offered in that order, the
-// first of equal scores is the one that saves least.
+// The levels of a module, `full` first, then by what they save. In this order, the first of equal
+// scores saves least.
 std::vector<LevelChoice> ordered_levels(const KnapsackItem& item) {
     std::vector<LevelChoice> levels = {{.level = Level::full, .saved = 0}};
     levels.insert(levels.end(), item.cheaper.begin(), item.cheaper.end());
@@ -53,7 +53,7 @@ std::vector<Cell> without_empty(std::span<const Cell> cells) {
     return row;
 }
 
-// `row` is ordered by saved weight, so that what dominates a cell stands behind it.
+// `row` is ordered by saved weight, so a cell is dominated only by later ones.
 void erase_dominated(std::vector<Cell>& row) {
     double best = kEmpty;
     const auto is_dominated = [&best](const Cell& cell) {
@@ -100,7 +100,8 @@ class Search {
     std::vector<std::vector<LevelChoice>> levels_;  // [2L]
     std::vector<Parent> parents_;                   // [2L, B + 1]
     std::vector<Cell> row_;                         // occupied cells, by saved weight
-    // Of the module being tried: its affordable levels, and the scores of each on the first states.
+    // For the module being tried: its affordable levels, and the scores of each on the first
+    // states.
     std::span<const LevelChoice> tried_;
     std::vector<std::vector<double>> scores_;  // [tried levels][states]
 };
@@ -133,7 +134,7 @@ std::vector<KnapsackCandidate> Search::candidates() {
     return candidates;
 }
 
-// Row `module` of the table to row `module` + 1.
+// Advances the table from row `module` to row `module` + 1.
 void Search::pass(int module) {
     try_levels(module);
     std::vector<Cell> row = next_row();
@@ -146,7 +147,7 @@ void Search::pass(int module) {
     move_to(module, std::move(row));
 }
 
-// The leading cells of the row that may save so much more.
+// The number of leading cells that can save this much more within the budget.
 std::size_t Search::n_affordable(int saved) const {
     const int room = problem_.budget - saved;
     const auto end = std::ranges::upper_bound(row_, room, {}, &Cell::saved);
@@ -160,7 +161,7 @@ void Search::try_levels(int module) {
     for (const LevelChoice& choice : levels) {
         const std::size_t n_states = n_affordable(choice.saved);
         if (n_states == 0) {
-            break;  // and so for the levels behind it, which save more
+            break;  // later levels save at least as much
         }
         std::vector<double>& scores = scores_.emplace_back(n_states);
         trials.push_back({.level = choice.level, .scores = scores});
@@ -173,7 +174,7 @@ void Search::try_levels(int module) {
     });
 }
 
-// Every result competes for the cell of the weight that it has saved.
+// Each result competes for the cell of its total saved weight.
 std::vector<Cell> Search::next_row() const {
     std::vector<Cell> cells(n_cells());
     for (std::size_t level = 0; level < tried_.size(); ++level) {
@@ -219,7 +220,7 @@ void Search::cap(std::vector<Cell>& row) const {
 double Search::rank(const Cell& cell) const {
     const double value = options_.rank(cell.saved, mean_cosine(cell.score));
     if (std::isnan(value)) {
-        return kEmpty;  // a NaN has no place in an order
+        return kEmpty;  // NaN cannot be ordered
     }
     return value;
 }
@@ -235,7 +236,7 @@ void Search::move_to(int module, std::vector<Cell> row) {
     row_ = std::move(row);
 }
 
-// Back along the parents from a cell of the last row.
+// Follows the parents back from a cell of the last row.
 ModulePlan Search::plan_of(int saved) {
     ModulePlan plan(n_modules() / 2);
     for (int module = n_modules() - 1; module >= problem_.first_module; --module) {
@@ -248,7 +249,7 @@ ModulePlan Search::plan_of(int saved) {
     return plan;
 }
 
-// Which weights can be saved by the modules so far and `item`, if no more than a budget's may be.
+// The weights up to the budget that the modules so far and `item` can save in total.
 std::vector<bool> add_savings(const std::vector<bool>& reachable, const KnapsackItem& item) {
     std::vector<bool> next = reachable;
     for (const LevelChoice& choice : item.cheaper) {
@@ -259,7 +260,7 @@ std::vector<bool> add_savings(const std::vector<bool>& reachable, const Knapsack
     return next;
 }
 
-// Levels that are computed: at `skip` the result is the state itself.
+// Levels that need computation: at `skip` the result is the state itself.
 std::ptrdiff_t count_run_levels(const KnapsackItem& item) {
     return 1 + std::ranges::count_if(item.cheaper, [](const LevelChoice& choice) {
                return choice.level != Level::skip;

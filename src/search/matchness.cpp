@@ -18,7 +18,7 @@ namespace knap {
 
 namespace {
 
-// The choice after each of `tokens`, which are a branch of their own behind the context. Empty:
+// The plan's choice after each of `tokens`, which run as one branch after the context. Empty when
 // cancelled.
 std::vector<Token> choices_of_branch(Forward& forward,
                                      const KvCache& cache,
@@ -27,7 +27,7 @@ std::vector<Token> choices_of_branch(Forward& forward,
                                      int n_context) {
     const int n_rows = static_cast<int>(tokens.size());
     const int end = 2 * forward.config().n_layers;
-    // X[2L] goes through the head by itself, in as many passes as its logits need.
+    // X[2L] goes through the head separately, in as many passes as its logits need.
     const auto bank = forward.borrow_bank(tokens.size());
     const std::vector<int> bank_rows = row_numbers(bank != nullptr ? n_rows : 0);
     const ForwardResult result = forward.run({

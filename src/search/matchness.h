@@ -1,7 +1,7 @@
-// How well a plan drafts a text that the whole model has written (methods 5, "matchness"): the
-// share of its tokens that the plan would have chosen by itself, after the tokens before them.
-// Unlike a replay (search/replay.h) a row sees the plan's own keys and values of the rows before
-// it, back to where the text begins, as the rows of a long draft do.
+// SWIFT's score of a plan (docs/methods.md, "Matchness"): the share of tokens of a text by the
+// whole model that the plan, given the tokens before, would have chosen as well. Unlike in a replay
+// (search/replay.h), a row attends to the plan's own keys and values of the earlier rows of the
+// text, as the rows of a long draft do.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@ class Forward;
 class KvCache;
 
 // Runs `text`, which follows the first `n_context` committed rows, with `plan` in scratch rows, and
-// compares the choice of each row with the token after it. `text` has two tokens or more; those
-// that do not fit one pass are left out. Nullopt: cancelled, or no row fits.
+// compares the choice of each row with the next token. `text` has at least two tokens; those that
+// do not fit into one pass are ignored. Returns nullopt when cancelled or if no row fits.
 std::optional<double> matchness(Forward& forward,
                                 const KvCache& cache,
                                 const ModulePlan& plan,

@@ -16,12 +16,12 @@ int rounded_ratio(double larger_ms, double smaller_ms, int cap) {
     return ratio < cap ? static_cast<int>(ratio) : cap;
 }
 
-// Not a number where one of the times is none: such a level is left out.
+// NaN if one of the times is NaN; such a level is left out.
 double saved_ms(const ModuleTimes& module, const LevelTime& level) {
     return module.full_ms - std::max(level.ms, 0.0);
 }
 
-// The most that a module can save.
+// The most time that a module can save.
 double saveable_ms(const ModuleTimes& module) {
     double most = 0;
     for (const LevelTime& level : module.cheaper) {
@@ -30,7 +30,7 @@ double saveable_ms(const ModuleTimes& module) {
     return most;
 }
 
-// What all bins together hold: everything that can be saved.
+// The total time that can be saved.
 double budget_ms(std::span<const ModuleTimes> modules) {
     double saveable = 0;
     for (const ModuleTimes& module : modules) {
@@ -39,7 +39,7 @@ double budget_ms(std::span<const ModuleTimes> modules) {
     return saveable;
 }
 
-// The saved time is rounded, not the times before and after: half a bin of error instead of one.
+// Rounds the saved time instead of both times: an error of at most half a bin instead of one.
 KnapsackItem binned_item(const ModuleTimes& module, double bin_ms) {
     KnapsackItem item;
     for (const LevelTime& level : module.cheaper) {

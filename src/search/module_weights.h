@@ -1,6 +1,6 @@
-// Times of modules as the integer weights that the knapsack counts in: the published rule (methods
-// 3.5), with one weight for every attention and one for every MLP, and bins of a common width for
-// modules and levels of any time (methods 3.15, O2).
+// Integer weights for the knapsack, from times of modules: the published rule with one weight for
+// all attentions and one for all MLPs (docs/methods.md, "Integer weights"), and bins of equal width
+// for modules and levels with any times (docs/methods.md, "Time bins").
 #pragma once
 
 #include <optional>
@@ -11,13 +11,14 @@
 
 namespace knap {
 
-// What the paper's cost model says at a context of n tokens: t_attn(n) = c2 * n + c3, t_mlp = c1.
+// Module times by the paper's cost model at a context of n tokens: t_attn(n) = c2 * n + c3, t_mlp =
+// c1.
 struct KindTimes {
     double attention_ms = 0;
     double mlp_ms = 0;
 };
 
-// A fitted line may go below zero where nothing was measured. Times are raised to this.
+// A fitted line may fall below zero outside the measured range. Times are raised to this.
 inline constexpr double kMinModuleMs = 1e-6;
 double positive_ms(double ms);
 
@@ -30,17 +31,18 @@ struct KindWeights {
 };
 
 inline constexpr int kOfficialWeightCap = 5;
-// Where there is no cap: keeps the table small when one of the times is next to nothing.
+// The limit without a cap: keeps the table small when one of the times is close to zero.
 inline constexpr int kMaxKindWeight = 1000;
 
-// The cheaper kind weighs 1, the other one the ratio of their times, rounded half to even and cut
-// at `cap` (D4: the published code has a cap, the paper has none).
+// The cheaper kind weighs 1, the other the ratio of their times, rounded half to even and limited
+// to `cap`. The published code has a cap, the paper has none (docs/methods.md, "Where the paper and
+// its code differ": weight cap).
 KindWeights kind_weights(const KindTimes& times, std::optional<int> cap = kOfficialWeightCap);
 
-// Skip or run, with half of the total weight as the budget: B = K / 2.
+// Modules run or are skipped; the budget is half the total weight, B = K / 2.
 struct SkipProblemOptions {
     int n_layers = 0;
-    bool forces_outer_layers = true;  // D3: the published code always runs the first and last layer
+    bool forces_outer_layers = true;  // as in the published code; in the paper no module is forced
 };
 KnapsackProblem skip_problem(const KindWeights& weights, const SkipProblemOptions& options);
 
@@ -55,8 +57,8 @@ struct ModuleTimes {
 };
 
 struct BinOptions {
-    // B. A choice that saves less than half a bin cannot be told from `full` and is left out, so
-    // that there should be two or three bins for each module.
+    // B. A level that saves less than half a bin cannot be distinguished from `full` and is left
+    // out, so use two or three bins per module.
     int n_bins = 96;
 };
 
@@ -65,7 +67,7 @@ struct BinnedProblem {
     double bin_ms = 0;  // Delta
 };
 
-// [2L] times of the modules in their order. The bins share out what can be saved.
+// `modules` [2L] in execution order. The bins divide up the total time that can be saved.
 BinnedProblem binned_problem(std::span<const ModuleTimes> modules, const BinOptions& options = {});
 
 }  // namespace knap

@@ -26,13 +26,13 @@ using Source = FoundPlan::Source;
 constexpr int kAnyRows = std::numeric_limits<int>::max();
 constexpr double kNoSpeed = -std::numeric_limits<double>::infinity();
 
-// What replay will find, about. On the default model and three texts 0.78, 0.72, 0.51 and 0.35 of
-// the rows agreed where the mean cosine was 0.95, 0.90, 0.86 and 0.80.
+// An estimate of the agreement that replay will measure. On the default model and three texts 0.78,
+// 0.72, 0.51 and 0.35 of the rows agreed where the mean cosine was 0.95, 0.90, 0.86 and 0.80.
 double guessed_agreement(double mean_cosine) {
     return std::pow(std::max(mean_cosine, 0.0), 4);
 }
 
-// Plans from one source, in the order in which they are replayed.
+// Plans from one source, in replay order.
 struct Queue {
     Source source{};
     std::vector<ModulePlan> plans{};
@@ -49,7 +49,7 @@ class PlanSearch {
 
   private:
     RoundCost cost_of(const ModulePlan& plan) const;
-    double promise(const RoundCost& cost, double acceptance) const;
+    double best_speed(const RoundCost& cost, double acceptance) const;
     bool could_pay(const ModulePlan& plan) const;
     bool is_runnable(const ModulePlan& plan) const;
     std::vector<ModulePlan> worth_replaying(std::vector<ModulePlan> plans) const;
@@ -59,7 +59,8 @@ class PlanSearch {
     BinnedProblem knapsack_problem() const;
     std::optional<std::vector<ModulePlan>> knapsack_plans(const BinnedProblem& binned,
                                                           const TargetRows& target) const;
-    std::vector<ModulePlan> by_promise(std::vector<KnapsackCandidate> candidates, int n_rows) const;
+    std::vector<ModulePlan> by_predicted_speed(std::vector<KnapsackCandidate> candidates,
+                                               int n_rows) const;
     std::optional<std::vector<FoundPlan>> replay_in_turns(std::span<const Queue> queues,
                                                           const TargetRows& target) const;
 
@@ -118,8 +119,8 @@ RoundCost PlanSearch::cost_of(const ModulePlan& plan) const {
     return costs_.round_cost(plan, n_context_, options_.max_length);
 }
 
-// The best tokens per ms of any draft.
-double PlanSearch::promise(const RoundCost& cost, double acceptance) const {
+// Tokens per ms at the best draft length.
+double PlanSearch::best_speed(const RoundCost& cost, double acceptance) const {
     const AcceptanceByDepth all_depths{.rest = std::clamp(acceptance, 0.0, 1.0)};
     const auto best = best_length(all_depths, cost, {.first = 1, .last = options_.max_length});
     if (!best) {
@@ -128,9 +129,10 @@ double PlanSearch::promise(const RoundCost& cost, double acceptance) const {
     return best->tokens_per_ms;
 }
 
-// Whether it would beat plain decoding if every draft were accepted. The whole model never does.
+// True if the plan would beat plain decoding with every draft accepted. Never true of the whole
+// model.
 bool PlanSearch::could_pay(const ModulePlan& plan) const {
-    return !plan.is_full() && promise(cost_of(plan), 1) > 1 / costs_.plain_step_ms(n_context_);
+    return !plan.is_full() && best_speed(cost_of(plan), 1) > 1 / costs_.plain_step_ms(n_context_);
 }
 
 bool PlanSearch::is_runnable(const ModulePlan& plan) const {
@@ -170,19 +172,20 @@ BinnedProblem PlanSearch::knapsack_problem() const {
     return binned_problem(costs_.module_times(n_context_, windows), {.n_bins = options_.n_bins});
 }
 
-// Nullopt: cancelled.
+// Returns nullopt when cancelled.
 std::optional<std::vector<ModulePlan>> PlanSearch::knapsack_plans(const BinnedProblem& binned,
                                                                   const TargetRows& target) const {
     const RoundCost whole_model = {
         .draft_step_ms = costs_.plain_step_ms(n_context_),
         .verify_ms = costs_.verify_times_ms(n_context_, options_.max_length),
     };
-    // What a cell promises if nothing behind it is made cheaper and every cosine were an
-    // acceptance, which is more than it will be: cells that save much are to reach the end.
+    // Predicts the speed of a cell as if all later modules ran at `full` and its mean cosine were
+    // its acceptance. That is optimistic on purpose: cells that save a lot should reach the last
+    // row.
     const auto rank = [&](int saved, double mean_cosine) {
         RoundCost cost = whole_model;
         cost.draft_step_ms = positive_ms(cost.draft_step_ms - saved * binned.bin_ms);
-        return promise(cost, mean_cosine);
+        return best_speed(cost, mean_cosine);
     };
     SimilarityEvaluator evaluator(forward_, cache_, target, kAnyRows);
     std::vector<KnapsackCandidate> candidates = solve_knapsack(binned.problem,
@@ -195,15 +198,15 @@ std::optional<std::vector<ModulePlan>> PlanSearch::knapsack_plans(const BinnedPr
     if (evaluator.is_cancelled()) {
         return std::nullopt;
     }
-    return by_promise(std::move(candidates), target.n_rows());
+    return by_predicted_speed(std::move(candidates), target.n_rows());
 }
 
-std::vector<ModulePlan> PlanSearch::by_promise(std::vector<KnapsackCandidate> candidates,
-                                               int n_rows) const {
+std::vector<ModulePlan> PlanSearch::by_predicted_speed(std::vector<KnapsackCandidate> candidates,
+                                                       int n_rows) const {
     std::vector<std::pair<double, ModulePlan>> ranked;
     for (KnapsackCandidate& candidate : candidates) {
         const double speed =
-            promise(cost_of(candidate.plan), guessed_agreement(candidate.score / n_rows));
+            best_speed(cost_of(candidate.plan), guessed_agreement(candidate.score / n_rows));
         ranked.emplace_back(speed, std::move(candidate.plan));
     }
     std::ranges::stable_sort(ranked, std::greater<>(), &std::pair<double, ModulePlan>::first);
@@ -215,8 +218,8 @@ std::vector<ModulePlan> PlanSearch::by_promise(std::vector<KnapsackCandidate> ca
     return plans;
 }
 
-// A cosine's promise cannot be weighed against the word of whoever knows a plan. So every source
-// has its turn, and none crowds out another.
+// Predictions from cosines cannot be compared with known plans, which have none. So the sources
+// take turns and none crowds out another.
 std::optional<std::vector<FoundPlan>> PlanSearch::replay_in_turns(std::span<const Queue> queues,
                                                                   const TargetRows& target) const {
     std::vector<FoundPlan> found;
@@ -248,14 +251,15 @@ std::optional<std::vector<FoundPlan>> PlanSearch::replay_in_turns(std::span<cons
     return found;
 }
 
-// Cells of the table's row before module `module`: one more for each module behind, until a limit
-// or the bins end it.
+// The number of cells in the table's row before module `module`: one more per earlier module, up to
+// the limit or the number of bins.
 int expected_cells(const PlanSearchOptions& options, int module) {
     const int most = options.max_cells > 0 ? options.max_cells : options.n_bins + 1;
     return std::min({most, options.n_bins + 1, module + 1});
 }
 
-// Passes of a row through single modules, as a share of all modules: rows of the whole model.
+// The row passes through single modules that a knapsack takes, converted to rows of the whole
+// model.
 double knapsack_rows(const PlanSearchOptions& options, int n_layers) {
     const int n_windows = std::min(static_cast<int>(options.windows.size()), kMaxWindows);
     double n_branches = 0;
@@ -283,7 +287,7 @@ double predicted_rows(const PlanSearchOptions& options, int n_layers) {
 }
 
 std::vector<FoundPlan> frontier(std::vector<FoundPlan> plans) {
-    // Cheapest first; of equal ones the better, so that it is the one that stays.
+    // Cheapest first; of plans with equal cost the better one first, so that it is the one kept.
     std::ranges::stable_sort(plans, [](const FoundPlan& a, const FoundPlan& b) {
         return std::pair(a.draft_step_ms, -a.agreement()) <
                std::pair(b.draft_step_ms, -b.agreement());

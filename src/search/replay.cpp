@@ -14,14 +14,14 @@ namespace knap {
 
 namespace {
 
-// Of the target's rows from `first` on, as many as the plan's pass chose a token for.
+// The number of `choices` that equal the target's, starting at its row `first`.
 double agreement(const TargetRows& target, std::size_t first, std::span<const Token> choices) {
     return std::inner_product(choices.begin(), choices.end(),
                               std::span(target.choices).subspan(first).begin(), 0.0, std::plus<>(),
                               std::equal_to<>());
 }
 
-// The same by a rule, for the logits [n_vocab, n_rows] of the pass.
+// The same by a rule, from the logits [n_vocab, n_rows] of the pass.
 double agreement(const TargetRows& target,
                  std::size_t first,
                  std::span<const float> logits,

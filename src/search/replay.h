@@ -1,6 +1,6 @@
-// What a plan's acceptance would have been on the most recent tokens, measured in one pass (methods
-// 3.19): every row sees the target's own keys and values before it, as the first draft of a round
-// does.
+// Measures in one pass what a plan's acceptance would have been on the most recent tokens
+// (docs/methods.md, "Replay"). Every row attends to the target's own keys and values of the rows
+// before it, as the first draft of a round does.
 #pragma once
 
 #include <functional>
@@ -12,9 +12,9 @@
 
 namespace knap {
 
-// The probability that a draft from the first logits is accepted by the second: 1 or 0 where their
-// argmax decides, and the overlap of their distributions where tokens are drawn. `position` is that
-// of the drafted token, one behind the row that has the logits.
+// The probability that a token drafted from the logits `draft` is accepted with the logits
+// `target`: 1 or 0 for greedy decoding, the overlap of the two distributions for sampling.
+// `position` is that of the drafted token, one after the row that the logits belong to.
 using AgreementRule = std::function<double(
     int position, std::span<const float> draft, std::span<const float> target)>;
 
@@ -23,8 +23,8 @@ struct ReplayResult {
     int n_rows = 0;
 };
 
-// Runs the target's rows with `plan` in scratch rows, in as many passes as they need. With an empty
-// rule the choices are compared; otherwise the target has logits. Nullopt: cancelled.
+// Runs the target's rows with `plan` in scratch rows, in as many passes as needed. Without a rule
+// it compares choices; with one, the target must have logits. Returns nullopt when cancelled.
 std::optional<ReplayResult> replay(Forward& forward,
                                    const KvCache& cache,
                                    const ModulePlan& plan,

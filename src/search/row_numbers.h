@@ -1,4 +1,4 @@
-// Rows as passes are told of them.
+// Row indices for requests of passes.
 #pragma once
 
 #include <cstddef>

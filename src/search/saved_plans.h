@@ -1,4 +1,5 @@
-// Plans that were found good for a model at some context length (methods 3.15, O10).
+// A plan found by an earlier search for a model, at some context length (docs/methods.md, "Warm
+// start").
 #pragma once
 
 #include "graph/module_plan.h"
@@ -6,7 +7,7 @@
 namespace knap {
 
 struct SavedPlan {
-    int n_context = 0;  // where it was found
+    int n_context = 0;  // at which it was found
     ModulePlan plan;
     double agreed = 0;  // first drafts that the whole model accepted, of n_rows
     int n_rows = 0;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kNoScore = std::numeric_limits<double>::quiet_NaN();
 
-// One module at a level; the other module of its layer is skipped.
+// One module at `level`; the other module of its layer is skipped.
 ModulePlan module_alone(int n_layers, int module, const Level& level) {
     const int layer = module / 2;
     const bool is_attention = module % 2 == 0;
@@ -51,7 +51,7 @@ void SimilarityEvaluator::start(int module) {
 
 void SimilarityEvaluator::try_module(const ModuleTrial& trial) {
     module_ = trial.module;
-    replace_row(row_);  // without what was tried before
+    replace_row(row_);  // drops earlier trials
     tried_.resize(trial.levels.size());
     for (std::size_t i = 0; i < tried_.size() && !is_cancelled_; ++i) {
         const LevelTrial& level = trial.levels[i];
@@ -65,7 +65,8 @@ void SimilarityEvaluator::try_module(const ModuleTrial& trial) {
     }
 }
 
-// The first states of the row at `level`, as many as there are scores. False: cancelled.
+// Tries `level` on the first states of the row, as many as there are scores. Returns false when
+// cancelled.
 bool SimilarityEvaluator::try_level(const LevelTrial& level,
                                     bool first_is_target,
                                     Streams& results) {
@@ -80,7 +81,7 @@ bool SimilarityEvaluator::try_level(const LevelTrial& level,
     const std::size_t n_known = first_is_target ? 1 : 0;
     if (first_is_target) {
         results.front() = module_ + 1;
-        // The stream itself: no sum of rounded cosines is as exact as their number.
+        // Exactly n_rows: a sum of computed cosines would be off by rounding.
         level.scores.front() = n_rows();
     }
     std::ranges::generate(std::span(results).subspan(n_known),
@@ -94,8 +95,8 @@ bool SimilarityEvaluator::try_level(const LevelTrial& level,
     });
 }
 
-// Calls run(first, count) for as many of the states [begin, end) at a time as fit a pass. False:
-// cancelled.
+// Calls run(first, count) for the states [begin, end), as many at a time as fit a pass. Returns
+// false when cancelled.
 template <typename Run>
 bool SimilarityEvaluator::in_batches(std::size_t begin, std::size_t end, Run run) {
     for (std::size_t first = begin; first < end; first += branches_per_pass_) {

@@ -1,7 +1,8 @@
-// The knapsack's states on a real model (methods 3.7): what the r most recent tokens' residual
-// streams become when modules are skipped or narrowed, each way a branch of its own. All branches
-// go through one module in one pass. A branch sees the committed rows before the r tokens, shared
-// by all, and its own rows; nothing of it is left in the committed cache.
+// Computes the knapsack's states on the model (docs/methods.md, "Branch attention"): the residual
+// streams of the r most recent tokens after some modules were skipped or narrowed, one branch per
+// state. All branches go through a module in one pass. A branch attends to the committed rows
+// before the r tokens, which all branches share, and to its own rows. Nothing of it remains in the
+// committed cache.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +18,15 @@
 
 namespace knap {
 
-// Tracks which streams of a store the states are. The first pass that is cancelled ends the
-// evaluator: no score is a number from then on.
+// Maps the states of the row to streams of a store. The first cancelled pass ends the evaluator:
+// from then on every score is NaN.
 class SimilarityEvaluator final : public KnapsackEvaluator {
   public:
-    // `target` has streams, and its r rows fit the scratch rows; everything given must outlive the
-    // object. `max_rows`: of one pass, but at least one branch; larger batches are cut at branches.
-    // `n_states` is the most that there will be at once (most_states()), for which a device may
-    // have room; 0: unknown, and they are kept in host memory.
+    // `target` must have streams, and its r rows must fit the scratch rows. All arguments must
+    // outlive the object. `max_rows` limits the rows of a pass, but a pass has at least one branch;
+    // larger batches are split between branches. `n_states` is the largest number of states held at
+    // once (most_states()), for which a device may have room; 0: unknown, the states are kept in
+    // host memory.
     SimilarityEvaluator(Forward& forward,
                         const KvCache& cache,
                         const TargetRows& target,
@@ -36,7 +38,7 @@ class SimilarityEvaluator final : public KnapsackEvaluator {
     void try_module(const ModuleTrial& trial) override;
     void keep(std::span<const KeptState> kept) override;
 
-    // The head's choice for each row of a state. Empty: cancelled.
+    // The head's argmax for each row of a state. Empty when cancelled.
     std::vector<Token> choices(int index) const;
     bool is_cancelled() const { return is_cancelled_; }
 
@@ -55,7 +57,7 @@ class SimilarityEvaluator final : public KnapsackEvaluator {
     std::unique_ptr<StateStore> store_;
     std::size_t branches_per_pass_;  // at least 1
     Streams row_;
-    std::vector<Streams> tried_;  // what each level of module_ made of the row's first states
+    std::vector<Streams> tried_;  // results of module_ on the row's first states, per level
     int module_ = 0;
     bool is_cancelled_ = false;
 };

@@ -66,7 +66,7 @@ class HostStateStore final : public StateStore {
     Forward& forward_;
     const TargetRows& target_;
     std::vector<std::vector<float>> own_;  // [n_embd, r] each
-    std::vector<float> hidden_;            // of a pass; kept for its memory
+    std::vector<float> hidden_;            // input of a pass; a member to keep its memory
 };
 
 class BankStateStore final : public StateStore {
@@ -113,7 +113,7 @@ class BankStateStore final : public StateStore {
     }
 
   private:
-    // A pass that captures rows as they come: no layer runs, so that nothing is written to the
+    // A pass that captures its input rows unchanged. No layer runs, so nothing is written to the
     // cache row that it names.
     ForwardRequest idle() const {
         return {.first_row = 0,
@@ -121,7 +121,7 @@ class BankStateStore final : public StateStore {
                 .captures = std::span(&last_stream_, 1)};
     }
 
-    // Rows of the bank, stream after stream.
+    // The bank rows of these streams, stream by stream.
     std::vector<int> rows_of(std::span<const int> streams) const {
         std::vector<int> rows;
         rows.reserve(streams.size() * size_of(n_rows_));
@@ -134,7 +134,7 @@ class BankStateStore final : public StateStore {
     }
 
     Forward& forward_;
-    std::shared_ptr<const StreamBank> bank_;  // held, so that no other search uses it
+    std::shared_ptr<const StreamBank> bank_;  // borrowed, so no other search uses it
     int n_rows_;                              // r
     int last_stream_ = n_target() - 1;
 };
@@ -168,7 +168,7 @@ std::unique_ptr<StateStore> make_state_store(Forward& forward,
             return store;
         }
     }
-    // Where the upload was cancelled, the next pass will be, too.
+    // If the upload was cancelled, the next pass will be, too.
     return std::make_unique<HostStateStore>(forward, target);
 }
 

@@ -52,7 +52,8 @@ TargetRows collect_target_rows(Forward& forward,
     const std::vector<int> rows = row_numbers(n_rows);
     const std::vector<int> captures = row_numbers(n_streams);
     const std::vector<int> bank_rows = row_numbers(target.bank ? n_streams * n_rows : 0);
-    // A branch of its own: it sees what comes before the r rows, and not the committed r rows.
+    // A separate branch: it attends to the rows before the r tokens, not to the committed rows of
+    // the r tokens themselves.
     const ForwardResult result = forward.run({
         .tokens = tokens,
         .first_row = n_committed,

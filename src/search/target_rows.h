@@ -1,4 +1,5 @@
-// The most recent committed tokens as the whole model sees them: what draft plans are held against.
+// The most recent committed tokens as the whole model computes them: draft plans are compared with
+// these.
 #pragma once
 
 #include <cstddef>
@@ -14,43 +15,43 @@ class Forward;
 class KvCache;
 class StreamBank;
 
-// The r most recent committed tokens. Their streams X[i], f32 [n_embd, r] each, lie in one of two
-// places.
+// The r most recent committed tokens. Their streams X[i], f32 [n_embd, r] each, are either in
+// `streams` or in `bank`.
 struct TargetRows {
-    int first_row = 0;                          // cache row (and position) of the first of them
+    int first_row = 0;                          // cache row (and position) of the first token
     std::vector<Token> tokens{};                // [r]
-    std::vector<std::vector<float>> streams{};  // [2L + 1]; or empty
-    std::shared_ptr<const StreamBank> bank{};   // or they are its first rows, one after the other
-    std::vector<float> logits{};                // [n_vocab, r]; or empty
+    std::vector<std::vector<float>> streams{};  // [2L + 1] or empty
+    std::shared_ptr<const StreamBank> bank{};   // its first rows are the streams, in order; or null
+    std::vector<float> logits{};                // [n_vocab, r] or empty
     std::vector<Token> choices{};               // [r] argmax of the logits
 
     int n_rows() const { return static_cast<int>(tokens.size()); }
 };
 
 struct TargetRequest {
-    int n_rows = 0;        // r, as far as target_rows_that_fit()
+    int n_rows = 0;        // r, limited by target_rows_that_fit()
     bool streams = false;  // for the knapsack
     bool logits = false;   // for acceptance under sampling
-    // Streams may stay on a device that has room for so many more of them; 0: they may not.
+    // The streams may stay on a device that has room for this many more; 0: they may not.
     std::size_t n_more_streams = 0;
 };
 
-// Rows that one pass can hold above the committed ones.
+// The number of rows above the committed ones that a pass can use.
 int scratch_rows(const Forward& forward, const KvCache& cache);
-// r: so many of the `n_wanted` rows are committed and fit one pass of scratch rows.
+// r: at most `n_wanted`, the committed rows, and what one pass of scratch rows can hold.
 int target_rows_that_fit(const Forward& forward, const KvCache& cache, int n_wanted);
 
-// 2L + 1: the stream before every module, and after the last.
+// 2L + 1: the streams before every module and after the last one.
 int count_streams(const Forward& forward);
 
-// A bank on the device for the streams of `n_rows` rows and `n_more` streams of as many. Null where
-// Forward::borrow_bank() gives none.
+// A bank on the device with room for the target's streams of `n_rows` rows and `n_more` streams of
+// the same size. Null if Forward::borrow_bank() returns none.
 std::shared_ptr<const StreamBank> borrow_stream_bank(Forward& forward,
                                                      int n_rows,
                                                      std::size_t n_more);
 
-// Computes them anew, with the whole model, in scratch rows. `text` begins with the committed rows'
-// tokens. A result without tokens: cancelled, or no row fits.
+// Computes the target rows again with the whole model, in scratch rows. `text` begins with the
+// tokens of the committed rows. Returns a result without tokens when cancelled or if no row fits.
 TargetRows collect_target_rows(Forward& forward,
                                const KvCache& cache,
                                std::span<const Token> text,

@@ -10,7 +10,7 @@ namespace knap {
 
 namespace {
 
-// Below every number. A speed that is not a number is never the best.
+// Below every number, so that a speed of NaN is never the best.
 constexpr double kNoRate = -std::numeric_limits<double>::infinity();
 
 double executed_ms(const ModulePlan& plan, double attention_ms, double mlp_ms) {

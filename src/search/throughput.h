@@ -1,7 +1,7 @@
-// Predicted speed of speculation: the tokens that a round is expected to emit over the time that it
-// takes, and the draft length and the candidate for which that is highest. The paper's TPT (methods
-// 3.10) is the case of a verification that costs as much as one token and of drafts that pay for
-// their modules alone.
+// Predicts the speed of speculation: the expected tokens of a round over its time, and the draft
+// length and candidate that maximise it. The paper's TPT (docs/methods.md, "Throughput formula") is
+// the case in which a verification costs as much as one token and a draft step costs only its
+// modules.
 #pragma once
 
 #include <optional>
@@ -13,46 +13,47 @@
 
 namespace knap {
 
-// The probability that a draft is accepted when all drafts before it were (alpha). The paper has
-// one number for all: {.rest = alpha}.
+// The probability that a draft is accepted if all drafts before it were (alpha). The paper uses one
+// number for all: {.rest = alpha}.
 struct AcceptanceByDepth {
-    std::vector<double> first{};  // [i] of draft i of a round, from 0
-    double rest = 0;              // of those behind
+    std::vector<double> first{};  // [i] for draft i of a round, from 0
+    double rest = 0;              // for all later drafts
 
     double at(int draft) const;
 };
 
-// E(alpha, g) = 1 + a0 + a0 * a1 + ...: drafts that are kept, and the one token that always
-// follows. For one alpha it is (1 - alpha^(g + 1)) / (1 - alpha), and g + 1 where alpha is 1.
+// E(alpha, g) = 1 + a0 + a0 * a1 + ...: the accepted drafts and the token that always follows. For
+// one alpha it is (1 - alpha^(g + 1)) / (1 - alpha), or g + 1 if alpha is 1.
 double expected_tokens(const AcceptanceByDepth& acceptance, int draft_length);
 
-// The time of a round by its draft length (methods 3.15, O1).
+// The time of a round by its draft length (docs/methods.md, "Measured costs").
 struct RoundCost {
-    double draft_step_ms = 0;         // a draft: modules, head and the fixed cost of a pass
-    std::vector<double> verify_ms{};  // [g] verifying the pending token and g drafts
+    double draft_step_ms = 0;         // modules, head and the fixed cost of a pass
+    std::vector<double> verify_ms{};  // [g] verifies the pending token and g drafts
 
-    // The draft lengths that verify_ms knows.
+    // The longest draft that verify_ms covers.
     int max_length() const { return static_cast<int>(verify_ms.size()) - 1; }
     double round_ms(int draft_length) const;
 };
 
-// A verification whose time does not depend on the rows.
+// Verification times that do not depend on the number of rows.
 std::vector<double> flat_verify(double ms, int max_length);
 
-// What the paper prices a plan at (W1, W2): ta * (nA * g + L) + tm * (nM * g + L), with nA and nM
-// the attentions and MLPs that it runs.
+// The paper's price of a plan (docs/methods.md, "Throughput formula"): ta * (nA * g + L) + tm * (nM
+// * g + L), where nA and nM are the attentions and MLPs that it runs.
 RoundCost paper_round_cost(const ModulePlan& plan, const KindTimes& times, int max_length);
 
 double tokens_per_ms(const AcceptanceByDepth& acceptance, const RoundCost& cost, int draft_length);
 
-// Draft lengths to choose from; those that a RoundCost does not know are left out.
+// Draft lengths to choose from. Lengths that a RoundCost does not cover are ignored.
 struct LengthRange {
-    int first = 0;  // 0: not to speculate
+    int first = 0;  // 0: do not speculate
     int last = 0;
 
     bool operator==(const LengthRange&) const = default;
 };
-// D1: the grids of the paper and of its published code.
+// The ranges of the paper and of its published code (docs/methods.md, "Where the paper and its code
+// differ": draft lengths rated).
 inline constexpr LengthRange kPaperLengths{.first = 1, .last = 10};
 inline constexpr LengthRange kOfficialLengths{.first = 0, .last = 17};
 
@@ -61,7 +62,7 @@ struct BestLength {
     double tokens_per_ms = 0;
 };
 
-// The smallest of the best lengths; none where the range holds no length that the cost knows.
+// The best draft length; the shortest of equals. Nullopt if the cost covers no length of the range.
 std::optional<BestLength> best_length(const AcceptanceByDepth& acceptance,
                                       const RoundCost& cost,
                                       const LengthRange& lengths);
@@ -73,8 +74,8 @@ struct RatedPlan {
 
 struct ChoiceRule {
     LengthRange lengths = kOfficialLengths;
-    // D2: the published code leaves out the first candidate, normally the one that skips nothing.
-    // Where it is the only one it is chosen all the same.
+    // The published code ignores the first candidate, normally the one that skips nothing, unless
+    // it is the only one (docs/methods.md, "Where the paper and its code differ": candidate pool).
     bool passes_over_first = true;
 };
 
@@ -83,20 +84,20 @@ struct PlanChoice {
     BestLength best{};
 };
 
-// The first candidate of those with the highest throughput; none where there is no candidate.
+// The candidate with the highest throughput; the first of equals. Nullopt if no candidate has one.
 std::optional<PlanChoice> choose_plan(std::span<const RatedPlan> candidates,
                                       const ChoiceRule& rule);
 
-// What is believed of an acceptance before it is measured, in drafts (methods 3.15, O4).
+// A prior belief about an acceptance rate, in drafts (docs/methods.md, "Shrinkage").
 struct AcceptancePrior {
     double accepted = 0;  // a0
     double rejected = 0;  // b0
 };
-// A belief in `rate` that weighs as much as `n_drafts` measured ones.
+// A belief in `rate` with the weight of `n_drafts` measured drafts.
 AcceptancePrior prior_of(double rate, double n_drafts);
 
-// (matches + a0) / (r + a0 + b0): the fewer rows, the closer to the prior. Nothing measured and
-// nothing believed is 0.
+// (matches + a0) / (r + a0 + b0): the fewer rows, the closer to the prior. 0 without rows and
+// prior.
 double shrunk_acceptance(int n_matches, int n_rows, const AcceptancePrior& prior);
 
 }  // namespace knap

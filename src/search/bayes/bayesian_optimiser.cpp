@@ -12,10 +12,10 @@ namespace knap {
 
 namespace {
 
-// One sample in so many lies near the best point so far: in many dimensions none of the others
-// does.
+// One sample in this many is close to the best point so far: in many dimensions no uniform sample
+// is.
 constexpr int kOneNearIn = 4;
-// Most that a coordinate of such a sample differs.
+// The largest difference in a coordinate of such a sample.
 constexpr double kNearDistance = 0.25;
 
 }  // namespace
@@ -54,7 +54,7 @@ std::vector<double> BayesianOptimiser::random_point() {
     return point;
 }
 
-// In [0, 1), the same on every machine.
+// In [0, 1), identical on every machine.
 double BayesianOptimiser::uniform() {
     return static_cast<double>(mix_in(options_.seed, n_drawn_++) >> 11) * 0x1p-53;
 }
@@ -65,7 +65,7 @@ std::span<const double> BayesianOptimiser::best_point() const {
     return std::span(points_).subspan(static_cast<std::size_t>(best) * n_variables, n_variables);
 }
 
-// The points over which the bound is maximised: [n_variables, n_samples].
+// The points to maximise the bound over: [n_variables, n_samples].
 std::vector<double> BayesianOptimiser::samples() {
     const std::span<const double> best = best_point();
     std::vector<double> all;

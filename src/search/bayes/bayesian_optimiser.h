@@ -1,6 +1,6 @@
-// Maximising a function that is costly to evaluate, by what a Gaussian process expects of it: the
-// next point to try is the one whose upper confidence bound, mean + kappa * deviation, is largest.
-// Points lie in the unit cube. What is suggested follows from the seed and what was added.
+// Maximises a function that is costly to evaluate, using a Gaussian process: the next point to try
+// is the one with the largest upper confidence bound, mean + kappa * deviation. Points are in the
+// unit cube. Suggestions depend only on the seed and the points added.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace knap {
 
 struct BayesianOptions {
     int n_variables = 0;
-    double kappa = 2.5;    // how much not knowing is worth
+    double kappa = 2.5;    // how much uncertainty is worth
     double noise = 1e-2;   // variance of a score's error, in units of the scores' variance
-    int n_samples = 2048;  // points that the bound is maximised over
+    int n_samples = 2048;  // points to maximise the bound over
     std::uint64_t seed = 0;
 };
 
@@ -21,10 +21,10 @@ class BayesianOptimiser {
   public:
     explicit BayesianOptimiser(const BayesianOptions& options);
 
-    // `point` has a coordinate of 0 to 1 for each variable; the score is finite. Points may repeat.
+    // `point` has one coordinate in [0, 1] per variable; the score is finite. Points may repeat.
     void add(std::span<const double> point, double score);
 
-    // The point to try next; a random one while nothing was added.
+    // The point to try next; a random one before any is added.
     std::vector<double> suggest();
     // Uniform in the cube.
     std::vector<double> random_point();

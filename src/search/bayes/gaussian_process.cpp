@@ -22,10 +22,10 @@ using PointMap = Eigen::Map<const MatrixXd>;  // [n_variables, n]: a point is a 
 using ValueMap = Eigen::Map<const VectorXd>;
 using Factor = Eigen::LLT<MatrixXd>;
 
-// A likelihood costs the cube of the number of values, for each length scale that is tried. So many
-// of the latest ones tell it well enough.
+// The cost of a likelihood is cubic in the number of values, for each length scale tried. This many
+// of the latest values are enough.
 constexpr Index kValuesForLengthScale = 200;
-// In units of the diagonal of the unit cube, to which distances are proportional.
+// In units of the diagonal of the unit cube, which distances scale with.
 constexpr std::array kLengthScales = {0.125, 0.25, 0.5, 1.0, 2.0, 4.0};
 
 PointMap map_points(std::span<const double> points, int n_variables) {
@@ -41,7 +41,7 @@ MatrixXd distances(const PointMap& a, const PointMap& b) {
     MatrixXd squares = -2 * a.transpose() * b;
     squares.colwise() += a.colwise().squaredNorm().transpose();
     squares.rowwise() += b.colwise().squaredNorm();
-    // Rounding can make the square of no distance negative.
+    // Rounding can make the square of a zero distance negative.
     return squares.cwiseMax(0).cwiseSqrt();
 }
 
@@ -57,13 +57,13 @@ Factor factorise(const MatrixXd& distances, double length_scale, double noise) {
     return Factor(covariance);
 }
 
-// The logarithm of the values' density, less a constant (the same, equation 5.8).
+// The log density of the values, up to a constant (Rasmussen and Williams 2006, equation 5.8).
 double log_likelihood(const Factor& factor, const VectorXd& values) {
     const double log_volume = factor.matrixLLT().diagonal().array().log().sum();
     return -values.dot(factor.solve(values)) / 2 - log_volume;
 }
 
-double likeliest_length_scale(const PointMap& points, const VectorXd& values, double noise) {
+double most_probable_length_scale(const PointMap& points, const VectorXd& values, double noise) {
     const Index n = std::min(values.size(), kValuesForLengthScale);
     const PointMap latest(points.rightCols(n).data(), points.rows(), n);
     const MatrixXd latest_distances = distances(latest, latest);
@@ -99,7 +99,7 @@ GaussianProcess::GaussianProcess(const GaussianProcessOptions& options,
     deviation_ = spread > 0 ? spread : 1;
     normalised /= deviation_;
 
-    length_scale_ = likeliest_length_scale(where, normalised, options.noise);
+    length_scale_ = most_probable_length_scale(where, normalised, options.noise);
     const Factor factor = factorise(distances(where, where), length_scale_, options.noise);
     const VectorXd weights = factor.solve(normalised);
     weights_.assign(weights.begin(), weights.end());

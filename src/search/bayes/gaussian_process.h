@@ -1,6 +1,6 @@
-// Regression by a Gaussian process: from values at some points, what is to be expected at others
-// and how sure that is. The prior is a Matern kernel of smoothness 5/2 over values that were
-// shifted and scaled to mean 0 and deviation 1.
+// Gaussian process regression: predicts the value at any point, with its uncertainty, from values
+// at some points. The prior is a Matern kernel of smoothness 5/2 over values shifted and scaled to
+// mean 0 and deviation 1.
 #pragma once
 
 #include <span>
@@ -21,14 +21,14 @@ struct ProcessEstimate {
 
 class GaussianProcess {
   public:
-    // Learns `values`, one or more of them, at `points` [n_variables, n_values]. The distance over
-    // which values stay alike (the length scale) is the most probable of a few, by the values
-    // themselves; the shortest of equally probable ones.
+    // Learns `values`, at least one, at `points` [n_variables, n_values]. The length scale, the
+    // distance over which values stay similar, is the most probable of a few candidates; the
+    // shortest of equals.
     GaussianProcess(const GaussianProcessOptions& options,
                     std::span<const double> points,
                     std::span<const double> values);
 
-    // At `points` [n_variables, n].
+    // Estimates at `points` [n_variables, n].
     std::vector<ProcessEstimate> estimate(std::span<const double> points) const;
 
   private:
@@ -38,7 +38,7 @@ class GaussianProcess {
     double deviation_ = 1;
     double length_scale_ = 1;
     std::vector<double> factor_;   // [n_values, n_values] Cholesky factor of the covariance
-    std::vector<double> weights_;  // [n_values] of each value in a mean
+    std::vector<double> weights_;  // [n_values] of each value in an estimated mean
 };
 
 }  // namespace knap

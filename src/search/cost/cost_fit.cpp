@@ -16,22 +16,22 @@ namespace knap {
 
 namespace {
 
-// To be twice as large as guessed is as bad for a part as to miss the time of a pass by 0.2 %: the
-// guess decides where samples say nothing, and hardly elsewhere.
+// The weight of a part's guess: a part of twice its guess counts as much as an error of 0.2 % in
+// the time of a pass. The guess decides where samples say nothing, and hardly matters elsewhere.
 constexpr double kGuessWeight = 0.002;
-// Of its guess, for a part. It keeps all of them positive.
+// The least share of its guess that a part may have, which keeps all parts positive.
 constexpr double kSmallestShare = 1e-3;
-// Of the whole model's time, guessed, for what every pass costs.
+// The guessed share of the fixed cost in the time of the whole model.
 constexpr double kFixedShare = 0.02;
 
-// An equation of a fit: the sum of coefficients[i] * unknown[i] is `ms`.
+// One equation of a fit: the sum of coefficients[i] * unknown[i] equals `ms`.
 struct Equation {
     std::vector<double> coefficients;
     double ms;
     double trust;
 };
 
-// Of 1: what a time that was disturbed counts beside steady ones.
+// The weight of a sample, 1 for steady times and less for disturbed ones.
 double trust_in(const CostSample& sample) {
     constexpr double kUsualSpread = 0.02;
     const double spread = std::isfinite(sample.spread_ms) ? std::abs(sample.spread_ms) : sample.ms;
@@ -42,7 +42,7 @@ double dot(std::span<const double> a, std::span<const double> b) {
     return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-// Fits unknowns to relative errors, each in units of its guess.
+// Fits unknowns by relative errors, each in units of its guess.
 std::vector<double> fit_near(std::span<const double> guess, std::span<const Equation> equations) {
     LinearFit fit(guess.size());
     for (const auto& [coefficients, ms, trust] : equations) {
@@ -61,7 +61,7 @@ std::vector<double> fit_near(std::span<const double> guess, std::span<const Equa
 }
 
 // --- parts ---
-// Unknowns in their order: fixed, head, cache row, attention of each class, MLP of each class.
+// Unknowns in order: fixed, head, cache row, attention of each class, MLP of each class.
 
 constexpr std::ptrdiff_t kFirstAttention = 3;
 
@@ -91,8 +91,8 @@ bool are_known(const PartBytes& bytes, int n_classes) {
            std::ranges::all_of(bytes.mlp, can_be);
 }
 
-// Where bytes are not known, modules and the head are alike, and a module reads as much as an
-// attention does of so many cache rows.
+// Without known bytes, all modules and the head count the same, and a module reads as much as an
+// attention reads of this many cache rows.
 PartBytes equal_shares(int n_classes) {
     constexpr double kCacheRowsOfAModule = 1024;
     const auto n = static_cast<std::size_t>(n_classes);
@@ -102,7 +102,7 @@ PartBytes equal_shares(int n_classes) {
             .cache_row = 1 / kCacheRowsOfAModule};
 }
 
-// Every part's bytes; what is fixed reads none.
+// The bytes of every part; the fixed part reads none.
 std::vector<double> part_bytes(const CostProfile& profile) {
     const int n_classes = profile.n_classes();
     const PartBytes bytes =
@@ -113,7 +113,7 @@ std::vector<double> part_bytes(const CostProfile& profile) {
     return parts;
 }
 
-// The whole model's time, shared out by bytes.
+// Divides the time of the whole model in proportion to bytes.
 std::vector<double> guess_parts(const CostProfile& profile) {
     std::vector<double> guess = part_bytes(profile);
     std::vector<double> whole_ms;
@@ -133,11 +133,11 @@ std::vector<double> guess_parts(const CostProfile& profile) {
 
 // --- rows ---
 
-// A pass of several rows by what it would cost with one.
+// A pass of several rows, with the parts of its time for a single row.
 struct RowsSample {
     double weights_ms;
     double cache_ms;
-    double ms;  // measured, less what every pass costs
+    double ms;  // measured, without the fixed cost
     double trust;
 
     double one_row_ms() const { return weights_ms + cache_ms; }
@@ -178,7 +178,7 @@ RowFactors fit_factors(int n_rows, std::span<const RowsSample> samples) {
     return {.n_rows = n_rows, .weights = factors[0], .cache = factors[1]};
 }
 
-// The line through two points, which does not fall beyond the second.
+// The line through two points; beyond the second it does not fall.
 double on_line(const RowFactors& a, const RowFactors& b, double RowFactors::*factor, int n_rows) {
     const double slope = (b.*factor - a.*factor) / (b.n_rows - a.n_rows);
     return b.*factor + (n_rows > b.n_rows ? std::max(slope, 0.0) : slope) * (n_rows - b.n_rows);
@@ -214,11 +214,11 @@ std::vector<RowFactors> fit_rows(const CostProfile& profile, const CostParts& pa
 
 RowFactors factors_at(std::span<const RowFactors> measured, int n_rows) {
     KNAP_ASSERT(!measured.empty(), "passes of several rows were measured");
-    RowFactors below{};  // of one row
+    RowFactors below{};  // one row
     if (n_rows <= below.n_rows) {
         return below;
     }
-    // The first that was measured with as many rows; beyond the last, the last.
+    // The first measured entry with at least as many rows, or the last entry.
     std::size_t i = 0;
     while (i + 1 < measured.size() && measured[i].n_rows < n_rows) {
         below = measured[i++];

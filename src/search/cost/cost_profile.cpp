@@ -14,7 +14,7 @@ namespace knap {
 
 namespace {
 
-// Beyond these nothing is measured; they keep sums and products of times and rows finite.
+// Limits of plausible samples. They keep sums and products of times and rows finite.
 constexpr double kShortestMs = 1e-6;
 constexpr double kLongestMs = 1e9;
 constexpr int kLongestContext = 1 << 26;
@@ -52,7 +52,7 @@ CostProfile empty_profile(const ModelCost& model, std::vector<int> layer_classes
 }
 
 bool is_plausible(const CostSample& sample, int n_layers) {
-    // A time that is not a number fails both comparisons.
+    // A time of NaN fails both comparisons.
     return sample.plan.n_layers() == n_layers && sample.ms >= kShortestMs &&
            sample.ms <= kLongestMs && sample.n_context >= 0 &&
            sample.n_context <= kLongestContext && sample.n_rows >= 1 && sample.n_rows <= kMaxUbatch;

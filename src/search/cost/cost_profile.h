@@ -1,4 +1,4 @@
-// Times of passes as they were measured on one machine: what a CostModel is fitted to.
+// Measured times of passes on one machine, the data that a CostModel is fitted to.
 #pragma once
 
 #include <vector>
@@ -9,57 +9,56 @@ namespace knap {
 
 struct ModelCost;
 
-// A pass whose time is known: all its rows follow `n_context` committed rows, and all have logits
-// where it has a head.
+// A measured pass. All its rows follow `n_context` committed rows, and all have logits if it has a
+// head.
 struct CostSample {
     ModulePlan plan;
     int n_context = 0;
     int n_rows = 1;
     bool has_head = true;
     double ms = 0;         // median
-    double spread_ms = 0;  // half of the distance between the quartiles
+    double spread_ms = 0;  // half the interquartile range
     int n_measured = 1;
 };
 
-// What the parts of a pass read. A guess at their times follows from it, for what the samples leave
-// open. All zero: not known.
+// The bytes that the parts of a pass read: a guess of their times, for parts that the samples leave
+// open. All zero: unknown.
 struct PartBytes {
     std::vector<double> attention{};  // [class] weights of one attention
     std::vector<double> mlp{};        // [class] weights of one MLP
     double head = 0;
     double reduced_head = 0;
-    double cache_row = 0;  // of one attention: a row of keys and one of values
+    double cache_row = 0;  // one attention's: a row of keys and one of values
 
-    double reduced_share() const;  // of the head that a reduced one reads; 1: not known
+    double reduced_share() const;  // of a reduced head in the whole one; 1: unknown
 };
 
-// Everything that was measured of one model on one machine.
+// All measurements of one model on one machine.
 struct CostProfile {
-    // [n_layers] layers of one class have matrices of the same types and shapes: they cost the same
+    // [n_layers] Layers of one class have matrices of the same types and shapes, and cost the same.
     std::vector<int> layer_classes{};
     std::vector<CostSample> samples{};
     PartBytes bytes{};
 
-    // What a pass runs of the whole head: all, the share that a reduced one has, or none.
+    // The share of the whole head that a pass runs: 1, the share of a reduced head, or 0.
     double heads(const ModulePlan& plan, bool has_head) const;
     int n_layers() const { return static_cast<int>(layer_classes.size()); }
     int n_classes() const;
 };
 
-// A profile without samples. The first layer of a class speaks for all of it.
+// A profile without samples. The bytes of a class are those of its first layer.
 CostProfile empty_profile(const ModelCost& model, std::vector<int> layer_classes);
 
-// Whether the sample is one of a model of `n_layers` layers, with a time that can be: a profile may
-// come from a file.
+// True if the sample is of a model with `n_layers` layers and has a possible time. Profiles may
+// come from files, so samples need this check.
 bool is_plausible(const CostSample& sample, int n_layers);
-// Whether it is, besides, a step of plain decoding: the whole model over one row.
+// True if it is also a step of plain decoding: the whole model over one row.
 bool is_plain_step(const CostSample& sample, int n_layers);
 
-// The longest at which anything was measured; 0 where nothing was.
+// The longest context of any sample; 0 without samples.
 int longest_context(const CostProfile& profile);
 
-// Whether a CostModel can be made of it: it has a step of plain decoding, and classes that are
-// counted from 0.
+// True if a CostModel can be fitted to it: it has a step of plain decoding and valid layer classes.
 bool can_fit(const CostProfile& profile);
 
 }  // namespace knap

@@ -13,28 +13,28 @@ namespace {
 
 constexpr int kDrafts = 0;  // the one group of drafts
 
-// A time further than this from what was predicted, either way, is not believed.
+// Times that differ from the prediction by more than this factor are ignored.
 constexpr double kAbsurdRatio = 8;
-// What one time may say at most against what was expected.
+// The largest factor by which one time can differ from the expected one; more is clipped.
 constexpr double kLargestStep = 2;
-// A mean follows its group as if it were one of so many times.
+// The mean of a group moves as if over this many times.
 constexpr double kMeanOver = 16;
-// More than so many times do not make a group's mean surer.
+// The most times that count towards the confidence in a group's mean.
 constexpr double kSurest = 64;
-// What a group keeps of its sureness when another one is seen.
+// What remains of the confidence in a group after an observation of another one.
 constexpr double kFading = 0.99;
-// Times that a group's own factor has to stand against, being 1 ...
+// The weight, in times, of the prior belief that a group's own factor is 1.
 constexpr double kOwnPrior = 2;
-// ... and those that the shared one has to: a single group has to be wrong by much, or several of
-// them alike, before others are thought to be wrong.
+// The same for the shared factor. It is larger: a single group has to be far off, or several groups
+// alike, before other groups are corrected.
 constexpr double kSharedPrior = 6;
 
 }  // namespace
 
-// The factors are the most likely ones when, in logarithms, the shared factor, the groups' own ones
-// and the times about them are spread as normal distributions are: for a shared factor s, a group
-// seen n times with mean m has n / (n + kOwnPrior) * (m - s) of its own, and s is the mean of all
-// m, each weighed with n * kOwnPrior / (n + kOwnPrior).
+// The factors are the most probable ones if, in logarithms, the shared factor, the groups' own
+// factors and the times around them are normally distributed. For a shared factor s, a group seen n
+// times with mean m has its own factor n / (n + kOwnPrior) * (m - s), and s is the mean of all m,
+// weighted by n * kOwnPrior / (n + kOwnPrior).
 void RatioTracker::observe(int group, double measured_ms, double predicted_ms) {
     KNAP_ASSERT(group >= 0, "groups are counted from 0");
     const double ratio = measured_ms / predicted_ms;
@@ -100,7 +100,7 @@ double CostTracker::verify_ms(int n_rows, int n_context) const {
     return verifications_.factor(n_rows) * model_.verify_ms(n_rows, n_context);
 }
 
-// What several rows cost more than one is the same for whoever runs them.
+// The cost of several rows relative to one is assumed to be the same for drafts and verifications.
 double CostTracker::draft_pass_ms(const ModulePlan& plan, int n_context, int n_rows) const {
     const double rows_factor = verifications_.own_factor(n_rows) / verifications_.own_factor(1);
     return drafts_.factor(kDrafts) * rows_factor * model_.pass_ms(plan, n_context, n_rows);

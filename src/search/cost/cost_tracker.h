@@ -1,4 +1,4 @@
-// A cost model corrected by what rounds really take (methods 3.15, O1).
+// A cost model corrected by the measured times of rounds (docs/methods.md, "Measured costs").
 #pragma once
 
 #include <vector>
@@ -9,17 +9,16 @@
 
 namespace knap {
 
-// Running means of measured over predicted times, by group: a factor that all groups share, and one
-// of each group's own for what is left. Where a group is seldom seen, or nothing else is seen, both
-// are drawn towards 1.
+// Running means of measured over predicted times by group: a factor that all groups share, and each
+// group's own factor for the remainder. With few observations both stay close to 1.
 class RatioTracker {
   public:
-    // Times that cannot be are left out: not finite, not positive, or so far from what was
-    // predicted that rather the clock jumped. No time moves a mean by more than a bounded step.
+    // Ignores implausible times: not finite, not positive, or so far from the prediction that the
+    // clock probably jumped. A single time moves a mean by a bounded step.
     void observe(int group, double measured_ms, double predicted_ms);
 
-    double factor(int group) const;      // measured / predicted, as expected of the group
-    double own_factor(int group) const;  // of it, what the group does not share with others
+    double factor(int group) const;      // expected measured / predicted of the group
+    double own_factor(int group) const;  // the part of it that other groups do not share
 
   private:
     struct Group {
@@ -37,7 +36,7 @@ class CostTracker {
   public:
     explicit CostTracker(const CostModel& model) : model_(model) {}
 
-    // `n_steps` steps of one row, the first after `n_context` committed rows.
+    // `n_steps` one-row steps, the first after `n_context` committed rows.
     void observe_draft(const ModulePlan& plan, int n_context, int n_steps, double ms);
     void observe_verify(int n_rows, int n_context, double ms);
 
@@ -45,7 +44,7 @@ class CostTracker {
     double draft_step_ms(const ModulePlan& plan, int n_context) const;
     double verify_ms(int n_rows, int n_context) const;
     double plain_step_ms(int n_context) const { return verify_ms(1, n_context); }
-    // A pass with `plan` over several rows, as a cascade checks its guesses with.
+    // A pass of several rows with `plan`, as a cascade uses to check a guess.
     double draft_pass_ms(const ModulePlan& plan, int n_context, int n_rows) const;
     RoundCost round_cost(const ModulePlan& plan, int n_context, int max_length) const;
     std::vector<double> verify_times_ms(int n_context, int max_length) const;

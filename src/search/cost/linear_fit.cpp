@@ -14,15 +14,17 @@ namespace {
 
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// Minimises x'Gx / 2 - h'x over x >= 0 by the active sets of Lawson and Hanson (1974, chapter 23):
-// unknowns are set free one by one, and held at 0 again where the others would make them negative.
+// Minimises x'Gx / 2 - h'x over x >= 0 with the active-set method of Lawson and Hanson (1974,
+// chapter 23): unknowns are freed one by one, and fixed at 0 again where the others would make them
+// negative.
 class NonNegativeSolver {
   public:
     NonNegativeSolver(const Eigen::MatrixXd& g, const Eigen::VectorXd& h)
         : g_(g), h_(h), x_(Eigen::VectorXd::Zero(h.size())) {}
 
     Eigen::VectorXd solve() {
-        // The error falls with every step, so that no set comes twice; the bound is for rounding.
+        // The error falls with every step, so no active set repeats; the bound guards against
+        // rounding.
         for (Eigen::Index step = 0; step < 8 * x_.size() && set_free(); ++step) {
             while (!reach_minimum()) {
             }
@@ -31,7 +33,7 @@ class NonNegativeSolver {
     }
 
   private:
-    // Sets that unknown free which lowers the error fastest; false where none does.
+    // Frees the unknown that lowers the error fastest. Returns false if none does.
     bool set_free() {
         const Eigen::VectorXd descent = h_ - g_ * x_;
         Eigen::Index best = -1;
@@ -48,12 +50,13 @@ class NonNegativeSolver {
         return best >= 0;
     }
 
-    // Moves the free unknowns towards their common minimum. Where one of them meets 0 on the way it
-    // is held there, and the minimum of the others is another one: false.
+    // Moves the free unknowns towards their common minimum. If one of them reaches 0 on the way, it
+    // is fixed there and the others have a new minimum. Returns false if they still have to move
+    // there.
     bool reach_minimum() {
         const Eigen::VectorXd there = g_(free_, free_).ldlt().solve(h_(free_));
         const Eigen::VectorXd here = x_(free_);
-        double share = 1;  // of the way
+        double share = 1;  // of the way to the minimum
         std::size_t first_at_zero = free_.size();
         for (std::size_t i = 0; i < free_.size(); ++i) {
             const double from = here[static_cast<Eigen::Index>(i)];
@@ -98,7 +101,7 @@ std::vector<double> LinearFit::solve(double lowest) const {
     const auto n_equations = static_cast<Eigen::Index>(values_.size());
     const Eigen::Map<const RowMajor> a(coefficients_.data(), n_equations, n_unknowns);
     const Eigen::Map<const Eigen::VectorXd> b(values_.data(), n_equations);
-    // Counted from the bound, unknowns are not negative.
+    // Measured from the bound, the unknowns are not negative.
     const Eigen::VectorXd bound = Eigen::VectorXd::Constant(n_unknowns, lowest);
     const Eigen::MatrixXd g = a.transpose() * a;
     const Eigen::VectorXd h = a.transpose() * (b - a * bound);

@@ -14,8 +14,8 @@ namespace knap {
 
 namespace {
 
-// Longer than any context: rounding up to steps stops at the cache's end, which is not known here
-// and adds less than a step.
+// Larger than any context. Rounding up to steps would stop at the end of the cache, which is not
+// known here and matters by less than a step.
 constexpr int kNoCapacity = 1 << 30;
 
 }  // namespace
@@ -25,7 +25,7 @@ int cache_rows_read(const Level& level, int n_context, int n_rows) {
         return 0;
     }
     KNAP_ASSERT(n_context >= 0 && n_rows >= 1 && n_rows <= kMaxUbatch, "rows of one pass");
-    // Without heads that hold scores a pass is one block.
+    // With the default rules attention holds no scores, and a pass is one block.
     const BlockCut cut{.first_row = n_context, .n_rows = n_rows, .capacity = kNoCapacity};
     std::vector<AttentionBlock> blocks;
     if (level.kind == Level::Kind::window && level.window.n_rows() < n_context) {
@@ -43,7 +43,7 @@ PassWork pass_work(const ModulePlan& plan,
     const auto n_classes =
         static_cast<std::size_t>(layer_classes.empty() ? 0 : std::ranges::max(layer_classes) + 1);
     PassWork work{.attentions = std::vector<int>(n_classes), .mlps = std::vector<int>(n_classes)};
-    // Neighbours tend to have one level.
+    // Neighbouring layers often have the same level.
     std::optional<std::pair<Level, int>> last_read;
     for (int layer = 0; layer < plan.n_layers(); ++layer) {
         const auto c = static_cast<std::size_t>(layer_classes[static_cast<std::size_t>(layer)]);

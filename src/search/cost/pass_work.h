@@ -1,4 +1,4 @@
-// What a pass runs and reads, counted in the parts that its time is a sum of.
+// Counts what a pass runs and reads, in the parts that make up its time.
 #pragma once
 
 #include <span>
@@ -11,18 +11,18 @@ namespace knap {
 struct PassWork {
     std::vector<int> attentions;  // [class] that run
     std::vector<int> mlps;        // [class] that run
-    double cache_rows = 0;        // read, of all attentions together
+    double cache_rows = 0;        // read, summed over all attentions
 };
 
-// Of `n_rows` rows after `n_context` committed ones.
+// The work of a pass of `n_rows` rows after `n_context` committed ones.
 PassWork pass_work(const ModulePlan& plan,
                    std::span<const int> layer_classes,
                    int n_context,
                    int n_rows);
 
-// Cache rows that an attention at `level` reads. The engine reads in steps, and a window with room
-// for a round. A window that covers the context costs what full attention does; a skipped attention
-// reads nothing.
+// The cache rows that an attention at `level` reads. Reads are rounded up to steps, and a window
+// has room for a round. A window that covers the context counts as full attention; a skipped
+// attention reads nothing.
 int cache_rows_read(const Level& level, int n_context, int n_rows);
 
 }  // namespace knap

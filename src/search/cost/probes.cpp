@@ -14,14 +14,15 @@ namespace {
 
 constexpr int kShortestContext = 128;
 constexpr int kContexts = 5;
-// Two sizes tell what a row of the cache costs from what a window costs.
+// Two sizes separate the cost of a cache row from that of a window.
 constexpr std::array kWindows{Window{.sinks = 16, .recent = 64},
                               Window{.sinks = 16, .recent = 512}};
 constexpr std::array kRows{2, 3, 4, 5, 6, 8, 10, 12, 16};
-// Between the longest and the shortest that pay for most texts (methods 3.18).
+// Between the shortest and the longest that pay for most texts (docs/methods.md, "Uniform
+// windows").
 constexpr Window kUsualWindow{.sinks = 16, .recent = 256};
 
-// Lengths from the shortest to `longest`, each the same factor above the one before.
+// Geometrically spaced lengths from the shortest to `longest`.
 std::vector<int> geometric_contexts(int longest) {
     const int shortest = std::min(kShortestContext, longest);
     const double ratio = static_cast<double>(longest) / std::max(shortest, 1);
@@ -51,8 +52,7 @@ ModulePlan without(int n_layers, Module skipped) {
     return skipping(n_layers, [=](int, Module module) { return module == skipped; });
 }
 
-// The passes that numbers of rows are measured with: those of kRows that `max_rows` allows, and
-// `max_rows` itself.
+// The numbers of rows to measure: those of kRows up to `max_rows`, and `max_rows` itself.
 std::vector<int> row_counts(int max_rows) {
     std::vector<int> counts;
     std::ranges::copy_if(kRows, std::back_inserter(counts), [=](int n) { return n <= max_rows; });
@@ -62,7 +62,7 @@ std::vector<int> row_counts(int max_rows) {
     return counts;
 }
 
-// Collects probes, each once.
+// Collects probes without duplicates.
 class ProbeList {
   public:
     explicit ProbeList(std::span<const int> layer_classes)
@@ -78,7 +78,7 @@ class ProbeList {
         add({.plan = ModulePlan(n_layers_), .n_context = n_context, .n_rows = n_rows});
     }
 
-    // Nothing but the head.
+    // Only the head runs.
     void add_head(int n_context) {
         add({.plan = early_exit_plan(n_layers_, 0), .n_context = n_context});
     }
@@ -98,7 +98,7 @@ class ProbeList {
         }
     }
 
-    // Each class without its attentions and without its MLPs, where there are several classes.
+    // With several classes: each class without its attentions, and without its MLPs.
     void add_classes(int n_context) {
         const int n_classes = std::ranges::max(classes_) + 1;
         for (int c = 0; c < n_classes && n_classes > 1; ++c) {
@@ -153,7 +153,8 @@ std::vector<Probe> first_probes(std::span<const int> layer_classes, int n_contex
     const auto add_whole = [&](int n_rows) {
         probes.add_whole(n_context, std::clamp(n_rows, 1, std::max(max_rows, 1)));
     };
-    // What several rows cost decides whether any drafts can pay, then what a draft step costs.
+    // The cost of several rows decides whether drafts can pay at all; after that, the cost of a
+    // draft step matters.
     add_whole(1);
     add_whole(4);
     add_whole(8);

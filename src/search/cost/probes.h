@@ -1,4 +1,4 @@
-// Which passes are measured, so that the parts of a pass can be told from their times.
+// Selects the passes to measure, so that the times of their parts can be separated.
 #pragma once
 
 #include <span>
@@ -18,14 +18,14 @@ struct Probe {
     bool operator==(const Probe&) const = default;
 };
 
-// What `knap profile` measures: every part at several context lengths up to `max_context`, and
-// passes of up to `max_rows` rows. Each probe comes once.
+// The probes of `knap profile`: every part at several context lengths up to `max_context`, and
+// passes of up to `max_rows` rows. No probe repeats.
 std::vector<Probe> profile_probes(std::span<const int> layer_classes,
                                   int max_context,
                                   int max_rows);
 
-// The few passes that tell most about drafting at the context at hand, most telling first: what a
-// request measures when there is no profile. The first is a step of plain decoding.
+// The probes of a request without a profile: the few passes that say most about drafting at the
+// current context, most informative first. The first is a step of plain decoding.
 std::vector<Probe> first_probes(std::span<const int> layer_classes, int n_context, int max_rows);
 
 }  // namespace knap

@@ -20,15 +20,15 @@ namespace knap {
 namespace {
 
 constexpr std::size_t kFewestRounds = 3;
-// Rows that are computed to fill the cache; the others are copies of them.
+// Rows computed to fill the cache; the others are copies of them.
 constexpr int kComputedRows = 32;
 
-// What a token is does not matter to the time of a pass.
+// The time of a pass does not depend on its tokens.
 std::vector<Token> some_tokens(int n) {
     return std::vector<Token>(static_cast<std::size_t>(n), 0);
 }
 
-// Writes every row of the cache. False: cancelled.
+// Writes every row of the cache. Returns false when cancelled.
 bool fill_rows(Forward& forward, KvCache& cache) {
     const int n_computed = std::min({kComputedRows, cache.capacity(), forward.max_rows(0)});
     const std::vector<Token> tokens = some_tokens(n_computed);
@@ -42,7 +42,7 @@ bool fill_rows(Forward& forward, KvCache& cache) {
     return true;
 }
 
-// Measures every probe, round after round.
+// Measures all probes in rounds.
 class Measurement {
   public:
     Measurement(Forward& forward, std::vector<Probe> probes, const ProfileOptions& options)
@@ -54,8 +54,8 @@ class Measurement {
         std::iota(order_.begin(), order_.end(), std::size_t{0});
     }
 
-    // Every probe once to warm up, then as many rounds as the time allows, three at least. False:
-    // cancelled.
+    // Runs every probe once to warm up, then as many rounds as the time allows, at least three.
+    // Returns false when cancelled.
     bool run() {
         if (!run_round()) {
             return false;
@@ -87,8 +87,7 @@ class Measurement {
     }
 
   private:
-    // In a new order each time: what a pass leaves behind in the processor's caches is then not
-    // always the same.
+    // Shuffles the order, so that a probe does not always find the same data in the CPU caches.
     bool run_round() {
         std::shuffle(order_.begin(), order_.end(), random_);
         for (const std::size_t i : order_) {
@@ -103,9 +102,9 @@ class Measurement {
         return true;
     }
 
-    // Steps of one row follow each other in decoding: one is timed behind its like. Behind a pass
-    // of many rows it would find the processor's caches full of other things, which costs it up to
-    // a tenth, and a larger pass next to nothing.
+    // In decoding, one-row steps follow each other, so a one-row probe is timed after an untimed
+    // run of itself. Directly after a pass of many rows it would find the CPU caches full of other
+    // data, which costs it up to a tenth; larger passes hardly notice.
     std::optional<double> measure_repeated(const Probe& probe) {
         if (probe.n_rows == 1 && !measure_ms(forward_, probe)) {
             return std::nullopt;
@@ -113,7 +112,7 @@ class Measurement {
         return measure_ms(forward_, probe);
     }
 
-    // It takes both the time and the rounds.
+    // Progress is limited by both the time and the number of rounds.
     void report_progress() const {
         if (options_.on_progress) {
             options_.on_progress(
@@ -122,7 +121,7 @@ class Measurement {
         }
     }
 
-    // Passes that are run whatever the time.
+    // The passes that run regardless of time.
     std::size_t n_needed() const { return (1 + kFewestRounds) * probes_.size(); }
     double elapsed_s() const { return watch_.elapsed_ms() / 1000; }
 
@@ -131,7 +130,7 @@ class Measurement {
     const ProfileOptions& options_;
     Stopwatch watch_;
     std::vector<std::size_t> order_;
-    std::vector<std::vector<double>> times_ms_;  // of each probe
+    std::vector<std::vector<double>> times_ms_;  // [probe]
     std::size_t n_passes_ = 0;
     std::mt19937 random_{1};
 };
@@ -142,7 +141,8 @@ std::optional<double> measure_ms(Forward& forward, const Probe& probe) {
     KNAP_ASSERT(probe.n_context >= 0 && probe.n_rows >= 1, "a probe is a pass");
     const std::vector<Token> tokens = some_tokens(probe.n_rows);
     const std::vector<int> rows = row_numbers(probe.n_rows);
-    // Without logits nobody would read the last layer's output, and it would not be computed.
+    // Without logits, the output of the last layer would be unused and not computed; capturing it
+    // prevents that.
     const int last_stream = 2 * probe.plan.n_layers();
     const ForwardStatistics before = forward.statistics();
     const Stopwatch watch;
@@ -158,7 +158,7 @@ std::optional<double> measure_ms(Forward& forward, const Probe& probe) {
     if (!result.is_complete) {
         return std::nullopt;
     }
-    // Steady decoding builds no graph: where this pass had to, its computation alone counts.
+    // Steady decoding builds no graph. If this pass built one, only its computation counts.
     const ForwardStatistics& after = forward.statistics();
     return after.graphs.built == before.graphs.built ? ms : after.compute_ms - before.compute_ms;
 }
