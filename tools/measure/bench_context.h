@@ -1,4 +1,5 @@
-// What stands in every benchmark beside its rows: machine, model, and the costs of its profile.
+// The part of a benchmark that is not its rows: machine, model, settings and the measured costs of
+// the profile.
 #pragma once
 
 #include "knap/knap.h"
@@ -10,7 +11,7 @@ namespace knap {
 // The machine that runs the program. The device that computes may be another one, such as a GPU.
 BenchHost describe_host();
 
-// Without rows; of the settings it fills in those that the engine knows.
+// A report without rows. Fills in only the settings that the engine knows.
 BenchReport describe_bench(const Engine& engine);
 
 }  // namespace knap

@@ -11,7 +11,7 @@
 namespace knap {
 namespace {
 
-// Decisions that draft with a plan. Each holds until the next one, whatever that drafts with.
+// The decisions that draft with a plan. Each lasts until the next decision of any kind.
 std::vector<BenchLevel> levels_of(const Result& result, const std::string& given_plan) {
     if (!given_plan.empty()) {
         return {{.plan = given_plan, .n_context = result.n_prompt, .n_tokens = result.n_generated}};
@@ -30,7 +30,7 @@ std::vector<BenchLevel> levels_of(const Result& result, const std::string& given
     return levels;
 }
 
-// Of the last decision that predicts and came to something.
+// Takes the values of the last decision that has both a prediction and a measurement.
 void fill_prediction(BenchRow& row, const std::vector<Decision>& decisions) {
     for (const Decision& decision : decisions | std::views::reverse) {
         if (decision.predicted > 0 && decision.measured > 0) {
@@ -90,7 +90,7 @@ double tokens_per_second_of(std::span<const BenchTurn> turns) {
     return 1e3 * n_tokens / ms;
 }
 
-// Empty where the strategy finds its plans itself.
+// Empty when the strategy finds its own plans.
 static std::string plan_of(const SpeculationOptions& options) {
     const auto found = options.settings.find("plan");
     return found == options.settings.end() ? "" : found->second;

@@ -1,4 +1,4 @@
-// Rows of a benchmark, made of what sessions and libllama gave.
+// Builds the rows of a benchmark from the results of sessions and of libllama.
 #pragma once
 
 #include <optional>
@@ -11,20 +11,20 @@
 
 namespace knap {
 
-// A turn of `result`. Plain decoding took `plain_ms` for `n_plain` tokens: where the answer has
-// another number of them (another text, or an end that came earlier), its time is scaled to that.
+// The turn of `result`. Plain decoding took `plain_ms` for `n_plain` tokens; its time is scaled to
+// the number of tokens in this answer, which differs when the text does or ends earlier.
 BenchTurn make_turn(const Result& result, double plain_ms, int n_plain);
 
-// Steps of a text: its first token follows from the prompt's own pass.
+// Decoding steps of an answer: its first token comes from the prefill.
 int n_steps(int n_generated);
 
-// Of one turn or more.
+// Requires at least one turn.
 double tokens_per_second_of(std::span<const BenchTurn> turns);
 
-// What a prompt's rows have in common.
+// The fields that all rows of a prompt have in common.
 BenchRow blank_row(const BenchPrompt& prompt, const std::string& acceptance, double prefill_ms);
 
-// Fills in the results of a contender: `results` are those of its turns, in their order.
+// Fills in the results of a contender: `results` has one per turn, in order.
 void fill_row(BenchRow& row,
               const Contender& contender,
               std::span<const Result> results,

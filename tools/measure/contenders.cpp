@@ -16,14 +16,14 @@ namespace {
          kMaxDraft, ", found ", in_quotes(whole));
 }
 
-// Takes what `rest` has before the first of `ends`, without that character.
+// Removes from `rest`, and returns, the text before the first character of `ends`.
 std::string_view take_until(std::string_view& rest, std::string_view ends) {
     const std::string_view part = rest.substr(0, rest.find_first_of(ends));
     rest.remove_prefix(part.size());
     return part;
 }
 
-// Takes the next part with the slash before it; empty where nothing is left.
+// Removes the next part and the slash before it; empty when nothing is left.
 std::string_view take_part(std::string_view& rest, std::string_view whole) {
     if (rest.empty()) {
         return {};
@@ -35,7 +35,7 @@ std::string_view take_part(std::string_view& rest, std::string_view whole) {
     return take_until(rest, "/");
 }
 
-// Takes "(OPTIONS)" where `rest` begins with it; slashes inside are of no account.
+// Removes "(OPTIONS)" if `rest` begins with it; slashes inside it do not separate parts.
 std::string_view take_options(std::string_view& rest, std::string_view whole) {
     if (!rest.starts_with('(')) {
         return {};
@@ -55,7 +55,7 @@ std::string with_commas(std::string_view items) {
     return text;
 }
 
-// Of an empty text 0: the strategy's own.
+// 0, the strategy's default, for an empty text.
 int parse_length(std::string_view length, std::string_view whole) {
     int n = 0;
     const char* end = length.data() + length.size();

@@ -12,17 +12,18 @@ bool is_of(const BenchRow& row, const BenchPrompt& prompt) {
     return row.data == prompt.data && row.id == prompt.id && row.depth == prompt.depth;
 }
 
-// Rows of another text under the same name would be mixed up with this one's.
+// Rejects rows of a different text under the same name.
 void check_length(const BenchRow& row, const BenchPrompt& prompt) {
     const auto n_prompt = static_cast<int>(prompt.tokens.size());
     if (row.n_prompt != n_prompt || row.n_document_tokens != prompt.n_document_tokens) {
         fail("--resume: prompt ", prompt.id, " of ", prompt.data, ": expected ", n_prompt, " of ",
-             prompt.n_document_tokens, " tokens, as it has now, found ", row.n_prompt, " of ",
-             row.n_document_tokens);
+             prompt.n_document_tokens, " tokens, found ", row.n_prompt, " of ",
+             row.n_document_tokens, " in the file");
     }
 }
 
-// Empty where a row is missing: what was measured in turn is measured in turn again.
+// Empty when any row is missing: contenders are measured in turn, so all of them are measured
+// again.
 std::vector<BenchRow> rows_of(std::span<const BenchRow> known,
                               const BenchPrompt& prompt,
                               std::size_t n_expected) {

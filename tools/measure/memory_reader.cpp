@@ -18,15 +18,14 @@ namespace knap {
 namespace {
 
 constexpr int kReads = 5;
-// Many times the largest cache. An odd number of pages: pieces that are powers of two apart would
-// meet in the same banks of memory.
+// Many times the largest CPU cache. An odd number of pages, because shares that are powers of two
+// apart would collide in the same memory banks.
 constexpr std::size_t kPage = std::size_t{1} << 21;
 constexpr std::size_t kBytes = 509 * kPage;
 
-// Reads all of a span, as fast as one thread can: from two places at once, which keeps more
-// requests under way than one does.
+// Reads a whole span as fast as one thread can. Two streams keep more requests in flight than one.
 std::uint64_t read_all(std::span<const std::uint64_t> words) {
-    constexpr std::size_t kLanes = 32;  // independent sums: additions wait for nobody
+    constexpr std::size_t kLanes = 32;  // independent sums: no addition waits for another
     const std::span<const std::uint64_t> halves[] = {words.first(words.size() / 2),
                                                      words.last(words.size() / 2)};
     std::uint64_t sums[kLanes] = {};
@@ -42,12 +41,12 @@ std::uint64_t read_all(std::span<const std::uint64_t> words) {
 
 }  // namespace
 
-// In large pages, as weights lie.
+// Uses huge pages, like the weights.
 MemoryReader::MemoryReader(int n_threads)
     : memory_(static_cast<std::uint64_t*>(std::aligned_alloc(kPage, kBytes)), std::free),
       sums_(static_cast<std::size_t>(n_threads)) {
     if (memory_ == nullptr) {
-        fail("memory: expected ", kBytes, " bytes to read, found less");
+        fail("memory: expected ", kBytes, " free bytes for the bandwidth test, found fewer");
     }
     madvise(memory_.get(), kBytes, MADV_HUGEPAGE);
     std::memset(memory_.get(), 1, kBytes);

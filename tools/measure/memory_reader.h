@@ -1,5 +1,5 @@
-// What the machine's memory gives to threads that do nothing but read it: the bound of plain
-// decoding, which reads every weight for a token.
+// Measures the memory bandwidth of threads that only read. It bounds the speed of plain decoding,
+// which reads every weight once per token.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace knap {
 
 class MemoryReader {
   public:
-    // Takes a gigabyte of memory. Throws knap::Error where there is none.
+    // Allocates a gigabyte of memory. Throws knap::Error on failure.
     explicit MemoryReader(int n_threads);
 
-    double gb_per_second();  // of one reading of all of it
+    double gb_per_second();  // reads the whole memory once
 
   private:
     std::unique_ptr<std::uint64_t, void (*)(void*)> memory_;
-    std::vector<std::uint64_t> sums_;  // [n_threads] kept, so that nobody leaves out the reading
+    std::vector<std::uint64_t> sums_;  // [n_threads], kept so that the reads are not optimised away
 };
 
 // The median of a few readings.

@@ -1,5 +1,5 @@
-// libllama's part in a race: plain decoding of the same tokens, on the same threads. It runs with
-// flash attention off and on; the setting that was faster on a prompt counts.
+// libllama as a contender: plain decoding of the same tokens on the same threads. It runs with
+// flash attention off and on; the faster setting of each prompt counts.
 #pragma once
 
 #include <array>
@@ -19,14 +19,13 @@ class PeerRace {
     // The engine must outlive it.
     explicit PeerRace(Engine& engine);
 
-    // Computes a prompt, which the turns that follow go on from; those of a race that did not end
-    // are forgotten.
+    // Computes the prompt that the next turns start from. Discards the turns of an unfinished race.
     void read_prompt(std::span<const Token> prompt);
-    // Feeds the tokens of an answer, one at a time, but for the last, which nothing follows.
+    // Feeds the tokens of an answer one at a time, except for the last, which needs no pass.
     void take_turn(std::span<const Token> answer);
-    // Says what plain decoding of ours took in the turn at hand.
+    // Ends the current turn, in which our plain decoding took `plain_ms`.
     void end_turn(double plain_ms) { plain_ms_.push_back(plain_ms); }
-    // Fills the row of the turns so far, and forgets them. `reference`: the answer that was fed.
+    // Fills the row from the turns so far and discards them. `reference`: the answer that was fed.
     void end_race(BenchRow& row, const Result& reference);
 
     double prefill_ms() const { return faster().prefill_ms; }
@@ -36,7 +35,7 @@ class PeerRace {
         const char* name;
         std::unique_ptr<LlamaPeer> peer;
         double prefill_ms = 0;
-        std::vector<double> times_ms{};  // of the turns so far
+        std::vector<double> times_ms{};  // one per turn so far
 
         double total_ms() const;
     };

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-// The field as a string, or `otherwise` when the line has none.
+// The field as a string, or `otherwise` when it is missing.
 std::string optional_string(const json& object, const char* name, std::string otherwise) {
     const auto field = object.find(name);
     if (field == object.end()) {
@@ -28,11 +28,11 @@ std::string optional_string(const json& object, const char* name, std::string ot
     return field->get<std::string>();
 }
 
-// Throws Error with what is wrong, without the place.
+// Throws Error with a message that does not name file and line.
 DataPrompt parse_line(const std::string& line, int number) {
     const json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (object.is_discarded()) {
-        fail("expected a JSON object, found text that is no JSON");
+        fail("expected a JSON object, found text that is not JSON");
     }
     if (!object.is_object()) {
         fail("expected a JSON object, found ", object.type_name());
@@ -43,12 +43,12 @@ DataPrompt parse_line(const std::string& line, int number) {
         .text = optional_string(object, "prompt", ""),
     };
     if (prompt.text.empty()) {
-        fail("expected a string `prompt` that is not empty, found none");
+        fail("expected a non-empty string `prompt`, found none");
     }
     return prompt;
 }
 
-// What of a source follows its file, as in FILE.jsonl:TASK; empty: every task.
+// The task in FILE.jsonl:TASK; empty: every task.
 std::string task_of_source(const std::string& source) {
     const std::size_t n_file = file_of_source(source).string().size();
     return n_file == source.size() ? "" : source.substr(n_file + 1);
@@ -58,7 +58,7 @@ bool is_blank(const std::string& line) {
     return line.find_first_not_of(" \t\r") == std::string::npos;
 }
 
-// Reads a file line by line.
+// Collects the prompts of a file, line by line.
 class PromptReader {
   public:
     PromptReader(std::filesystem::path path, std::string task)
@@ -69,7 +69,7 @@ class PromptReader {
         try {
             add(parse_line(line, number), where, number);
         } catch (const Error& error) {
-            log_warning(where, ": ", error.what(), "; the line is skipped");
+            log_warning(where, ": ", error.what(), "; skipping the line");
             data_.skipped.push_back({where, error.what()});
         }
     }

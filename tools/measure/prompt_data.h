@@ -1,5 +1,5 @@
-// Files of prompts: JSON Lines, one object per line with a string `prompt` and, if it likes, the
-// strings `id` and `task`. Other fields are left alone.
+// Files of prompts: JSON Lines, one object per line with a string `prompt` and, optionally, the
+// strings `id` and `task`. Other fields are ignored.
 #pragma once
 
 #include <filesystem>
@@ -9,10 +9,10 @@
 namespace knap {
 
 struct DataPrompt {
-    std::string id;  // of the file, or "line 3"; no other prompt of the file has it
+    std::string id;  // from the file, or "line 3"; unique within the file
     std::string task;
     std::string text;
-    std::string where{};  // "FILE:3"; empty: from no file
+    std::string where{};  // "FILE:3"; empty: not from a file
 };
 
 // A prompt that could not be used.
@@ -28,15 +28,15 @@ struct PromptData {
     std::vector<SkippedPrompt> skipped;
 };
 
-// The first `limit` prompts (0: all) of `source`: a file, or FILE.jsonl:TASK for those of one task
-// in it. A line that holds no prompt is skipped with a warning that names file and line; an empty
-// one silently. Throws when the file cannot be read or no line serves.
+// The first `limit` prompts (0: all) of `source`: a file, or FILE.jsonl:TASK for one task of it.
+// A line without a valid prompt is skipped with a warning that names file and line, a blank line
+// silently. Throws when the file cannot be read or has no prompt.
 PromptData read_prompt_source(const std::string& source, int limit);
 
-// The prompts alone.
+// The same, without the skipped lines.
 std::vector<DataPrompt> read_prompt_data(const std::filesystem::path& path, int limit);
 
-// The file of a source.
+// The file in FILE.jsonl:TASK.
 std::filesystem::path file_of_source(const std::string& source);
 
 }  // namespace knap

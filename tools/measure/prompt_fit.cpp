@@ -14,7 +14,7 @@ std::vector<Token> tokenize(const Engine& engine, const std::string& text) {
     return engine.tokenize(written, /*add_bos=*/true, /*parse_special=*/true);
 }
 
-// Takes words off the end of `document`, `n_bytes` or more.
+// Removes whole words, at least `n_bytes`, from the end of `document`.
 void cut_words(std::string& document, std::size_t n_bytes) {
     document.resize(document.size() - std::min(n_bytes, document.size()));
     document.resize(std::min(document.size(), document.find_last_of(" \n") + 1));
@@ -30,8 +30,8 @@ FittedPrompt fit_prompt(const Engine& engine, const std::string& text, std::size
     const auto n_document_tokens = static_cast<int>(tokens.size());
     while (tokens.size() > n_max) {
         if (document.empty()) {
-            fail("prompt: expected ", n_max, " tokens at most, found ", tokens.size(),
-                 " without its document");
+            fail("prompt: expected at most ", n_max, " tokens, found ", tokens.size(),
+                 " even without the document");
         }
         cut_words(document, document.size() * (tokens.size() - n_max) / tokens.size() + 1);
         tokens = tokenize(engine, document + question);

@@ -1,4 +1,4 @@
-// Prompts of data, as a model reads them: in its chat template, and no longer than is wanted.
+// Turns the text of a prompt into tokens: in the model's chat template, cut to a given length.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@ struct FittedPrompt {
     bool is_cut() const { return tokens.size() < static_cast<std::size_t>(n_document_tokens); }
 };
 
-// The prompt as the model's template writes it, in at most `n_max` tokens. Where it is longer, its
-// document loses its end; the line after it, which asks for the answer ("Summary:"), stays. Throws
-// where there is no room for that line.
+// The prompt in the model's chat template, in at most `n_max` tokens. A longer prompt loses the end
+// of its document, which is the text before the last empty line; what follows that line asks for
+// the answer ("Summary:") and stays. Throws when that alone is too long.
 FittedPrompt fit_prompt(const Engine& engine, const std::string& text, std::size_t n_max);
 
 }  // namespace knap

@@ -9,7 +9,7 @@
 namespace knap {
 namespace {
 
-// 97.5 % quantile of Student's t with `n - 1` degrees of freedom, from two values on.
+// 97.5 % quantile of Student's t with `n - 1` degrees of freedom. Requires `n >= 2`.
 double student_t(std::size_t n) {
     constexpr double kTable[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447,
                                  2.365,  2.306, 2.262, 2.228, 2.201};
@@ -17,7 +17,7 @@ double student_t(std::size_t n) {
     if (n - 2 < std::size(kTable)) {
         return kTable[n - 2];
     }
-    // Cornish and Fisher's series around the normal quantile: right to the third decimal here.
+    // Cornish-Fisher expansion around the normal quantile: correct to three decimals here.
     const auto freedom = static_cast<double>(n - 1);
     return kNormal + 2.372 / freedom + 2.823 / (freedom * freedom);
 }
@@ -30,7 +30,7 @@ double mean_logarithm(std::span<const double> ratios) {
     return sum / static_cast<double>(ratios.size());
 }
 
-// Of the mean logarithm.
+// The standard error of the mean logarithm.
 double standard_error(std::span<const double> ratios, double mean) {
     double squares = 0;
     for (const double ratio : ratios) {

@@ -1,4 +1,4 @@
-// Numbers over repeated measurements and over prompts.
+// Statistics over repeated measurements and over prompts.
 #pragma once
 
 #include <span>
@@ -13,15 +13,15 @@ struct Interval {
     double high = 0;
 };
 
-// Geometric mean of ratios, one at least, with its 95 % interval: Student's, from the spread of
-// their logarithms. One ratio alone has no spread to tell.
+// Geometric mean of ratios, at least one, with its 95 % interval: Student's t on their logarithms.
+// The interval of a single ratio is empty (low == high).
 Interval geometric_mean(std::span<const double> ratios);
 
-// Distinct runs of three tokens over all of them: low where a text loops, and loops are easy to
-// draft (methods W25).
+// Distinct trigrams / all trigrams: low when a text loops, and loops are easy to draft
+// (docs/methods.md, "Text that loops"). 1 for fewer than three tokens.
 double distinct_trigrams(std::span<const Token> tokens);
 
-// How well two lists of numbers go together: Pearson's correlation.
+// Pearson's correlation of two lists of equal length.
 double pearson(std::span<const double> a, std::span<const double> b);
 
 }  // namespace knap

@@ -13,10 +13,10 @@
 namespace knap {
 namespace {
 
-// Enough to touch every weight and build the usual graphs.
+// Enough tokens to touch every weight and build the usual graphs.
 constexpr std::size_t kFirstTokens = 64;
 constexpr int kFewTokens = 2;
-// So that a strategy has room to draft.
+// Enough tokens for a strategy to draft.
 constexpr int kWarmUpTokens = 8;
 
 double decode_ms(const Result& result) {
@@ -29,7 +29,7 @@ bool needs_adapter(const Contender& contender) {
     });
 }
 
-// In words, where there is no time to measure: the first token comes from the prompt's own pass.
+// Why the answer cannot be timed: its first token comes from the prefill. Empty when it can.
 std::string why_too_short(const Result& result) {
     return n_steps(result.n_generated) > 0
                ? ""
@@ -71,7 +71,7 @@ std::optional<PromptOutcome> StrategyRace::measure(const BenchPrompt& prompt) {
     return outcome;
 }
 
-// Computes the prompt's rows, and the answer that others are held to.
+// Computes the prompt's rows, and the reference answer that the others are compared with.
 bool StrategyRace::begin(const BenchPrompt& prompt) {
     n_answers_ = 0;
     if (options_.fresh_strategies) {
@@ -83,7 +83,7 @@ bool StrategyRace::begin(const BenchPrompt& prompt) {
     session_.reset();
     adapter_ms_ = 0;
     if (session_.adapter) {
-        // An empty text: rows that the prompt shares with the one before are computed again, too.
+        // An empty text discards all rows, even those the prompt shares with the previous one.
         session_.adapter->follow({}, session_.forward, session_.cache);
     }
     const auto prefill = generate_afresh(prompt, plain_decoding(), /*n_predict=*/0);
@@ -100,7 +100,7 @@ bool StrategyRace::begin(const BenchPrompt& prompt) {
     return true;
 }
 
-// A process's first passes read weights from the disk: that is no prompt's time.
+// The first passes of a process read the weights from disk; no prompt should be charged for that.
 bool StrategyRace::touch_weights(const BenchPrompt& prompt) {
     BenchPrompt beginning{.tokens = prompt.tokens};
     beginning.tokens.resize(std::min(beginning.tokens.size(), kFirstTokens));
@@ -128,7 +128,7 @@ bool StrategyRace::race(const BenchPrompt& prompt, std::size_t rule, PromptOutco
     return true;
 }
 
-// The rule `ratio` writes other texts than plain decoding's, and each turn may write another.
+// With the rule `ratio` texts differ from plain decoding's, and from turn to turn.
 std::string StrategyRace::why_unmeasurable(const RaceRule& rule, std::span<const Side> sides) {
     for (const Side& side : sides) {
         for (const Result& result : side.results) {
@@ -155,8 +155,8 @@ std::vector<StrategyRace::Side> StrategyRace::sides_of(std::size_t rule) {
     return sides;
 }
 
-// A few rounds of each, which leave no trace in the strategies of the turns. Afterwards an adapter
-// has its rows of the prompt: computing them is part of the prefill.
+// Runs a few rounds of each contender with strategies that are thrown away. Afterwards an adapter
+// has its rows of the prompt; computing them counts as prefill.
 bool StrategyRace::warm_up(const BenchPrompt& prompt, std::span<const Side> sides) {
     const int n_tokens = std::min(kWarmUpTokens, options_.n_predict);
     for (const Side& side : sides) {
@@ -171,8 +171,8 @@ bool StrategyRace::warm_up(const BenchPrompt& prompt, std::span<const Side> side
     return true;
 }
 
-// Every answer is a request of its own whose prompt is in the cache already: a strategy has no
-// prefill to take a share of.
+// Every answer is its own request with the prompt already in the cache, so its time contains no
+// prefill.
 bool StrategyRace::take_turn(const BenchPrompt& prompt, Side& plain, std::span<Side> sides) {
     Side before{.contender = plain.contender, .strategies = plain.strategies};
     if (!answer(prompt, before)) {
@@ -214,7 +214,7 @@ bool StrategyRace::answer(const BenchPrompt& prompt, Side& side) {
     return true;
 }
 
-// Of the turn that is about to begin.
+// The strategy of the turn about to begin.
 Strategy& StrategyRace::strategy_of_turn(Side& side) {
     TurnStrategies& strategies = *side.strategies;
     const std::size_t turn = side.results.size();
@@ -234,7 +234,7 @@ std::optional<Result> StrategyRace::generate(const BenchPrompt& prompt,
                                              const SpeculationOptions& how,
                                              Strategy& strategy,
                                              int n_predict) {
-    // A synthetic prompt is a place in a text, and a projection writes nothing that could end.
+    // A synthetic prompt stops mid-text, and the text of a projection has no meaningful end.
     const bool never_ends = prompt.depth.has_value() || options_.assume_acceptance >= 0;
     Result result = session_.generate(prompt.tokens,
                                       {.n_predict = n_predict,

@@ -1,10 +1,10 @@
-// Strategies in turn on a prompt: what disturbs the machine for a while disturbs all of them. The
-// prompt is computed once, every answer starts from its rows, and plain decoding runs before and
-// after the others of a turn, as its own control.
+// Runs contenders in turn on a prompt, so that a disturbance of the machine affects all of them.
+// The prompt is computed once and every answer starts from its rows. In each turn plain decoding
+// runs before and after the others, as a control.
 //
-// What a strategy learns lasts from prompt to prompt, as in a session. Every turn of a contender
-// has its own strategy, which goes on from that turn of the prompt before: no turn profits from
-// another turn on the same text.
+// Strategies keep what they learn from prompt to prompt, as in a session. Each turn of a contender
+// has its own strategy object, which continues from the same turn of the previous prompt: no turn
+// benefits from another turn on the same text.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@
 
 namespace knap {
 
-// A rule of acceptance, by its name on the command line. Greedy decoding has one rule.
+// An acceptance rule and its name on the command line. Greedy decoding has only one.
 struct RaceRule {
     std::string name = kGreedy;
     AcceptanceRule rule = AcceptanceRule::shared_noise;
@@ -37,14 +37,13 @@ struct RaceOptions {
     double assume_acceptance = -1;  // below 0: off
     int n_predict = 128;            // tokens of an answer, 2 or more
     int n_turns = 3;
-    bool has_peer = false;  // libllama takes part as well
-    // Every prompt starts with new strategies.
-    bool fresh_strategies = false;
+    bool has_peer = false;          // libllama takes part as well
+    bool fresh_strategies = false;  // every prompt starts with new strategies
 };
 
-// Each member may be empty. Called on the caller's thread; `is_cancelled` from compute threads too.
+// Members may be empty. Called on the caller's thread; `is_cancelled` also on compute threads.
 struct RaceObserver {
-    std::function<void(double fraction)> on_progress{};  // of the prompt at hand
+    std::function<void(double fraction)> on_progress{};  // of the current prompt
     std::function<bool()> is_cancelled{};
 };
 
@@ -53,17 +52,17 @@ class StrategyRace {
     // The engine must outlive it.
     StrategyRace(Engine& engine, RaceOptions options, RaceObserver observer);
 
-    // Rows of plain decoding, every contender and libllama, for each rule; none where an answer is
-    // too short to be measured. Nullopt: cancelled.
-    // Throws knap::Error where a strategy's text must be plain decoding's and is not.
+    // Rows of plain decoding, every contender and libllama, for each rule; none when an answer is
+    // too short to be timed. Returns nullopt when cancelled. Throws knap::Error when a text that
+    // must equal plain decoding's does not.
     std::optional<PromptOutcome> measure(const BenchPrompt& prompt);
 
-    // After measure(), with plain decoding's answer as the latest: what the rows of a prompt and
-    // its answer would have allowed can be asked of it.
+    // After measure() its latest answer is plain decoding's, so that a caller can examine the cache
+    // rows of the prompt and that answer.
     Session::Impl& session() { return session_; }
 
   private:
-    // The strategies of a contender with a rule, by turn; made when they are first used.
+    // The strategies of a contender with one rule, by turn; made on first use.
     using TurnStrategies = std::vector<std::unique_ptr<Strategy>>;
 
     // A contender's turns on a prompt.
@@ -75,7 +74,7 @@ class StrategyRace {
         std::optional<BenchDifference> first_difference{};
     };
 
-    // False or nullopt: cancelled.
+    // These return false or nullopt when cancelled.
     bool begin(const BenchPrompt& prompt);
     bool touch_weights(const BenchPrompt& prompt);
     bool race(const BenchPrompt& prompt, std::size_t rule, PromptOutcome& outcome);
@@ -86,7 +85,7 @@ class StrategyRace {
                                    const SpeculationOptions& how,
                                    Strategy& strategy,
                                    int n_predict);
-    // With a new strategy that nobody keeps.
+    // Uses a new strategy that is discarded afterwards.
     std::optional<Result> generate_afresh(const BenchPrompt& prompt,
                                           const SpeculationOptions& how,
                                           int n_predict);
@@ -94,7 +93,7 @@ class StrategyRace {
 
     std::vector<Side> sides_of(std::size_t rule);
     void forget_strategies();
-    // Empty where every answer can be measured.
+    // Empty when every answer can be timed.
     static std::string why_unmeasurable(const RaceRule& rule, std::span<const Side> sides);
     void compare(const BenchPrompt& prompt, Side& side) const;
     double prefill_ms_of(const Contender& contender) const;
@@ -110,10 +109,10 @@ class StrategyRace {
     std::vector<std::vector<TurnStrategies>> strategies_;  // [rule][side], plain decoding first
     std::optional<PeerRace> peer_;
     bool is_warm_ = false;
-    // Of the prompt at hand:
+    // State of the current prompt:
     Result reference_;  // plain decoding's answer
     double prefill_ms_ = 0;
-    double adapter_ms_ = 0;  // an adapter's rows of the prompt
+    double adapter_ms_ = 0;  // time of the adapter's rows of the prompt
     int n_answers_ = 0;      // timed so far
 };
 

@@ -11,7 +11,7 @@
 namespace knap {
 namespace {
 
-// Columns of a line, by name: what names them and what fills them is one list.
+// The columns of a line: name and value. Header and lines are made from the same list.
 using Columns = std::vector<std::pair<std::string, std::string>>;
 
 std::string text(double value) {

@@ -1,5 +1,5 @@
-// A benchmark as comma-separated values (RFC 4180): a line for each row with flat columns, and in
-// every line what it was measured with.
+// A benchmark as comma-separated values (RFC 4180): one line of flat columns per row. Every line
+// repeats model, machine and settings.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace knap {
 
-// Times are means over turns; what is not known is empty; lists are joined by spaces.
+// Times are means over turns, unknown values are empty, lists are joined by spaces.
 std::string to_csv(const BenchReport& report);
 
 }  // namespace knap

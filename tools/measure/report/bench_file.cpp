@@ -16,7 +16,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
-// What rows of one file have in common: those of another model or machine do not mix with them.
+// Members that all rows of a file share: rows of another model or machine must not be mixed in.
 constexpr const char* kIdentity[] = {"knap", "device", "model", "settings"};
 
 ordered_json to_json(const BenchCost& cost) {
@@ -53,7 +53,7 @@ void check_format(const json& file) {
     }
 }
 
-// Of the prompt of `row`, by plain decoding; of the row itself where no row tells.
+// Plain decoding's prefill of the prompt of `row`; the row's own when there is no such row.
 double plain_prefill_ms(const std::vector<BenchRow>& rows, const BenchRow& row) {
     const auto plain = std::ranges::find_if(rows, [&](const BenchRow& other) {
         return other.strategy == plain_decoding().strategy && other.data == row.data &&
@@ -62,7 +62,7 @@ double plain_prefill_ms(const std::vector<BenchRow>& rows, const BenchRow& row) 
     return plain == rows.end() ? row.prefill_ms : plain->prefill_ms;
 }
 
-// Computes what rows of older files lack.
+// Older files have no request speedups.
 void fill_request_speedups(std::vector<BenchRow>& rows) {
     for (BenchRow& row : rows) {
         if (row.request_speedup.mean == 0) {
@@ -94,7 +94,7 @@ BenchReport report_from(const json& file) {
     return report;
 }
 
-// Throws in words that follow the path.
+// Throws with a message that the caller puts after the path.
 BenchReport read_report(const std::filesystem::path& path) {
     const auto file = read_json_file(path);
     if (!file) {

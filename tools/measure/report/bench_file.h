@@ -1,5 +1,5 @@
-// A benchmark on disk: what `knap bench` writes after every prompt, --resume goes on from and
-// `knap report` draws.
+// A benchmark on disk: `knap bench` writes it after every prompt, --resume continues it and
+// `knap report` draws it.
 #pragma once
 
 #include <filesystem>
@@ -12,23 +12,23 @@
 
 namespace knap {
 
-// Field names are a promise to scripts: new ones may come, none is renamed. What is not known is
-// null, never missing. docs/benchmarks.md says what each means.
+// Field names are stable for scripts: fields may be added, none is renamed. Unknown values are
+// null, never missing. docs/benchmarks.md describes the fields.
 nlohmann::ordered_json to_json(const BenchReport& report);
 
-// A whole file, checked: times, speedups and tokens of turns are above 0, and plans fit the model.
-// It may have no rows, of an interrupted benchmark. Members that to_json() does not write are left
-// alone. Throws knap::Error in one line that begins with the path.
+// Reads and checks a file: times, speedups and token counts of turns are above 0, and plans fit the
+// model. An interrupted benchmark may have no rows. Ignores members that to_json() does not write.
+// Throws knap::Error with a one-line message that begins with the path.
 BenchReport load_report(const std::filesystem::path& path);
 
-// What an earlier run of the same benchmark measured.
+// The measurements of an earlier run of the same benchmark.
 struct EarlierRows {
     std::vector<BenchRow> rows;
     std::optional<double> memory_gb_per_second;
 };
 
-// `report` says what is to be measured; its rows are left alone. Throws where the file is missing
-// or damaged, or of another model, machine, version or other settings.
+// `report` describes the benchmark to resume; its rows are ignored. Throws when the file is missing
+// or damaged, or comes from another model, machine, version or other settings.
 EarlierRows load_rows(const std::filesystem::path& path, const BenchReport& report);
 
 }  // namespace knap

@@ -8,7 +8,7 @@ namespace knap {
 namespace {
 
 constexpr int kAnyCount = std::numeric_limits<int>::max();
-constexpr double kMost = 1e15;  // ms, tokens or bytes; far from what would overflow in a sum
+constexpr double kMost = 1e15;  // ms, tokens or bytes; sums stay far from overflow
 constexpr double kLeast = 1e-9;
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Pieces of which a benchmark's JSON is read and written. What reads throws knap::Error in words
-// that follow a file's name: "row 3: turn 1: expected a number `plain_ms`, found none".
+// Helpers that read and write the JSON of a benchmark. Readers throw knap::Error with a message
+// that the caller puts after the file's name: "row 3: turn 1: expected a number `plain_ms`, found
+// none".
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace knap {
 
-// What is not known is null.
+// Unknown values are null.
 template <typename T>
 nlohmann::ordered_json or_null(const std::optional<T>& value) {
     return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
@@ -29,7 +30,7 @@ nlohmann::ordered_json list_of(const std::vector<T>& values, Convert convert) {
     return list;
 }
 
-// Nullopt: null. What is missing is an error of `read`, a reader of members.
+// Returns nullopt for null. A missing member is an error of `read`, which reads a member by name.
 template <typename Read>
 auto unless_null(const nlohmann::json& object, const char* name, Read read) {
     const auto found = object.find(name);
@@ -37,14 +38,14 @@ auto unless_null(const nlohmann::json& object, const char* name, Read read) {
     return is_null ? std::nullopt : std::optional(read(object, name));
 }
 
-// Nullopt: null, or missing, as what older files do not have.
+// Returns nullopt for null, and for a missing member, which older files may lack.
 template <typename Read>
 auto if_known(const nlohmann::json& object, const char* name, Read read) {
     return object.contains(name) ? unless_null(object, name, read)
                                  : decltype(unless_null(object, name, read))();
 }
 
-// What `read` makes of a part of a file; its errors say which one they are about.
+// Calls `read` for a part of a file and puts `what`, the part's name, before its errors.
 template <typename Read>
 auto read_part(const std::string& what, const nlohmann::json& part, Read read) {
     try {
@@ -59,7 +60,7 @@ auto read_object(const nlohmann::json& object, const char* name, Read read) {
     return read_part(name, object_in(object, name), read);
 }
 
-// Every element of a list; an error calls the third one "`what` 3".
+// Reads every element of a list; errors call the third one "`what` 3".
 template <typename Read>
 auto read_list(const nlohmann::json& object, const char* name, const char* what, Read read) {
     std::vector<decltype(read(object))> values;
@@ -69,14 +70,14 @@ auto read_list(const nlohmann::json& object, const char* name, const char* what,
     return values;
 }
 
-// Members of an object, like those of runtime/json_file.h.
+// Read members of an object, like those of runtime/json_file.h.
 int count_in(const nlohmann::json& object, const char* name);
 int positive_count_in(const nlohmann::json& object, const char* name);
 std::int64_t large_count_in(const nlohmann::json& object, const char* name);
 double amount_in(const nlohmann::json& object, const char* name);    // 0 or more
-double positive_in(const nlohmann::json& object, const char* name);  // what may be divided by
+double positive_in(const nlohmann::json& object, const char* name);  // above 0: a safe divisor
 double share_in(const nlohmann::json& object, const char* name);     // from 0 to 1
-// The text of a plan that fits a model of so many layers.
+// The text of a plan that fits a model of `n_layers` layers.
 std::string plan_in(const nlohmann::json& object, const char* name, int n_layers);
 
 }  // namespace knap

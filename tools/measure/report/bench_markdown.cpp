@@ -10,7 +10,7 @@
 namespace knap {
 namespace {
 
-// A cell ends at a bar, and a line of a table at a line's end.
+// In a Markdown table a bar ends the cell and a newline the row.
 std::string escaped(const std::string& text) {
     std::string safe;
     for (const char letter : text) {
@@ -43,7 +43,7 @@ void write_context(std::ostream& out, const BenchReport& report) {
         << "- machine: " << report.device << ", " << report.host.n_cores << " cores, "
         << report.host.isa << ", " << report.host.system << "\n";
     if (report.memory_gb_per_second) {
-        out << "- memory gives " << format_fixed(*report.memory_gb_per_second, 1) << " GB/s\n";
+        out << "- memory bandwidth: " << format_fixed(*report.memory_gb_per_second, 1) << " GB/s\n";
     }
     const nlohmann::ordered_json settings = to_json(report.settings);
     for (const auto& [name, value] : settings.items()) {
@@ -56,12 +56,12 @@ void write_context(std::ostream& out, const BenchReport& report) {
 
 std::string to_markdown(const BenchReport& report) {
     std::ostringstream out;
-    out << "# knap " << report.version << ": strategies against plain decoding\n\n";
+    out << "# knap " << report.version << ": strategies compared with plain decoding\n\n";
     if (report.settings.assume_acceptance) {
-        out << "**A projection: acceptance is assumed, and the texts mean nothing.**\n\n";
+        out << "**Projection: acceptance is assumed at random, and the texts mean nothing.**\n\n";
     }
     if (!report.is_complete) {
-        out << "The benchmark was interrupted; these are the rows until then.\n\n";
+        out << "The benchmark was interrupted; these are the rows measured before that.\n\n";
     }
     write_context(out, report);
     out << "\n## Means\n\n";

@@ -1,4 +1,4 @@
-// A benchmark as Markdown: what was measured with what, a table of means, a table of rows.
+// A benchmark as Markdown: model, machine and settings, a table of means, a table of rows.
 #pragma once
 
 #include <string>

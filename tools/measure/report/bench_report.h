@@ -1,5 +1,5 @@
-// What `knap bench` measures: strategies against plain decoding, prompt by prompt, with everything
-// that is needed to run it again. bench_file.h has its form on disk. Plain data.
+// The results of `knap bench`: strategies compared with plain decoding, prompt by prompt, with
+// everything needed to run the benchmark again. Plain data; bench_file.h reads and writes it.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +13,30 @@
 
 namespace knap {
 
-// A prompt to measure with.
+// A prompt to measure.
 struct BenchPrompt {
     std::string data;  // the file's name, "built-in" or kSynthetic
-    std::string id;    // no other prompt of the data has it
+    std::string id;    // unique within the data
     std::string task;
-    std::optional<int> depth{};  // of a synthetic prompt
+    std::optional<int> depth{};  // synthetic prompts only
     std::vector<Token> tokens;   // at least one
-    int n_document_tokens = 0;   // before it was cut
-    std::string where{};         // "FILE:3"; empty: from no file
+    int n_document_tokens = 0;   // length before it was cut
+    std::string where{};         // "FILE:3"; empty: not from a file
 
     bool is_cut() const { return static_cast<int>(tokens.size()) < n_document_tokens; }
 };
 
-// Names of rows that stand for no file and for no strategy of ours.
+// Names in rows that stand for no file, for no strategy of ours and for no acceptance rule.
 inline constexpr const char* kSynthetic = "synthetic";
 inline constexpr const char* kPeerStrategy = "llama";
 inline constexpr const char* kGreedy = "greedy";
 
-// A strategy's answer beside plain decoding's, which was measured before and after it.
+// One timed answer of a strategy, with the time of plain decoding measured around it.
 struct BenchTurn {
     double decode_ms = 0;
-    double plain_ms = 0;  // of plain decoding, for as many tokens
+    double plain_ms = 0;  // plain decoding of as many tokens
     int n_generated = 0;
-    // Of decode_ms.
+    // The parts of decode_ms.
     double draft_ms = 0;
     double verify_ms = 0;
     double search_ms = 0;
@@ -45,7 +45,7 @@ struct BenchTurn {
     bool operator==(const BenchTurn&) const = default;
 };
 
-// Geometric mean over turns, with its 95 % interval where there are several.
+// Geometric mean over turns, with its 95 % interval when there are several.
 struct BenchSpeedup {
     double mean = 0;
     std::optional<double> low{};
@@ -54,7 +54,7 @@ struct BenchSpeedup {
     bool operator==(const BenchSpeedup&) const = default;
 };
 
-// A plan that drafted, from some length of context on.
+// A plan that drafted, and from which context length on.
 struct BenchLevel {
     std::string plan;
     int n_context = 0;
@@ -63,15 +63,15 @@ struct BenchLevel {
     bool operator==(const BenchLevel&) const = default;
 };
 
-// Where a text first differs from plain decoding's.
+// The first position at which a text differs from plain decoding's.
 struct BenchDifference {
     int position = 0;             // from the start of the prompt
-    std::optional<double> gap{};  // of the near-tie, in logits; nullopt: at the edge of a cut
+    std::optional<double> gap{};  // of the near tie, in logits; nullopt: at the edge of a cut
 
     bool operator==(const BenchDifference&) const = default;
 };
 
-// A strategy with a rule of acceptance on a prompt. Counts are those of the last turn.
+// A strategy with an acceptance rule on a prompt. Counts are those of the last turn.
 struct BenchRow {
     std::string data;
     std::string id;
@@ -80,13 +80,13 @@ struct BenchRow {
     int n_prompt = 0;
     int n_document_tokens = 0;
     bool is_cut = false;
-    double prefill_ms = 0;  // with the adapter's rows where the strategy has one
+    double prefill_ms = 0;  // includes the adapter's rows if the strategy has an adapter
     std::string strategy;
     std::string options;
     std::string acceptance;
     std::vector<BenchTurn> turns;
-    BenchSpeedup speedup;          // of decoding
-    BenchSpeedup request_speedup;  // of the whole request: reading the prompt and decoding
+    BenchSpeedup speedup;          // decoding only
+    BenchSpeedup request_speedup;  // the whole request: prefill and decoding
     double tokens_per_second = 0;
     int rounds = 0;
     int n_drafted = 0;
@@ -150,12 +150,12 @@ struct BenchSettings {
     std::string cache_type_k;
     std::string cache_type_v;
     std::string kernels;
-    // Nullopt: of a file that was written before it was recorded.
+    // Nullopt: from a file that does not record it.
     std::optional<bool> exact{};
     std::optional<bool> fresh_strategies{};  // every prompt started with new strategies
     std::vector<std::string> data;
 
-    // Of one prompt.
+    // Rows of one prompt.
     std::size_t n_rows() const {
         return (strategies.size() + (has_peer ? 1 : 0)) * acceptance.size();
     }

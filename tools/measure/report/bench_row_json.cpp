@@ -32,12 +32,12 @@ ordered_json to_json(const std::optional<BenchDifference>& difference) {
                : ordered_json(nullptr);
 }
 
-// An interval of few turns may be wide beyond measure.
+// With few turns an interval can be arbitrarily wide.
 double bound_in(const json& object, const char* name) {
     return number_in(object, name, 0, std::numeric_limits<double>::max());
 }
 
-// What subtraction leaves of a time: rounding may take it below zero.
+// The remainder of a subtraction of times: rounding can make it negative.
 double remainder_in(const json& object, const char* name) {
     constexpr double kLargest = std::numeric_limits<double>::max();
     return number_in(object, name, -kLargest, kLargest);

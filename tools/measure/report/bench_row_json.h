@@ -1,4 +1,4 @@
-// A row of a benchmark as a JSON object, and back. bench_file.h has the file around it.
+// Converts a row of a benchmark to JSON and back. bench_file.h handles the whole file.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,9 +8,8 @@
 namespace knap {
 
 nlohmann::ordered_json to_json(const BenchRow& row);
-// Of a model of so many layers, which its plans must fit. Where an older file has no
-// `request_speedup`, its mean is 0. Throws knap::Error in words that follow a
-// file's name.
+// Plans must fit a model of `n_layers` layers. The mean of `request_speedup` is 0 in rows of older
+// files that lack it. Throws knap::Error with a message that the caller puts after the file's name.
 BenchRow row_from(const nlohmann::json& object, int n_layers);
 
 }  // namespace knap

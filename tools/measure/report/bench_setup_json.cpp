@@ -14,7 +14,7 @@ using nlohmann::ordered_json;
 
 constexpr int kMaxLayers = 4096;
 
-// A number as it was given: 0.95, and not the nearest float's 0.949999988.
+// A number as the user gave it: 0.95, not the nearest float's 0.949999988.
 double as_given(float value) {
     return std::stod(concat(value));
 }
@@ -41,7 +41,7 @@ std::vector<std::string> texts_in(const json& object, const char* name) {
     return read_list(object, name, name, text_from);
 }
 
-// All of its 64 bits, of which a double would keep 53.
+// Keeps all 64 bits; a double would keep 53.
 std::uint64_t seed_in(const json& object, const char* name) {
     const auto found = object.find(name);
     if (found == object.end() || !found->is_number_unsigned()) {
@@ -60,7 +60,7 @@ bool peer_in(const json& object, const char* name) {
     return peer.has_value();
 }
 
-// What a file keeps of them; a benchmark leaves the others alone.
+// The options that a file records; a benchmark does not change the others.
 SamplingOptions sampling_from(const json& settings) {
     return {.temperature = float_in(settings, "temperature"),
             .top_k = count_in(settings, "top_k"),

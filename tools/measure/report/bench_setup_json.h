@@ -1,5 +1,5 @@
-// What a benchmark ran on and with, as JSON objects, and back. bench_file.h has the file around
-// them.
+// Converts the machine, model and settings of a benchmark to JSON and back. bench_file.h handles
+// the whole file.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@ nlohmann::ordered_json to_json(const BenchHost& host);
 nlohmann::ordered_json to_json(const BenchModel& model);
 nlohmann::ordered_json to_json(const BenchSettings& settings);
 
-// Throw knap::Error in words that follow a file's name.
+// Throw knap::Error with a message that the caller puts after the file's name.
 BenchHost host_from(const nlohmann::json& object);
 BenchModel model_from(const nlohmann::json& object);
 BenchSettings settings_from(const nlohmann::json& object);

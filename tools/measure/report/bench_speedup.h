@@ -1,5 +1,5 @@
-// How much faster than plain decoding the turns of a row were: decoding alone, and the whole
-// request with its prompt.
+// The speedup of a row's turns over plain decoding: of decoding only, and of the whole request with
+// its prefill.
 #pragma once
 
 #include <span>
@@ -8,11 +8,10 @@
 
 namespace knap {
 
-// One turn or more.
+// Both require at least one turn.
 BenchSpeedup speedup_of(std::span<const BenchTurn> turns);
 
-// A request reads its prompt in `prefill_ms` and then decodes; with plain decoding, reading it
-// takes `plain_prefill_ms`.
+// The prefill takes `prefill_ms`, and `plain_prefill_ms` with plain decoding.
 BenchSpeedup request_speedup_of(std::span<const BenchTurn> turns,
                                 double prefill_ms,
                                 double plain_prefill_ms);

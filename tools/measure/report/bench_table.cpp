@@ -34,7 +34,7 @@ double total(const std::vector<BenchTurn>& turns, double BenchTurn::*member) {
     return sum;
 }
 
-// "61/35/2/2 %" of the time: draft, verify, search, other.
+// Shares of the time for draft, verify, search and other: "61/35/2/2 %".
 std::string time_split(const std::vector<BenchTurn>& turns) {
     const double whole = total(turns, &BenchTurn::decode_ms);
     std::string text;

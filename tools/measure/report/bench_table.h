@@ -1,4 +1,4 @@
-// What people see of a benchmark: rows and means as the cells of a table.
+// The rows and means of a benchmark as table cells, for display.
 #pragma once
 
 #include <span>
@@ -15,9 +15,9 @@ struct BenchTable {
     std::vector<std::vector<std::string>> lines;  // each as long as the headings
 };
 
-// What the columns `speedup` and `request` are, as a line below a table.
+// Explains the columns `speedup` and `request` below a table.
 inline constexpr const char* kSpeedupNote =
-    "speedup: decoding alone; request: the whole request, reading the prompt and decoding";
+    "speedup: decoding only; request: the whole request, prefill and decoding";
 
 BenchTable row_table(std::span<const BenchRow> rows);
 BenchTable summary_table(std::span<const BenchSummary> summaries);

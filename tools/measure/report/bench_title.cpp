@@ -36,7 +36,7 @@ std::vector<std::string> title_words(std::string_view text) {
     return words;
 }
 
-// "135M", "0.6B", "8x7B": the unit is in capitals.
+// "135M", "0.6B", "8x7B"; the unit must be a capital.
 bool is_size(const std::string& word) {
     constexpr std::string_view kUnits = "KMBT";
     return word.size() > 1 && is_digit(word.front()) && kUnits.find(word.back()) != kUnits.npos &&
@@ -60,7 +60,7 @@ bool is_type(std::string_view word) {
 
 struct FileName {
     std::string model;
-    std::string type;  // empty: it names none
+    std::string type;  // empty: not in the file name
 };
 
 // "-00001-of-00003"
@@ -99,7 +99,7 @@ std::string readable_word(const std::string& word) {
     return has_capitals || is_version ? word : capitals.substr(0, 1) + word.substr(1);
 }
 
-// A name with spaces was written for people: only its underscores go.
+// A name with spaces is already meant for people: only underscores are replaced.
 std::string readable(std::string name) {
     if (name.find(' ') != std::string::npos) {
         std::ranges::replace(name, '_', ' ');
@@ -108,7 +108,7 @@ std::string readable(std::string name) {
     return join(title_words(name), " ", readable_word);
 }
 
-// "135M"; empty: not known.
+// "135M"; empty below a million parameters.
 std::string size_text(std::int64_t n_parameters) {
     const auto n = static_cast<double>(n_parameters);
     if (n >= 1e9) {
@@ -118,7 +118,7 @@ std::string size_text(std::int64_t n_parameters) {
     return n >= 1e6 ? concat(std::lround(n / 1e6), "M") : "";
 }
 
-// Norms are F32 whatever the others are.
+// Skips F32, the type of the norms whatever the other weights are.
 std::string main_type(const std::string& types) {
     const auto all = split(types, ',');
     const auto found =
