@@ -1,4 +1,5 @@
-// What the checks of a model share: texts to run it on, and a way to watch and to stop them.
+// What the checks of a model share: prompts to run on, and an observer for progress and
+// cancellation.
 #pragma once
 
 #include <functional>
@@ -14,8 +15,8 @@ struct CheckPrompt {
     std::vector<Token> tokens;  // at least one
 };
 
-// Each member may be empty. Called on the caller's thread; `is_cancelled` from compute threads too,
-// so it should only read a flag.
+// Members may be empty. Called on the caller's thread; `is_cancelled` also on compute threads, so
+// it should only read a flag.
 struct CheckObserver {
     std::function<void(double fraction)> on_progress{};
     std::function<bool()> is_cancelled{};

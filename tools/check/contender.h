@@ -1,4 +1,4 @@
-// A strategy with its settings, under the name that reports give it.
+// A strategy with its settings, and the name that reports use for it.
 #pragma once
 
 #include <string>

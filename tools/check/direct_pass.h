@@ -1,5 +1,5 @@
-// An engine's forward pass with a cache of its own, below the Session: tokens in, the logits of
-// every row out, in passes of exactly the size that the caller wants.
+// An engine's forward pass with its own cache, without a Session: tokens in, logits of every row
+// out, in passes of exactly the size that the caller chooses.
 #pragma once
 
 #include <span>
@@ -16,8 +16,8 @@ class DirectPass {
     // For texts of up to `n_tokens` and passes of up to `max_rows`. The engine must outlive it.
     DirectPass(Engine::Impl& engine, int n_tokens, int max_rows);
 
-    // One pass over `tokens` after what was fed before. Logits [n_vocab, n_rows], valid until the
-    // next pass.
+    // Runs one pass over `tokens`, after the tokens fed before. Returns logits [n_vocab, n_rows],
+    // valid until the next pass.
     std::span<const float> feed(std::span<const Token> tokens);
     void restart() { cache_.truncate(0); }
 

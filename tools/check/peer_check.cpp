@@ -11,13 +11,13 @@
 namespace knap {
 namespace {
 
-// Few enough that the logits of all rows of a pass are small, on either side.
+// Small, so that the logits of all rows of a pass take little memory on both sides.
 constexpr int kPassRows = 32;
-constexpr std::size_t kMaxTokens = 512;  // of a prompt
+constexpr std::size_t kMaxTokens = 512;  // per prompt
 
 struct TopTwo {
     std::size_t best = 0;
-    float gap = 0;  // to the second
+    float gap = 0;  // to the second best
 };
 
 TopTwo top_two(std::span<const float> logits) {
@@ -29,14 +29,14 @@ TopTwo top_two(std::span<const float> logits) {
     return {best, logits[best] - second};
 }
 
-// Gathers the differences of rows from those of a reference.
+// Accumulates the differences between rows and their reference rows.
 class DistanceSum {
   public:
     void add(std::span<const float> row, std::span<const float> reference);
     LogitDistance mean() const;
 
   private:
-    LogitDistance sum_;  // its means and shares are sums
+    LogitDistance sum_;  // holds sums where the result has means and shares
     double n_rows_ = 0;
     double n_logits_ = 0;
 };
@@ -84,7 +84,7 @@ LlamaPeer make_peer(Engine::Impl& engine, bool flash_attention) {
                                                 .beside = &engine.head_backend()});
 }
 
-// Three computations of the same text, pass by pass.
+// Computes the same text three times, pass by pass: ours, libllama, libllama with flash attention.
 class Comparison {
   public:
     explicit Comparison(Engine::Impl& engine)

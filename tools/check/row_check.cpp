@@ -19,12 +19,12 @@
 namespace knap {
 namespace {
 
-// The counts at which ggml's kernels are known to change, and their neighbours.
+// The row counts at which ggml is known to switch kernels, and their neighbours.
 constexpr int kProductRows[] = {2, 3, 4, 7, 8, 16};
 constexpr int kMaxProductRows = *std::ranges::max_element(kProductRows);
-constexpr int kMaxPassRows = 17;  // every count from 2 on is tried
+constexpr int kMaxPassRows = 17;  // every count from 2 up to this is tried
 constexpr int kPassTokens = 48;
-// Of the progress: the rest are the passes.
+// Share of the progress that the products take; whole passes take the rest.
 constexpr double kProductShare = 0.3;
 
 struct MatrixGroup {
@@ -38,7 +38,7 @@ bool has_same_kind(const ggml_tensor* a, const ggml_tensor* b) {
            layout_of(a) == layout_of(b);
 }
 
-// Every matrix that rows are multiplied with, gathered by device and kind.
+// Every weight matrix, grouped by device, type, shape and layout.
 std::vector<MatrixGroup> group_matrices(const ModelTensors& tensors, const LayerMap& layers) {
     std::vector<MatrixGroup> groups;
     const auto add = [&](Backend* backend, ggml_tensor* matrix) {
@@ -68,7 +68,7 @@ std::vector<float> random_rows(std::int64_t n_in, int n_rows) {
     return rows;
 }
 
-// `rows` [n_in, n_rows] times the matrix: [n_out, n_rows], computed at once.
+// `rows` [n_in, n_rows] times the matrix in one product: [n_out, n_rows].
 std::vector<float> multiply(Backend& backend, ggml_tensor* matrix, std::span<const float> rows) {
     const std::int64_t n_rows = static_cast<std::int64_t>(rows.size()) / matrix->ne[0];
     const ggml_context_ptr context(
@@ -93,7 +93,7 @@ std::vector<float> multiply(Backend& backend, ggml_tensor* matrix, std::span<con
     return result;
 }
 
-// Bits, not values: a NaN equals itself.
+// Compares bits, not values, so a NaN equals itself.
 bool has_same_bits(std::span<const float> a, std::span<const float> b) {
     return std::memcmp(a.data(), b.data(), b.size_bytes()) == 0;
 }
@@ -128,7 +128,7 @@ ProductRows check_group(const MatrixGroup& group) {
     };
 }
 
-// The text, again and again if it is short.
+// kPassTokens tokens, with the text repeated if it is short.
 std::vector<Token> pass_text(std::span<const Token> tokens) {
     std::vector<Token> text;
     for (std::size_t i = 0; i < kPassTokens; ++i) {
@@ -137,7 +137,7 @@ std::vector<Token> pass_text(std::span<const Token> tokens) {
     return text;
 }
 
-// The logits of every row, with `tokens` fed in passes of `n_rows`.
+// The logits of every row when `tokens` are fed in passes of `n_rows`.
 std::vector<float> feed_in_passes(DirectPass& pass, std::span<const Token> tokens, int n_rows) {
     pass.restart();
     std::vector<float> logits;
@@ -150,7 +150,7 @@ std::vector<float> feed_in_passes(DirectPass& pass, std::span<const Token> token
     return logits;
 }
 
-// Nullopt: cancelled.
+// Returns nullopt when cancelled.
 std::optional<RowAgreement> check_passes(Engine::Impl& engine,
                                          std::span<const Token> tokens,
                                          const CheckObserver& observer) {

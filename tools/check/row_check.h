@@ -1,6 +1,7 @@
-// Does a row's result depend on the rows computed beside it? Speculation verifies many rows at once
-// and promises the text of one row at a time, so this is the question that its promise rests on.
-// The answer depends on ggml's kernels for the weight types of a model, and so on the machine.
+// Checks whether passes are batch-invariant: whether a row's result depends on the rows computed
+// beside it. Speculation verifies many rows at once and promises the text of one row at a time, so
+// that promise rests on this property. The result depends on the kernels for the model's weight
+// types, and so on the machine.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@
 
 namespace knap {
 
-// With up to `n_exact` rows at once every row has the bits that it has alone; `n_tested` is the
-// most that was tried.
+// Batches of up to `n_exact` rows are bit-identical to single rows; `n_tested` is the largest batch
+// tried.
 struct RowAgreement {
     int n_exact = 1;
     int n_tested = 1;
@@ -35,11 +36,11 @@ struct ProductRows {
 
 struct RowReport {
     std::vector<ProductRows> products;  // in the order of the model
-    RowAgreement passes;                // of the whole model: logits of every row
+    RowAgreement passes;                // the whole model: logits of every row
     std::string attention_path;         // "kernel", "folded" or "flash"
 };
 
-// `tokens`, at least one, is a text to run whole passes on. Nullopt: cancelled.
+// Runs whole passes on `tokens`, at least one. Returns nullopt when cancelled.
 std::optional<RowReport> check_rows(Engine& engine,
                                     std::span<const Token> tokens,
                                     const CheckObserver& observer);

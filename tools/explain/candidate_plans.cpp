@@ -7,11 +7,12 @@ namespace knap {
 namespace {
 
 constexpr int kSearchRows = 32;
-// Half of the default: twice the rows for the same time.
+// Half the default, so that twice the rows take the same time.
 constexpr int kMaxCells = 8;
 constexpr int kMaxReplays = 32;
 
-// Windows with the whole head are the search's own; everything else in the pool is known to it.
+// The search itself tries uniform windows with the whole head; all other plans of the pool are
+// passed to it as known.
 PlanSearchOptions search_options(const PlanPool& pool,
                                  const PlanScoutOptions& scout,
                                  int n_layers) {

@@ -1,5 +1,6 @@
-// The plans that the controller (decode/knapspec.h) could draft with after a text, looked for with
-// time to spend: those of its pool, and those that a search on the text finds.
+// The plans that the controller (decode/knapspec/knapspec.h) could draft with after a text: those
+// of its pool, and those that a search on the text finds. The search is larger than the
+// controller's own, because it may take its time.
 #pragma once
 
 #include <optional>
@@ -15,11 +16,11 @@
 namespace knap {
 
 struct CandidatePlans {
-    PlanPool pool;                   // has learned what was found
+    PlanPool pool;                   // includes the plans found
     std::vector<FoundPlan> found{};  // every plan that was replayed
 };
 
-// `text` are the tokens of the session's committed rows. Nullopt: cancelled.
+// `text` is the tokens of the session's committed rows. Returns nullopt when cancelled.
 std::optional<CandidatePlans> find_candidate_plans(Session::Impl& session,
                                                    std::span<const Token> text,
                                                    const CostModel& costs,

@@ -20,7 +20,7 @@ namespace knap {
 namespace {
 
 constexpr std::array kPricedRows{1, 2, 4, 8};
-// Beside the trials: plain decoding, lookup, knapspec.
+// Runs besides the trials of candidates: plain decoding, lookup, knapspec.
 constexpr int kOtherRuns = 3;
 
 class Explainer {
@@ -38,7 +38,7 @@ class Explainer {
     std::optional<Explanation> run();
 
   private:
-    // Each: false where it was cancelled.
+    // These return false when cancelled.
     bool know_costs();
     bool read_prompt();
     bool find_candidates();
@@ -77,7 +77,7 @@ std::optional<Explanation> Explainer::run() {
     return std::move(explanation_);
 }
 
-// What is measured here is what knapspec sees as well.
+// Costs measured here go into the session, so knapspec uses them too.
 bool Explainer::know_costs() {
     explanation_.has_saved_costs = can_fit(session_.profile);
     if (!explanation_.has_saved_costs) {
@@ -99,7 +99,7 @@ bool Explainer::know_costs() {
     return true;
 }
 
-// The rows stay in the session, whose runs begin with them.
+// The rows stay in the session; every run starts from them.
 bool Explainer::read_prompt() {
     const CancelScope cancel(session_.engine.layers(), observer_.is_cancelled);
     session_.history.assign(prompt_.begin(), prompt_.end());
@@ -111,7 +111,7 @@ bool Explainer::read_prompt() {
 
 PlanCandidate Explainer::rated(const PooledPlan& pooled) const {
     const RoundCost cost = costs_->round_cost(pooled.plan, n_context(), scout_.max_length);
-    // The last row of a verification is not drafted.
+    // One row of a verification is the pending token, which is not drafted.
     const int max_length = std::min(scout_.max_length, session_.max_verify_rows() - 1);
     const SourceRating rating = rate_plan(pooled.acceptance.by_depth(), cost, max_length);
     return {.plan = pooled.plan,

@@ -61,7 +61,7 @@ std::vector<double> point_in(const json& object, std::size_t n_variables) {
     std::vector<double> point;
     for (const json& coordinate : array_in(object, "point")) {
         if (!coordinate.is_number() || coordinate < 0 || coordinate > 1) {
-            fail("expected numbers of 0..1 in `point`, found ", shown(coordinate));
+            fail("expected numbers from 0 to 1 in `point`, found ", shown(coordinate));
         }
         point.push_back(coordinate.get<double>());
     }
@@ -104,7 +104,7 @@ std::vector<PlanTrial> trials_from(const json& file, const OfflineSearch& search
     std::vector<PlanTrial> trials;
     for (const json& trial : array_in(file, "trials")) {
         trials.push_back(trial_from(trial, search));
-        // Not read: it follows from the number, and older files do not have it.
+        // Not read from the file: it follows from the index, and older files do not have it.
         trials.back().origin = origin_of_trial(search.settings, trials.size() - 1);
     }
     if (static_cast<int>(trials.size()) > max_trials(search.settings)) {
@@ -113,7 +113,7 @@ std::vector<PlanTrial> trials_from(const json& file, const OfflineSearch& search
     return trials;
 }
 
-// What --plan-file reads of a file.
+// The part of a file that --plan-file uses.
 struct BestPlan {
     std::string plan;
     int draft_max = 0;

@@ -60,7 +60,7 @@ std::optional<TrialSpeed> PlanTimer::measure(const SpeculationOptions& speculati
 std::optional<Result> PlanTimer::generate(std::size_t prompt,
                                           const SpeculationOptions& speculation) {
     Session& session = sessions_[prompt];
-    session.forget_strategies();  // so that no trial profits from another of the same plan
+    session.forget_strategies();  // no trial benefits from an earlier one of the same plan
     Result result = session.generate(
         prompts_[prompt], {.n_predict = n_predict_, .speculation = speculation, .ignore_eos = true},
         {.is_cancelled = is_cancelled_});

@@ -1,5 +1,5 @@
-// How fast a strategy with its settings is on a few prompts, over plain decoding on the same ones
-// in turn: machines drift, and a drift that both feel leaves their ratio alone.
+// Measures the speed of a strategy on a few prompts relative to plain decoding. Both run in turn on
+// each prompt: a slow drift of the machine affects both and leaves their ratio unchanged.
 #pragma once
 
 #include <functional>
@@ -14,16 +14,16 @@ namespace knap {
 
 class PlanTimer {
   public:
-    // A session for each prompt keeps its rows from trial to trial. The engine must outlive this.
-    // `is_cancelled` may be called from compute threads.
+    // One session per prompt keeps its rows from trial to trial. The engine must outlive this
+    // object. `is_cancelled` may be called on compute threads.
     PlanTimer(Engine& engine,
               std::vector<std::vector<Token>> prompts,
               int n_predict,
               std::function<bool()> is_cancelled);
 
-    // Computes the prompts; `on_progress` hears which part of them. False: cancelled.
+    // Computes the prompts. Returns false when cancelled.
     bool read_prompts(const std::function<void(double fraction)>& on_progress);
-    // Greedy, after read_prompts(). Nullopt: cancelled.
+    // Decodes greedily; call it after read_prompts(). Returns nullopt when cancelled.
     std::optional<TrialSpeed> measure(const SpeculationOptions& speculation);
 
   private:

@@ -15,17 +15,18 @@ namespace knap {
 namespace {
 
 constexpr int kDefaultTrials = 100;
-// So that the file of a model with a hundred layers stays below what is read back.
+// Keeps the file of a model with a hundred layers below the size limit for reading it back.
 constexpr int kMaxTrials = 10'000;
 constexpr int kExitLayers = 8;
 
-// Coordinates of the hand-made points: near enough to one half that points in their neighbourhood
-// differ from them in a few modules.
+// Coordinates of the fixed starting points: close enough to one half that nearby points differ from
+// them in a few modules.
 constexpr double kRuns = 0.3;
 constexpr double kSkips = 0.7;
 constexpr std::size_t kHandMadePoints = 2;
 
-// Every second inner layer without its attention; every fourth without either module.
+// Two points: one skips the attention of every second inner layer, the other both modules of every
+// fourth.
 std::vector<std::vector<double>> hand_made_points(int n_layers) {
     const auto n = static_cast<std::size_t>(n_layers);
     const std::vector<double> whole_model(2 * n, kRuns);
@@ -40,12 +41,13 @@ std::vector<std::vector<double>> hand_made_points(int n_layers) {
     return points;
 }
 
-// Three digits say enough of a coordinate, and leave the file short.
+// Three decimals are precise enough and keep the file short.
 double rounded(double coordinate) {
     return std::round(coordinate * 1000) / 1000;
 }
 
-// An optimiser of its own for each trial: its random numbers depend on no earlier suggestion.
+// Makes a new optimiser for each trial, so that its random numbers do not depend on earlier
+// suggestions.
 std::vector<double> suggested_point(const OfflineSearch& search) {
     BayesianOptimiser optimiser({
         .n_variables = 2 * search.model.n_layers,
@@ -74,7 +76,7 @@ PlanTrial bayesian_trial(const OfflineSearch& search) {
     };
 }
 
-// The lengths of an exit layer before those of the next.
+// Tries all draft lengths of an exit layer before the next exit layer.
 PlanTrial grid_trial(const OfflineSearch& search) {
     const std::vector<int>& lengths = search.settings.lengths;
     const std::size_t number = search.trials.size();
@@ -134,7 +136,7 @@ TrialOrigin origin_of_trial(const SearchSettings& settings, std::size_t number) 
 
 PlanTrial next_trial(const OfflineSearch& search) {
     KNAP_ASSERT(static_cast<int>(search.trials.size()) < max_trials(search.settings),
-                "something is left to try");
+                "a trial is left to make");
     return search.settings.method == SearchMethod::layerskip ? grid_trial(search)
                                                              : bayesian_trial(search);
 }

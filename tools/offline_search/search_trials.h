@@ -1,5 +1,5 @@
-// Which plan an offline search tries next. It follows from the settings and the trials so far
-// alone.
+// Chooses the plan that an offline search tries next. The choice depends only on the model, the
+// settings and the trials so far.
 #pragma once
 
 #include <cstddef>
@@ -10,24 +10,24 @@
 
 namespace knap {
 
-// Modules are skipped whose coordinate is above one half: the first L coordinates are those of the
-// attentions, the others those of the MLPs (methods 7).
+// Skips the modules whose coordinate is above one half. The first L coordinates are the attentions,
+// the others the MLPs (docs/methods.md, "Offline search").
 ModulePlan plan_at(std::span<const double> point);
 
-// LayerSkip's grid where none is given: about eight exit layers, evenly spread.
+// LayerSkip's default grid: about eight evenly spaced exit layers.
 std::vector<int> default_exit_layers(int n_layers);
 std::vector<int> default_draft_lengths();
 
-// Trials that a search has where no number is given: the whole grid, or a tenth of the paper's
-// number, which is minutes for a small model.
+// Trials when no number is given: the whole grid, or a tenth of the paper's number, which takes
+// minutes with a small model.
 int default_trials(const SearchSettings& settings);
-// Most trials that a search can have.
+// The largest number of trials of a search.
 int max_trials(const SearchSettings& settings);
 
-// Of the trial of this number, counted from 0.
+// The origin of the trial with this index, counted from 0.
 TrialOrigin origin_of_trial(const SearchSettings& settings, std::size_t number);
 
-// Not yet measured. There are fewer trials than max_trials().
+// The next trial, not yet measured. Requires fewer trials than max_trials().
 PlanTrial next_trial(const OfflineSearch& search);
 
 }  // namespace knap

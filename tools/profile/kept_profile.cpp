@@ -33,7 +33,7 @@ KeptProfile keep_profile(const CostProfile& measured, const CostProfile& saved) 
     if (!is_saved_usable || longest_context(saved) <= longest_context(measured)) {
         return {Origin::measured, measured};
     }
-    // What was measured in two states of a machine fits neither.
+    // Samples from two different states of the machine describe neither.
     if (!CostModel(saved).quality_on(measured.samples).is_usable()) {
         return {Origin::contradicted, measured};
     }

@@ -1,5 +1,6 @@
-// Which profile later runs are to use when one was measured and another may be saved: a new one
-// replaces what was measured at contexts up to its own longest, and times at longer contexts stay.
+// Decides which profile later runs use when a new one was measured and another may be saved. The
+// new one replaces all samples up to its longest context; saved samples at longer contexts are
+// kept.
 #pragma once
 
 #include <optional>
@@ -12,18 +13,18 @@ struct KeptProfile {
     enum class Origin {
         measured,      // the new one: nothing usable is saved, or nothing at longer contexts
         extended,      // the new one, with the saved times at longer contexts
-        contradicted,  // the new one: the saved one, which reaches farther, does not agree with it
+        contradicted,  // the new one: the saved one reaches longer contexts but disagrees with it
         saved,         // the saved one: the new one is not usable
         none,          // neither is usable
     };
     Origin origin = Origin::none;
     std::optional<CostProfile> profile{};  // nullopt: none
 
-    // Whether it is another one than was saved.
+    // True if it differs from the saved profile.
     bool is_new() const { return origin != Origin::saved && origin != Origin::none; }
 };
 
-// `measured` can be fitted; `saved` may be without samples.
+// `measured` can be fitted; `saved` may have no samples.
 KeptProfile keep_profile(const CostProfile& measured, const CostProfile& saved);
 
 }  // namespace knap

@@ -17,19 +17,19 @@
 namespace knap {
 namespace {
 
-// Most rows of a verification that are measured.
+// The most rows of a verification to measure.
 constexpr int kMeasuredRows = 16;
-// r: rows of the text that plans are held against.
+// r: rows of the text that plans are compared on.
 constexpr int kSearchRows = 64;
-// Branches of a search side by side: rows above the context for them.
+// Branches that a search computes side by side; each needs rows above the context.
 constexpr int kMaxCells = 32;
 
 constexpr std::array kContexts{512, 2048, 4096, 8192};
 constexpr int kSinks = 16;
-// The widest is last: a plan mixes the first kMaxWindows, and has the others for all attentions.
+// Ascending. A plan can mix the first kMaxWindows; wider ones are used for all attentions at once.
 constexpr std::array kRecent{64, 128, 256, 512, 1024};
 
-// A cache and a pass beside those of any session.
+// A cache and a forward pass separate from those of sessions.
 struct Workbench {
     Workbench(Engine::Impl& engine, int n_scratch)
         : cache(engine.make_cache(engine.config.n_ctx + n_scratch)),
@@ -39,7 +39,7 @@ struct Workbench {
     Forward forward;
 };
 
-// With time to spend: more rows, bins, cells and replays than a request could pay for.
+// More rows, bins, cells and replays than a request could afford.
 PlanSearchOptions generous_options(std::vector<ModulePlan> known) {
     PlanSearchOptions options{
         .n_rows = kSearchRows,
@@ -54,13 +54,13 @@ PlanSearchOptions generous_options(std::vector<ModulePlan> known) {
     return options;
 }
 
-// Searches at one context after another, longer ones later.
+// Searches at one context length after another, in ascending order.
 class PlanFinder {
   public:
     PlanFinder(Engine::Impl& engine, std::span<const Token> text, const CostModel& costs)
         : text_(text), costs_(costs), bench_(engine, kMaxCells * kSearchRows) {}
 
-    // Nullopt: cancelled.
+    // Returns nullopt when cancelled.
     std::optional<PlansAtContext> find_at(int n_context) {
         const auto context = text_.first(static_cast<std::size_t>(n_context));
         if (!advance(bench_.forward, bench_.cache, context)) {
@@ -79,7 +79,7 @@ class PlanFinder {
     }
 
   private:
-    // What is good at one context is tried at the next.
+    // The best plans of one context are tried at the next.
     void remember(const std::vector<FoundPlan>& plans) {
         for (const FoundPlan& found : plans) {
             if (std::ranges::find(good_, found.plan) == good_.end()) {
@@ -117,7 +117,7 @@ std::vector<int> plan_contexts(int n_tokens, int n_ctx) {
     std::ranges::copy_if(kContexts, std::back_inserter(contexts),
                          [n_reached](int n_context) { return n_context <= n_reached; });
     if (contexts.empty()) {
-        // Windows need something to leave out.
+        // Windows only make sense if there are rows to leave out.
         constexpr int kLeast = 2 * kSearchRows;
         if (n_reached < kLeast) {
             fail("--plans: expected a text and a context (-c) of at least ", kLeast,

@@ -174,9 +174,9 @@ TEST_F(OfflineSearchFile, DamageIsNamed) {
     change([](json& file) { file["trials"][1]["point"] = {0.5}; });
     EXPECT_THAT(complaint(), HasSubstr("expected 4 numbers in `point`, found 1"));
     change([](json& file) { file["trials"][1]["point"][2] = "x"; });
-    EXPECT_THAT(complaint(), HasSubstr("expected numbers of 0..1 in `point`, found '\"x\"'"));
+    EXPECT_THAT(complaint(), HasSubstr("expected numbers from 0 to 1 in `point`, found '\"x\"'"));
     change([](json& file) { file["trials"][1]["point"][2] = 1.5; });
-    EXPECT_THAT(complaint(), HasSubstr("expected numbers of 0..1 in `point`, found '1.5'"));
+    EXPECT_THAT(complaint(), HasSubstr("expected numbers from 0 to 1 in `point`, found '1.5'"));
 }
 
 TEST_F(OfflineSearchFile, GivesItsBestPlanToDraftWith) {
