@@ -11,15 +11,15 @@ namespace {
 
 using Row = std::vector<float>;
 
-TEST(Cosine, IsThatOfTheAngle) {
+TEST(Cosine, IsTheCosineOfTheAngle) {
     EXPECT_DOUBLE_EQ(cosine(Row{1, 0}, Row{3, 0}), 1.0);
     EXPECT_DOUBLE_EQ(cosine(Row{1, 0}, Row{0, 2}), 0.0);
     EXPECT_DOUBLE_EQ(cosine(Row{1, 2}, Row{-2, -4}), -1.0);
     EXPECT_DOUBLE_EQ(cosine(Row{1, 0}, Row{1, 1}), std::sqrt(0.5));
 }
 
-// Lengths on both sides of what is summed at once: every number counts once.
-TEST(Cosine, TakesEveryNumberOfARowOfAnyLength) {
+// Lengths below and above the vectorised width: every value counts once.
+TEST(Cosine, UsesEveryValueOfARowOfAnyLength) {
     for (std::size_t n = 1; n <= 35; ++n) {
         Row a(n);
         Row b(n);
@@ -37,7 +37,7 @@ TEST(Cosine, TakesEveryNumberOfARowOfAnyLength) {
     }
 }
 
-TEST(Cosine, TellsRowsApartThatDifferInTheLastBit) {
+TEST(Cosine, DistinguishesRowsThatHardlyDiffer) {
     Row a(576, 1.0f);
     Row b = a;
     EXPECT_EQ(cosine(a, b), 1.0);
@@ -55,7 +55,7 @@ TEST(Cosine, OfARowOfZerosIsZero) {
     EXPECT_EQ(cosine(Row{0, 0}, Row{0, 0}), 0.0);
 }
 
-TEST(Cosine, OfWhatIsNotANumberIsNone) {
+TEST(Cosine, OfValuesThatAreNotFiniteIsNaN) {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     const float infinity = std::numeric_limits<float>::infinity();
     EXPECT_TRUE(std::isnan(cosine(Row{nan, 0}, Row{1, 2})));

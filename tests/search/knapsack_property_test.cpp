@@ -1,5 +1,5 @@
-// The search against plain versions of itself: every plan tried, and the published pseudo-code with
-// the whole table of states in memory.
+// Compares the search with simple versions of itself: trying every plan, and the published
+// pseudo-code with the whole table of states in memory.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -30,7 +30,7 @@ Module kind_of(int module) {
     return module % 2 == 0 ? Module::attention : Module::mlp;
 }
 
-// Random weights, windows beside skips, modules that are forced.
+// Random weights, with windows as well as skips, and with forced modules.
 KnapsackProblem random_problem(unsigned seed, int n_layers) {
     std::mt19937 random(seed);
     const auto weight = [&random](int least) {
@@ -50,7 +50,7 @@ KnapsackProblem random_problem(unsigned seed, int n_layers) {
     return problem;
 }
 
-// Every plan that the problem allows, whatever it saves.
+// Every plan that the problem allows, regardless of the budget.
 std::vector<ModulePlan> all_plans(const KnapsackProblem& problem, int n_layers) {
     std::vector<ModulePlan> plans = {ModulePlan(n_layers)};
     for (int module = 0; module < 2 * n_layers; ++module) {
@@ -66,7 +66,7 @@ std::vector<ModulePlan> all_plans(const KnapsackProblem& problem, int n_layers) 
     return plans;
 }
 
-// The best score of any plan, by what it saves.
+// The best score of any plan, by saved weight.
 std::map<int, double> best_scores(const KnapsackProblem& problem, const FakeModel& model) {
     std::map<int, double> best;
     for (const ModulePlan& plan : all_plans(problem, model.n_layers)) {
@@ -89,7 +89,7 @@ std::map<int, double> found_scores(const KnapsackProblem& problem,
     return scores;
 }
 
-// Candidates as values that can be compared.
+// Candidates in a form that can be compared.
 using Found = std::vector<std::tuple<int, double, ModulePlan>>;
 
 Found found(const KnapsackProblem& problem, const std::vector<KnapsackCandidate>& candidates) {
@@ -100,7 +100,8 @@ Found found(const KnapsackProblem& problem, const std::vector<KnapsackCandidate>
     return all;
 }
 
-// The search of methods 3.6 and 3.8, line by line, with every row of states kept.
+// The published search line by line, with every row of states kept (docs/methods.md, "Knapsack",
+// "Backtracking").
 Found published_search(const FakeModel& model, const KindWeights& weights, double tau) {
     struct Cell {
         FakeState state;
@@ -151,8 +152,8 @@ Found published_search(const FakeModel& model, const KindWeights& weights, doubl
     return all;
 }
 
-// The same with levels (methods 3.18): whatever reaches a cell is written down, and the best of it
-// is picked after all have arrived.
+// The same with levels (docs/methods.md, "Level knapsack"): collects every state that reaches a
+// cell and then picks the best one.
 Found naive_search(const KnapsackProblem& problem, const FakeModel& model, double tau) {
     struct Arrival {
         FakeState state;
@@ -281,7 +282,7 @@ TEST_P(KnapsackSeeds, NoCandidateIsDominatedWhereDominatedCellsAreDropped) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, KnapsackSeeds, ::testing::Range(0u, 60u));
 
-// Methods 3.17: over all masks of a model of four layers.
+// Compares with all plans of a model of four layers (docs/methods.md, "Worked examples").
 TEST(KnapsackExhaustive, BestPlanOfACellIsMostlyFound) {
     int n_cells = 0;
     int n_best = 0;
@@ -302,7 +303,8 @@ TEST(KnapsackExhaustive, BestPlanOfACellIsMostlyFound) {
     EXPECT_LT(n_best, n_cells) << "the stream is too simple to lead the search astray";
 }
 
-// The bound of methods 3.16 as the rank of a cell: what saves little or resembles little goes.
+// Ranks cells by the bound on the speedup (docs/methods.md, "When speculation pays"): drops cells
+// that save little or have a low cosine.
 TEST(KnapsackExhaustive, SpeedBoundRanksCells) {
     const FakeModel model = residual_model(5, 8);
     const KindWeights weights{.attention = 2, .mlp = 1};

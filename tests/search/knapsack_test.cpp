@@ -32,7 +32,7 @@ const Level kWide = Level::windowed(1, 4);
 const KnapsackItem kForced{};
 const KnapsackItem kSkippable{.cheaper = {{.level = Level::skip, .saved = 1}}};
 
-// What a plan runs at, one letter a module: full, skipped, narrow or wide window.
+// The levels of a plan, one letter per module: full, skip, narrow or wide window.
 std::string letters(const ModulePlan& plan) {
     std::string text;
     for (int layer = 0; layer < plan.n_layers(); ++layer) {
@@ -61,7 +61,7 @@ std::vector<int> saved(const KnapsackProblem& problem,
     return weights;
 }
 
-// A model without surprises: whatever runs, the cosine is `mean`.
+// A model whose cosine is always `mean`, whatever runs.
 FakeModel constant_model(int n_layers, double mean = 1.0) {
     FakeModel model = residual_model(1, n_layers, 4);
     model.score = [mean](int, const FakeState&) { return 4 * mean; };
@@ -90,7 +90,7 @@ TEST(Knapsack, WithoutABudgetTheWholeModelIsTheOnlyCandidate) {
     EXPECT_THAT(evaluator.row(), ElementsAre(model.target.back()));
 }
 
-TEST(Knapsack, OneLayerOfThePublishedMethodIsTheWholeModel) {
+TEST(Knapsack, PublishedMethodFindsOnlyTheWholeModelWithOneLayer) {
     const FakeModel model = residual_model(1, 1);
     FakeEvaluator evaluator(model);
     const auto candidates = solve_knapsack(published_problem(1), {}, evaluator);
@@ -100,7 +100,7 @@ TEST(Knapsack, OneLayerOfThePublishedMethodIsTheWholeModel) {
     EXPECT_THAT(evaluator.modules_tried(), IsEmpty());
 }
 
-TEST(Knapsack, TwoLayersOfThePublishedMethodAreTheWholeModel) {
+TEST(Knapsack, PublishedMethodFindsOnlyTheWholeModelWithTwoLayers) {
     const FakeModel model = residual_model(1, 2);
     FakeEvaluator evaluator(model);
     const auto candidates = solve_knapsack(published_problem(2), {}, evaluator);
@@ -108,7 +108,7 @@ TEST(Knapsack, TwoLayersOfThePublishedMethodAreTheWholeModel) {
     EXPECT_THAT(evaluator.modules_tried(), ElementsAre(2, 3));
 }
 
-TEST(Knapsack, OneLayerWithoutForcedModulesHasEveryPlan) {
+TEST(Knapsack, FindsEveryPlanOfOneLayerWithoutForcedModules) {
     const KnapsackProblem problem{.items = {kSkippable, {.cheaper = {{Level::skip, 2}}}},
                                   .budget = 3};
     EXPECT_THAT(plans(solve(problem, residual_model(1, 1), kNoPruning)),
@@ -142,25 +142,25 @@ TEST(Knapsack, LevelsAboveTheBudgetAreNotTried) {
     EXPECT_THAT(skipped, ElementsAre(0)) << "the state that has saved 1 cannot save 5 more";
 }
 
-TEST(Knapsack, OfEqualScoresTheModuleIsExecuted) {
+TEST(Knapsack, TieRunsTheModule) {
     const KnapsackProblem problem{.items = std::vector(4, kSkippable), .budget = 2};
     EXPECT_THAT(plans(solve(problem, constant_model(2))), ElementsAre("ffff", "sfff", "ssff"));
 }
 
-TEST(Knapsack, OfEqualScoresThePseudoCodeSkips) {
+TEST(Knapsack, TieSkipsTheModuleAsInThePseudoCode) {
     const KnapsackProblem problem{.items = std::vector(4, kSkippable), .budget = 2};
     EXPECT_THAT(plans(solve(problem, constant_model(2), {.skip_wins_ties = true})),
                 ElementsAre("ffff", "fffs", "ffss"));
 }
 
-TEST(Knapsack, OfEqualScoresTheLevelThatSavesLessWins) {
-    // 2 is saved by the third module alone, or by the first and a window there.
+TEST(Knapsack, LevelThatSavesLessWinsATie) {
+    // A weight of 2 is saved by the third module alone, or by the first and a window in the third.
     const KnapsackItem either{.cheaper = {{Level::skip, 2}, {kWide, 1}}};
     const KnapsackProblem problem{.items = {kSkippable, kForced, either, kForced}, .budget = 2};
     EXPECT_THAT(plans(solve(problem, constant_model(2))), ElementsAre("ffff", "sfff", "sfwf"));
 }
 
-TEST(Knapsack, OfEqualScoresAndSavingsTheFirstLevelWins) {
+TEST(Knapsack, FirstLevelWinsATieOfScoresAndSavings) {
     const auto only = [](const KnapsackItem& item) {
         return KnapsackProblem{.items = {item, kForced}, .budget = 1};
     };
@@ -189,7 +189,7 @@ TEST(Knapsack, MeanCosineAtTheThresholdStays) {
     EXPECT_THAT(solve(problem, constant_model(1, 0.501), {.strict_threshold = true}), SizeIs(3));
 }
 
-TEST(Knapsack, ScoreThatIsNotFiniteEntersNoCell) {
+TEST(Knapsack, DropsScoresThatAreNotFinite) {
     const KnapsackProblem problem{.items = std::vector(4, kSkippable), .budget = 4};
     const FakeModel model = constant_model(2);
     for (const double bad : {kNaN, HUGE_VAL, -HUGE_VAL}) {
@@ -221,7 +221,7 @@ TEST(Knapsack, EveryModuleIsTriedInOneBatch) {
     EXPECT_THAT(evaluator.modules_tried(), ElementsAre(2, 3, 4, 5, 6, 7));
 }
 
-TEST(Knapsack, TwoRowsOfStatesAreHeldAtMost) {
+TEST(Knapsack, HoldsAtMostTwoRowsOfStates) {
     const FakeModel model = residual_model(1, 12);
     FakeEvaluator evaluator(model);
     const KnapsackProblem problem = published_problem(12);
@@ -230,7 +230,7 @@ TEST(Knapsack, TwoRowsOfStatesAreHeldAtMost) {
     EXPECT_EQ(evaluator.n_live(), problem.budget + 1);
 }
 
-TEST(Knapsack, LevelHoldsOneMoreRowWhileItIsTried) {
+TEST(Knapsack, HoldsOneMoreRowPerLevelTried) {
     const KnapsackItem attention{.cheaper = {{kWide, 1}, {kNarrow, 2}, {Level::skip, 3}}};
     KnapsackProblem problem{.budget = 9};
     for (int layer = 0; layer < 8; ++layer) {
@@ -239,11 +239,11 @@ TEST(Knapsack, LevelHoldsOneMoreRowWhileItIsTried) {
     const FakeModel model = residual_model(1, 8);
     FakeEvaluator evaluator(model);
     solve_knapsack(problem, kNoPruning, evaluator);
-    // 10 states in the row, 10 of `full`, 9 and 8 whose budget allows the windows.
+    // 10 states in the row, 10 results at `full`, and 9 and 8 states that can afford the windows.
     EXPECT_EQ(evaluator.max_live(), 10 + 10 + 9 + 8);
 }
 
-TEST(Knapsack, TargetsOwnStreamNeedNotBeComputedAgain) {
+TEST(Knapsack, ReusesTheTargetsStreamOnRequest) {
     const FakeModel model = residual_model(3, 4);
     const KnapsackProblem problem = published_problem(4);
     FakeEvaluator computing(model);
@@ -256,8 +256,8 @@ TEST(Knapsack, TargetsOwnStreamNeedNotBeComputedAgain) {
     EXPECT_EQ(reusing.n_computed(), computing.n_computed() - 6) << "one for each module tried";
 }
 
-TEST(Knapsack, OnlyTheWholeModelIsTakenForTheTarget) {
-    // The window saves nothing and scores best, so that state 0 is no longer the target's.
+TEST(Knapsack, TreatsOnlyTheWholeModelAsTheTarget) {
+    // The window saves nothing and scores best, so state 0 is not the target's.
     const KnapsackProblem problem{.items = {{.cheaper = {{kWide, 0}}}, kForced}, .budget = 0};
     FakeModel model = residual_model(1, 1);
     FakeEvaluator evaluator(model);
@@ -269,7 +269,7 @@ TEST(Knapsack, OnlyTheWholeModelIsTakenForTheTarget) {
     EXPECT_THAT(evaluator.row(), ElementsAre(model.run_plan(candidates[0].plan)));
 }
 
-// Scores of the last module's results by the weight that they save; 0 and 1 are executed there.
+// `scores` are those of the last module's results by saved weight; 0 and 1 run the module.
 std::vector<int> saved_with_scores(const std::vector<double>& scores,
                                    const KnapsackOptions& options) {
     const KnapsackProblem problem{.items = {kSkippable, {.cheaper = {{Level::skip, 2}}}},
@@ -295,7 +295,7 @@ TEST(Knapsack, EqualScoreDoesNotDominate) {
                 ElementsAre(0, 1, 2, 3));
 }
 
-TEST(Knapsack, CellsThatRankHighestStay) {
+TEST(Knapsack, KeepsTheCellsWithTheHighestRank) {
     const auto capped = [](int max_cells, auto rank) {
         return saved_with_scores({1.0, 0.9, 0.8, 0.7}, {.max_cells = max_cells, .rank = rank});
     };
@@ -321,9 +321,9 @@ TEST(Knapsack, LimitOnCellsHoldsInEveryRow) {
     EXPECT_EQ(evaluator.max_live(), 10);
 }
 
-TEST(MostStates, AreARowAndWhatAModuleMakesOfIt) {
+TEST(MostStates, AreARowAndAModulesResultsOnIt) {
     KnapsackProblem problem{.items = {kSkippable, kSkippable, kSkippable, kSkippable}, .budget = 4};
-    EXPECT_EQ(most_states(problem, 0), 4u * 2u);  // the last module is tried on four states
+    EXPECT_EQ(most_states(problem, 0), 4u * 2u);  // the last module runs on four states
     EXPECT_EQ(most_states(problem, 3), 3u * 2u);
     problem.budget = 1;
     EXPECT_EQ(most_states(problem, 0), 2u * 2u);

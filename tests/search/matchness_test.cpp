@@ -1,4 +1,4 @@
-// A plan's pass over a text, held against the plan drafting it token by token.
+// Compares one pass of a plan over a text with the plan drafting it token by token.
 #include "search/matchness.h"
 
 #include <span>
@@ -18,7 +18,7 @@ namespace {
 constexpr int kContext = 90;
 constexpr int kWritten = 25;
 
-// A prompt, and what the whole model writes after it; both are committed.
+// A prompt and the whole model's answer, both committed.
 class WrittenText {
   public:
     explicit WrittenText(const SearchRigOptions& options = {.n_text = kContext})
@@ -36,7 +36,7 @@ class WrittenText {
                                std::span(written_).first(n_tokens), kContext);
     }
 
-    // One row at a time, each on top of the plan's own rows before it.
+    // One row at a time, each after the plan's own rows.
     int count_matches_step_by_step() {
         rig_.rig.cache.truncate(kContext);
         int n_matches = 0;
@@ -62,13 +62,13 @@ class MatchnessPaths : public ::testing::TestWithParam<PathCase> {
                        .forward = GetParam().options(/*capacity=*/256)}};
 };
 
-TEST_P(MatchnessPaths, IsTheShareThatStepByStepDraftingChooses) {
+TEST_P(MatchnessPaths, EqualsTheShareMatchedByDraftingTokenByToken) {
     const auto bytes = text_.rig_.rig.cache_bytes();
     const auto score = text_.matchness(text_.plan_);
     EXPECT_EQ(text_.rig_.rig.cache_bytes(), bytes);
     ASSERT_TRUE(score);
     EXPECT_EQ(*score * (kWritten - 1), text_.count_matches_step_by_step());
-    EXPECT_LT(*score, 1) << "else anything would do";
+    EXPECT_LT(*score, 1) << "the plan must differ from the whole model";
 }
 
 INSTANTIATE_TEST_SUITE_P(Paths, MatchnessPaths, all_path_cases());
@@ -80,15 +80,15 @@ TEST(Matchness, OfTheWholeModelOnItsOwnTextIsOne) {
     EXPECT_LT(*text.matchness(ModulePlan(text.rig_.n_layers())), 1);
 }
 
-TEST(Matchness, SeesNothingOfTheCommittedTextItself) {
+TEST(Matchness, DoesNotAttendToTheCommittedRowsOfTheText) {
     WrittenText text;
     const auto score = text.matchness(text.plan_);
-    EXPECT_GT(*score, 0) << "else anything would do";
+    EXPECT_GT(*score, 0) << "the plan must match something";
     text.rig_.rig.cache.truncate(kContext);
     EXPECT_EQ(text.matchness(text.plan_), score);
 }
 
-TEST(Matchness, TokensThatDoNotFitOnePassAreLeftOut) {
+TEST(Matchness, IgnoresTokensThatDoNotFitOnePass) {
     WrittenText narrow({.n_text = kContext, .forward = {.n_ubatch = 7}});
     WrittenText crowded({.n_text = kContext, .forward = {.capacity = 128}});
     WrittenText roomy;
@@ -98,13 +98,13 @@ TEST(Matchness, TokensThatDoNotFitOnePassAreLeftOut) {
     EXPECT_EQ(crowded.matchness(crowded.plan_), roomy.matchness(roomy.plan_, n_fitting + 1));
 }
 
-TEST(Matchness, WithoutAScratchRowThereIsNone) {
+TEST(Matchness, IsNulloptWithoutAScratchRow) {
     SearchRig full({.n_text = 128, .forward = {.capacity = 128}});
     EXPECT_FALSE(matchness(full.rig.forward, full.rig.cache, ModulePlan(full.n_layers()),
                            std::span(full.text).last(4), 124));
 }
 
-TEST(Matchness, IsNothingWhenCancelled) {
+TEST(Matchness, IsNulloptWhenCancelled) {
     WrittenText text;
     int n_cancelled = 0;
     for (int n_polls = 0; n_polls < 200; n_polls = n_polls * 5 / 4 + 1) {

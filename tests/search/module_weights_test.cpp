@@ -19,7 +19,8 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const Level kWindow = Level::windowed(16, 256);
 
-// A row of methods 3.17: profile and context, and the weights that come of them.
+// A row of the table of weights (docs/methods.md, "Worked examples"): a profile and a context, and
+// the weights that follow.
 struct PublishedWeights {
     int n_layers;
     double c1, c2, c3;
@@ -68,7 +69,7 @@ TEST(KindWeights, EqualTimesWeighTheSame) {
     EXPECT_EQ(kind_weights({.attention_ms = 0.3, .mlp_ms = 0.3}), (KindWeights{1, 1}));
 }
 
-TEST(KindWeights, TimesThatAreNotPositiveAreNextToNothing) {
+TEST(KindWeights, TimesThatAreNotPositiveCountAsTiny) {
     for (const double bad : {0.0, -0.3, kNaN, -kInfinity}) {
         EXPECT_EQ(kind_weights({.attention_ms = bad, .mlp_ms = 0.5}), (KindWeights{1, 5}));
         EXPECT_EQ(kind_weights({.attention_ms = 0.5, .mlp_ms = bad}), (KindWeights{5, 1}));
@@ -120,7 +121,7 @@ ModuleTimes skippable(double ms) {
     return {.full_ms = ms, .cheaper = {{.level = Level::skip, .ms = 0}}};
 }
 
-TEST(BinnedProblem, BinsShareOutWhatCanBeSaved) {
+TEST(BinnedProblem, BinsDivideTheTimeThatCanBeSaved) {
     const std::vector<ModuleTimes> modules = {skippable(3), skippable(1), skippable(3),
                                               skippable(1)};
     const BinnedProblem binned = binned_problem(modules, {.n_bins = 16});
@@ -130,7 +131,7 @@ TEST(BinnedProblem, BinsShareOutWhatCanBeSaved) {
     EXPECT_THAT(saved(binned.problem.items[1]), ElementsAre(2));
 }
 
-TEST(BinnedProblem, ForcedModulesAddNothingToShareOut) {
+TEST(BinnedProblem, ForcedModulesAddNothingToTheBins) {
     const std::vector<ModuleTimes> modules = {
         {.full_ms = 8}, {.full_ms = 1}, skippable(3), skippable(1)};
     const BinnedProblem binned = binned_problem(modules, {.n_bins = 16});
@@ -139,7 +140,7 @@ TEST(BinnedProblem, ForcedModulesAddNothingToShareOut) {
     EXPECT_EQ(binned.problem.first_module, 2);
 }
 
-TEST(BinnedProblem, LevelsSaveWhatTheyAreFasterThanFull) {
+TEST(BinnedProblem, LevelSavesItsDifferenceToFull) {
     const ModuleTimes attention = {
         .full_ms = 2.0,
         .cheaper = {{kWindow, 1.2}, {Level::skip, 0.0}},
@@ -151,7 +152,7 @@ TEST(BinnedProblem, LevelsSaveWhatTheyAreFasterThanFull) {
 }
 
 TEST(BinnedProblem, SavedTimeIsRoundedOnce) {
-    // 1.4 and 0.6 bins round to the same number; what lies between is nearly a bin.
+    // 1.4 and 0.6 bins round to the same number, but their difference is nearly a bin.
     const std::vector<ModuleTimes> modules = {
         {.full_ms = 1.4, .cheaper = {{kWindow, 0.6}, {Level::skip, 0.0}}}, skippable(8.6)};
     EXPECT_THAT(saved(binned_problem(modules, {.n_bins = 10}).problem.items[0]), ElementsAre(1, 1));
@@ -171,7 +172,7 @@ TEST(BinnedProblem, ChoicesSlowerThanFullAreLeftOut) {
     EXPECT_EQ(binned.problem.first_module, 1);
 }
 
-TEST(BinnedProblem, TimesBelowZeroCountAsNone) {
+TEST(BinnedProblem, TimesBelowZeroCountAsZero) {
     const std::vector<ModuleTimes> modules = {
         {.full_ms = 1.0, .cheaper = {{kWindow, -5.0}, {Level::skip, 0.0}}},
         {.full_ms = -1.0, .cheaper = {{Level::skip, -3.0}}}};
@@ -195,7 +196,7 @@ TEST(BinnedProblem, NothingToSaveForcesEverything) {
     EXPECT_THAT(binned_problem({}).problem.items, IsEmpty());
 }
 
-TEST(BinnedProblem, WeightsTellTheSavedTimeToHalfABinEach) {
+TEST(BinnedProblem, WeightsAreAccurateToHalfABin) {
     std::mt19937 random(7);
     std::uniform_real_distribution<double> ms(0.2, 2.0);
     for (int i = 0; i < 50; ++i) {

@@ -16,10 +16,10 @@ namespace {
 
 using Source = FoundPlan::Source;
 
-constexpr int kText = 600;  // long enough that windows read much less
+constexpr int kText = 600;  // long enough for windows to read much less
 const std::vector<Window> kWindows{{16, 64}, {16, 128}};
 
-// Cache rows that attention reads, about as our kernel does: in whole runs.
+// The cache rows that attention reads, rounded up to runs as by our kernel, approximately.
 int rows_read(const Level& level, int n_context) {
     constexpr int kRun = 64;
     const auto in_runs = [](int n) { return (n + kRun - 1) / kRun * kRun; };
@@ -29,7 +29,7 @@ int rows_read(const Level& level, int n_context) {
     return in_runs(level.window.sinks) + in_runs(level.window.recent + 95);
 }
 
-// A machine on which further rows are cheap and attention is dear, so that cheaper plans pay.
+// A machine on which more rows are cheap and attention is expensive, so that cheaper plans pay.
 double pass_ms(const ModulePlan& plan, int n_context, int n_rows) {
     double ms = 0.3;  // head and fixed cost
     for (int layer = 0; layer < plan.n_layers(); ++layer) {
@@ -117,7 +117,7 @@ TEST(PlanSearch, IsDeterministic) {
     }
 }
 
-TEST(PlanSearch, FindsTheSameWhereStreamsStayOnTheDevice) {
+TEST(PlanSearch, FindsTheSamePlansWithStreamsOnTheDevice) {
     SearchCase search({.n_text = kText, .device = remote_device()});
     const PlanSearchOptions options{.n_rows = 16, .windows = kWindows};
     const auto found = search.search(options);
@@ -152,7 +152,7 @@ TEST(PlanSearch, SourcesTakeTurns) {
               (std::vector{Source::known, Source::window, Source::knapsack, Source::known}));
 }
 
-TEST(PlanSearch, ReplaysAPlanOnce) {
+TEST(PlanSearch, ReplaysEachPlanOnce) {
     SearchCase search({.n_text = kText});
     const ModulePlan window = uniform_window_plan(search.rig.n_layers(), kWindows[0]);
     const auto found = search.search({.n_rows = 4,
@@ -170,7 +170,7 @@ TEST(PlanSearch, ReplaysAPlanOnce) {
     EXPECT_EQ(count(*found, Source::window), 0);
 }
 
-TEST(PlanSearch, WithoutTheKnapsackTakesWindowsAndKnownPlans) {
+TEST(PlanSearch, UsesWindowsAndKnownPlansWithoutTheKnapsack) {
     SearchCase search({.n_text = kText});
     const auto found = search.search({.n_rows = 4, .windows = kWindows, .runs_knapsack = false});
     ASSERT_TRUE(found);
@@ -186,7 +186,7 @@ TEST(PlanSearch, LeavesOutWindowsThatCoverTheContext) {
     ASSERT_TRUE(found);
     ASSERT_EQ(found->size(), 1u);
     EXPECT_EQ(distinct_windows(found->front().plan), std::vector{kWindows[0]});
-    // A known plan is what it comes to at this context.
+    // A known plan is made canonical for this context.
     const auto known =
         search.search({.n_rows = 4,
                        .runs_knapsack = false,
@@ -194,7 +194,7 @@ TEST(PlanSearch, LeavesOutWindowsThatCoverTheContext) {
     EXPECT_TRUE(known->empty());
 }
 
-TEST(PlanSearch, KnapsackTakesNoMoreWindowsThanAPassCanHold) {
+TEST(PlanSearch, KnapsackUsesAtMostTheWindowsOfOnePlan) {
     SearchCase search({.n_text = kText});
     const std::vector<Window> six{{4, 100}, {4, 80}, {4, 60}, {4, 40}, {4, 20}, {4, 8}};
     ModulePlan unrunnable(search.rig.n_layers() + 1);
@@ -222,20 +222,20 @@ TEST(PlanSearch, LeavesOutPlansThatCannotPay) {
         search.search({.n_rows = 4, .runs_knapsack = false, .known = {nearly_whole}});
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->empty());
-    // Nor does anything where drafts have no length.
+    // Without a draft length nothing can pay.
     const auto no_length = search.search({.n_rows = 4, .windows = kWindows, .max_length = 0});
     ASSERT_TRUE(no_length);
     EXPECT_TRUE(no_length->empty());
 }
 
-TEST(PlanSearch, KnapsackPlansKeepToTheCosine) {
+TEST(PlanSearch, KnapsackPrunesByCosine) {
     SearchCase search({.n_text = kText});
     const auto found = search.search({.n_rows = 8, .min_cosine = 1.5});
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->empty());
 }
 
-TEST(PlanSearch, RuleGivesTheAgreement) {
+TEST(PlanSearch, AgreementComesFromTheRule) {
     SearchCase search({.n_text = kText});
     const auto found = search.search({.n_rows = 8,
                                       .windows = kWindows,
@@ -249,7 +249,7 @@ TEST(PlanSearch, RuleGivesTheAgreement) {
     EXPECT_EQ(found->front().agreement(), 0.5);
 }
 
-TEST(PlanSearch, SmallModelsAndShortTextsAreNoTrouble) {
+TEST(PlanSearch, HandlesSmallModelsAndShortTexts) {
     for (const int n_layers : {1, 2, 4}) {
         for (const int n_text : {0, 1, 2, 17}) {
             SearchCase search({.model = tiny_model_of_layers(n_layers), .n_text = n_text});
@@ -262,14 +262,14 @@ TEST(PlanSearch, SmallModelsAndShortTextsAreNoTrouble) {
     }
 }
 
-TEST(PlanSearch, FullCacheLeavesNothingToSearchIn) {
+TEST(PlanSearch, FindsNothingWithAFullCache) {
     SearchCase search({.n_text = 128, .forward = {.capacity = 128}});
     const auto found = search.search({.windows = kWindows});
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->empty());
 }
 
-TEST(PlanSearch, IsNothingWhereverItIsCancelled) {
+TEST(PlanSearch, IsNulloptWhereverItIsCancelled) {
     SearchCase search({.n_text = kText});
     const PlanSearchOptions options{.n_rows = 8, .windows = kWindows, .min_cosine = -1};
     int n_polls = 0;
@@ -277,7 +277,7 @@ TEST(PlanSearch, IsNothingWhereverItIsCancelled) {
     ASSERT_TRUE(search.search(options));
     const int n_all = n_polls;
     const auto bytes = search.rig.rig.cache_bytes();
-    // During the target's own rows, the knapsack and the replays.
+    // During the target rows, the knapsack and the replays.
     for (const int at : {1, n_all / 3, 2 * n_all / 3, n_all - 5}) {
         n_polls = 0;
         search.rig.model.backend.set_abort([&] { return ++n_polls > at; });
@@ -286,7 +286,7 @@ TEST(PlanSearch, IsNothingWhereverItIsCancelled) {
     }
 }
 
-TEST(PredictedRows, BoundWhatASearchComputes) {
+TEST(PredictedRows, AreWithinAFactorOfTwoOfASearch) {
     SearchRig rig({.n_text = kText});
     const PlanSearchOptions options{.n_rows = 8, .windows = kWindows, .max_replays = 0};
     const TargetRows target = rig.target(8);
@@ -316,7 +316,7 @@ FoundPlan plan_at(double ms, double agreed) {
     return {.plan = ModulePlan(1), .agreed = agreed, .n_rows = 10, .draft_step_ms = ms};
 }
 
-TEST(Frontier, KeepsWhatNoOtherPlanBeats) {
+TEST(Frontier, KeepsPlansThatNoOtherPlanBeats) {
     const auto kept = frontier({plan_at(5, 9), plan_at(1, 3), plan_at(3, 3), plan_at(2, 7),
                                 plan_at(2, 5), plan_at(4, 9), plan_at(6, 8)});
     ASSERT_EQ(kept.size(), 3u);
@@ -326,7 +326,7 @@ TEST(Frontier, KeepsWhatNoOtherPlanBeats) {
     EXPECT_EQ(kept[2].draft_step_ms, 4);
 }
 
-TEST(Frontier, OfNothingIsNothing) {
+TEST(Frontier, OfNoPlansIsEmpty) {
     EXPECT_TRUE(frontier({}).empty());
 }
 

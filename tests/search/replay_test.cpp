@@ -1,4 +1,5 @@
-// Replayed rows, held against real first drafts at each of their positions (methods 3.19).
+// Compares replayed rows with real first drafts at each of their positions (docs/methods.md,
+// "Replay").
 #include "search/replay.h"
 
 #include <numeric>
@@ -15,7 +16,7 @@
 namespace knap::test::replay_test {
 namespace {
 
-// Full, skipped and windowed modules, two windows among them.
+// Full, skipped and windowed modules, with two different windows.
 ModulePlan mixed_plan(int n_layers) {
     ModulePlan plan(n_layers);
     plan.set(0, Module::attention, Level::windowed(4, 24));
@@ -48,7 +49,7 @@ TEST_P(ReplayPaths, WholeModelAgreesWithItself) {
     EXPECT_EQ(result->n_rows, 16);
 }
 
-TEST_P(ReplayPaths, RowsChooseWhatRealFirstDraftsChoose) {
+TEST_P(ReplayPaths, RowsChooseTheTokensOfRealFirstDrafts) {
     constexpr int kRows = 24;
     const ModulePlan plan = mixed_plan(rig_.n_layers());
     const TargetRows target = rig_.target(kRows, true);
@@ -69,12 +70,12 @@ TEST_P(ReplayPaths, RowsChooseWhatRealFirstDraftsChoose) {
     const int n_equal = std::inner_product(drafts.begin(), drafts.end(), target.choices.begin(), 0,
                                            std::plus<>(), std::equal_to<>());
     EXPECT_EQ(by_choice->agreed, n_equal);
-    EXPECT_LT(n_equal, kRows);  // else anything would do
+    EXPECT_LT(n_equal, kRows);  // the plan must differ from the whole model
 }
 
 INSTANTIATE_TEST_SUITE_P(Paths, ReplayPaths, all_path_cases());
 
-// Every draft's argmax, whatever the passes.
+// The argmax of every draft.
 std::vector<Token> replayed_choices(SearchRig& rig, const TargetRows& target) {
     std::vector<Token> chosen;
     replay(rig, mixed_plan(rig.n_layers()), target, [&](int, auto draft, auto) {
@@ -84,7 +85,7 @@ std::vector<Token> replayed_choices(SearchRig& rig, const TargetRows& target) {
     return chosen;
 }
 
-TEST(Replay, RowsAreCutIntoPassesThatFit) {
+TEST(Replay, SplitsRowsIntoPassesThatFit) {
     SearchRig roomy;
     const TargetRows target = roomy.target(24, true);
     const std::vector<Token> whole = replayed_choices(roomy, target);
@@ -106,14 +107,14 @@ TEST(Replay, WorksOnTheShortestTexts) {
     }
 }
 
-TEST(Replay, OfNoRowsIsNothing) {
+TEST(Replay, AcceptsATargetWithoutRows) {
     SearchRig rig({.n_text = 128, .forward = {.capacity = 128}});
     const auto result = replay(rig, ModulePlan(rig.n_layers()), {});
     ASSERT_TRUE(result);
     EXPECT_EQ(result->n_rows, 0);
 }
 
-TEST(Replay, IsNothingWhenCancelled) {
+TEST(Replay, IsNulloptWhenCancelled) {
     SearchRig rig;
     const TargetRows target = rig.target(16);
     rig.model.backend.set_abort([] { return true; });

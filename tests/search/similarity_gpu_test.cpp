@@ -1,4 +1,5 @@
-// Searches whose streams stay on a GPU find what those find that carry them.
+// Searches that keep their streams on a GPU find the same plans as searches that copy them through
+// host memory.
 #include <gtest/gtest.h>
 
 #include "support/gpu.h"
@@ -10,7 +11,7 @@ namespace {
 
 class SearchOnGpu : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(SearchOnGpu, FindsWhatCarryingItsStreamsFinds) {
+TEST_P(SearchOnGpu, FindsTheSamePlansAsWithStreamsInHostMemory) {
     KNAP_SKIP_WITHOUT_GPU();
     SearchRig rig({.model = tiny_model("small-llama", GetParam()), .device = gpu()});
     const DeviceSearch carried = search_on_device(rig, 16, Streams::carried);

@@ -1,4 +1,5 @@
-// Searches whose streams stay on a device find what those find that carry them.
+// Searches that keep their streams on a device find the same plans as searches that copy them
+// through host memory.
 #include <gtest/gtest.h>
 
 #include "search/matchness.h"
@@ -18,7 +19,7 @@ struct DeviceRig : SearchRig {
 
 class SearchOnDevice : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(SearchOnDevice, FindsWhatCarryingItsStreamsFinds) {
+TEST_P(SearchOnDevice, FindsTheSamePlansAsWithStreamsInHostMemory) {
     DeviceRig rig(GetParam());
     const DeviceSearch carried = search_on_device(rig, kRows, Streams::carried);
     EXPECT_GT(carried.plans.size(), 4u);
@@ -30,14 +31,14 @@ INSTANTIATE_TEST_SUITE_P(Shapes,
                          SearchOnDevice,
                          ::testing::Values("tiny-llama", "tiny-qwen3", "tiny-mha"));
 
-TEST(SearchesOnDevice, AreCutIntoPassesThatFit) {
+TEST(SearchesOnDevice, AreSplitIntoPassesThatFit) {
     DeviceRig rig("tiny-llama", {.n_ubatch = 20});
     expect_same(search_on_device(rig, kRows, Streams::collected),
                 search_on_device(rig, kRows, Streams::carried));
 }
 
-// A number for every row that went through a module, and for those that were skipped: fewer.
-TEST(SearchesOnDevice, BringScoresAlone) {
+// One score for every row that went through a module, and fewer for skipped ones.
+TEST(SearchesOnDevice, ReadBackOnlyScores) {
     DeviceRig rig;
     const DeviceSearch found = search_on_device(rig, kRows, Streams::collected);
     const auto n_rows = static_cast<std::size_t>(found.n_module_rows);
@@ -47,7 +48,7 @@ TEST(SearchesOnDevice, BringScoresAlone) {
     EXPECT_EQ(search_on_device(rig, kRows, Streams::carried).bytes_read, n_rows * row_bytes);
 }
 
-TEST(SearchesOnDevice, UseTheSameRoomAgain) {
+TEST(SearchesOnDevice, ReuseTheSameMemory) {
     DeviceRig rig;
     const std::size_t before = rig.rig.forward.statistics().scratch_bytes;
     const DeviceSearch first = search_on_device(rig, kRows, Streams::collected);
@@ -59,7 +60,7 @@ TEST(SearchesOnDevice, UseTheSameRoomAgain) {
     EXPECT_EQ(rig.rig.forward.statistics().scratch_bytes, after);
 }
 
-TEST(SearchesOnDevice, CarryTheirStreamsWhereThereIsNoRoom) {
+TEST(SearchesOnDevice, UseHostMemoryWithoutABank) {
     DeviceRig rig;
     const DeviceSearch carried = search_on_device(rig, kRows, Streams::carried);
     const auto lent = rig.rig.forward.borrow_bank(1);
@@ -89,7 +90,7 @@ TEST(SearchesOnDevice, EndWhereverTheyAreCancelled) {
     EXPECT_EQ(rig.rig.cache_bytes(), bytes);
 }
 
-TEST(MatchnessOnDevice, IsThatOfCarriedStreams) {
+TEST(MatchnessOnDevice, EqualsThatOfStreamsInHostMemory) {
     DeviceRig rig;
     ModulePlan plan(rig.n_layers());
     plan.set(1, Module::mlp, Level::skip);

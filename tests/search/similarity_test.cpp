@@ -1,5 +1,5 @@
-// States that the knapsack finds, held against runs of the whole model with the plans that lead to
-// them (methods 3.17).
+// Compares the knapsack's states with runs of the whole model with the plans that lead to them
+// (docs/methods.md, "Worked examples").
 #include "search/similarity.h"
 
 #include <algorithm>
@@ -27,13 +27,12 @@ namespace {
 
 constexpr int kAnyRows = std::numeric_limits<int>::max();
 const KnapsackOptions kNoPruning{.min_cosine = -1};
-// How far two computations of a stream may be apart, whose numbers are about 1: they differ in the
-// order of sums and in what is rounded to the f16 of the cache.
+// Tolerance between two computations of a stream with values of about 1: they differ in the order
+// of sums and in rounding to the cache's f16.
 constexpr float kRounding = 0.005f;
-// How far the cosines of a few such rows, summed, may be from their number: about the square of
-// that, for each.
+// Tolerance of the summed cosines of a few such rows: about the square of the above for each.
 constexpr double kStateRounding = 1e-4;
-// And scores of some rows. Flash attention sums in f16.
+// Tolerance of scores. Flash attention sums in f16.
 constexpr double kScoreRounding = 2e-3;
 
 bool skips_something(const ModulePlan& plan) {
@@ -45,9 +44,9 @@ bool skips_something(const ModulePlan& plan) {
     return false;
 }
 
-// --- the target's own rows ---
+// --- target rows ---
 
-TEST(TargetRows, AreThoseOfThePassThatCommittedThem) {
+TEST(TargetRows, EqualThoseOfThePassThatCommittedThem) {
     constexpr int kRows = 9;
     SearchRig rig({.n_text = 80});
     const auto bytes = rig.rig.cache_bytes();
@@ -77,7 +76,7 @@ TEST(TargetRows, AreThoseOfThePassThatCommittedThem) {
     }
 }
 
-TEST(TargetRows, HoldOnlyWhatWasAskedFor) {
+TEST(TargetRows, HoldOnlyWhatIsRequested) {
     SearchRig rig({.n_text = 20});
     const TargetRows target =
         collect_target_rows(rig.rig.forward, rig.rig.cache, rig.text, {.n_rows = 4});
@@ -86,7 +85,7 @@ TEST(TargetRows, HoldOnlyWhatWasAskedFor) {
     EXPECT_EQ(target.choices.size(), 4u);
 }
 
-TEST(TargetRows, AreAtMostTheCommittedOnes) {
+TEST(TargetRows, AreAtMostTheCommittedRows) {
     SearchRig rig({.n_text = 3});
     const TargetRows target = rig.target(16);
     EXPECT_EQ(target.tokens, rig.text);
@@ -103,7 +102,7 @@ TEST(TargetRows, FitTheScratchRows) {
     EXPECT_EQ(rig.target(16).n_rows(), 5);
 }
 
-TEST(TargetRows, AreNoneWhereNoneFit) {
+TEST(TargetRows, AreEmptyIfNoneFit) {
     SearchRig full({.n_text = 128, .forward = {.capacity = 128}});
     EXPECT_EQ(full.target(16).n_rows(), 0);
     SearchRig empty({.n_text = 0});
@@ -112,7 +111,7 @@ TEST(TargetRows, AreNoneWhereNoneFit) {
     EXPECT_EQ(some.target(0).n_rows(), 0);
 }
 
-TEST(TargetRows, AreNoneWhenCancelled) {
+TEST(TargetRows, AreEmptyWhenCancelled) {
     SearchRig rig({.n_text = 20});
     rig.model.backend.set_abort([] { return true; });
     EXPECT_TRUE(rig.target(4).tokens.empty());
@@ -134,7 +133,7 @@ TEST(Similarity, WholeModelIsTheOnlyCandidateWithoutABudget) {
     EXPECT_EQ(evaluator.choices(0), target.choices);
 }
 
-TEST(Similarity, TargetIsNotComputedWhereItIsReused) {
+TEST(Similarity, DoesNotComputeAReusedTarget) {
     SearchRig rig;
     const TargetRows target = rig.target(16);
     KnapsackProblem problem = problem_with_windows(rig.n_layers(), {}, 0);
@@ -159,7 +158,7 @@ class SimilarityPaths : public ::testing::TestWithParam<PathCase> {
     SearchRig rig_;
 };
 
-TEST_P(SimilarityPaths, RunsOfTheFoundPlansEndInTheFoundStates) {
+TEST_P(SimilarityPaths, RunningAFoundPlanReproducesItsState) {
     constexpr int kRows = 7;
     const std::vector<Window> windows{{16, 64}, {4, 16}};
     TargetRows target = rig_.target(kRows);
@@ -185,8 +184,8 @@ TEST_P(SimilarityPaths, RunsOfTheFoundPlansEndInTheFoundStates) {
 
 INSTANTIATE_TEST_SUITE_P(Paths, SimilarityPaths, all_path_cases());
 
-// Brute force over every plan of a small problem: never below the table, mostly equal.
-TEST(Similarity, TableIsBelowBruteForceAndMostlyEqual) {
+// Brute force over every plan of a small problem is never worse than the table and mostly equal.
+TEST(Similarity, BruteForceIsMostlyEqualAndNeverWorse) {
     constexpr int kRows = 8;
     SearchRig rig({.n_text = 200});
     const TargetRows target = rig.target(kRows);
@@ -196,7 +195,7 @@ TEST(Similarity, TableIsBelowBruteForceAndMostlyEqual) {
     }
     problem.first_module = 2;
 
-    std::map<int, double> best;  // by what is saved
+    std::map<int, double> best;  // by saved weight
     const auto visit = [&](auto& self, std::size_t module, ModulePlan plan, int saved) -> void {
         if (saved > problem.budget) {
             return;
@@ -257,7 +256,7 @@ Found search(SearchRig& rig, int n_rows, int max_rows, int states_per_pass = kAl
     return found;
 }
 
-TEST(Similarity, SearchTwiceFindsTheSame) {
+TEST(Similarity, IsDeterministic) {
     SearchRig rig;
     const Found first = search(rig, 8, kAnyRows);
     const Found second = search(rig, 8, kAnyRows);
@@ -265,7 +264,7 @@ TEST(Similarity, SearchTwiceFindsTheSame) {
     EXPECT_EQ(first.scores, second.scores);
 }
 
-// Where branches lie in the cache decides in which order their keys are summed.
+// Scores may differ: the cache rows of a branch determine the order in which its keys are summed.
 void expect_same(const Found& a, const Found& b) {
     EXPECT_EQ(a.plans, b.plans);
     EXPECT_EQ(a.n_module_rows, b.n_module_rows);
@@ -275,14 +274,14 @@ void expect_same(const Found& a, const Found& b) {
     }
 }
 
-TEST(Similarity, BatchesAreCutAtBranches) {
+TEST(Similarity, SplitsBatchesBetweenBranches) {
     SearchRig rig;
     const Found whole = search(rig, 8, kAnyRows);
     expect_same(search(rig, 8, 23, 2), whole);  // two branches and most of a third
-    expect_same(search(rig, 8, 1, 1), whole);   // one branch at least
+    expect_same(search(rig, 8, 1, 1), whole);   // at least one branch
 }
 
-TEST(Similarity, BatchesFitPassAndScratchRows) {
+TEST(Similarity, BatchesFitAPassAndTheScratchRows) {
     SearchRig roomy;
     const Found whole = search(roomy, 8, kAnyRows);
     SearchRig narrow({.forward = {.n_ubatch = 20}});
@@ -325,7 +324,7 @@ TEST(Similarity, WorksOnModelsOfOneAndTwoLayers) {
     }
 }
 
-TEST(Similarity, WhatIsNotANumberDropsItsBranchAlone) {
+TEST(Similarity, NaNSpoilsOnlyItsOwnBranch) {
     SearchRig rig;
     TargetRows target = rig.target(8);
     target.streams[0][3] = std::numeric_limits<float>::quiet_NaN();
@@ -339,7 +338,7 @@ TEST(Similarity, WhatIsNotANumberDropsItsBranchAlone) {
     EXPECT_EQ(full[0], 8);
     EXPECT_TRUE(std::isnan(skipped[0]));
 
-    // The search would leave out the second; here both go through the next module.
+    // The search would drop the second; here both go through the next module.
     evaluator.keep(std::vector<KeptState>{{.state = 0, .level = 0}, {.state = 0, .level = 1}});
     const std::vector<LevelTrial> second{{Level::full, full}, {Level::skip, skipped}};
     evaluator.try_module({.module = 1, .levels = second});
@@ -350,7 +349,7 @@ TEST(Similarity, WhatIsNotANumberDropsItsBranchAlone) {
     EXPECT_FALSE(evaluator.is_cancelled());
 }
 
-TEST(Similarity, CancelledSearchHasNoCandidatesAndLeavesTheCache) {
+TEST(Similarity, CancelledSearchHasNoCandidatesAndDoesNotChangeTheCache) {
     SearchRig rig;
     const TargetRows target = rig.target(8);
     const auto bytes = rig.rig.cache_bytes();
@@ -367,7 +366,7 @@ TEST(Similarity, CancelledSearchHasNoCandidatesAndLeavesTheCache) {
     EXPECT_LT(n_passes, search(rig, 8, kAnyRows).n_passes);
     EXPECT_EQ(rig.rig.cache_bytes(), bytes);
 
-    // It stays cancelled, whatever could be computed now.
+    // It stays cancelled, even though passes could run.
     std::vector<double> scores(1);
     const std::vector<LevelTrial> levels{{Level::skip, scores}};
     evaluator.start(0);
@@ -377,8 +376,8 @@ TEST(Similarity, CancelledSearchHasNoCandidatesAndLeavesTheCache) {
 
 // --- the head ---
 
-TEST(ChoicesOf, LastStreamAreTheTargets) {
-    // More rows than go through the head at once, and a pass of fewer than that.
+TEST(ChoicesOf, TheLastStreamAreTheTargetsChoices) {
+    // More rows than go through the head at once, and not a multiple of that.
     for (const int n_ubatch : {512, 50}) {
         SearchRig rig({.forward = {.n_ubatch = n_ubatch}});
         const TargetRows target = rig.target(50);
@@ -388,7 +387,7 @@ TEST(ChoicesOf, LastStreamAreTheTargets) {
     }
 }
 
-TEST(ChoicesOf, AreNoneWhenCancelled) {
+TEST(ChoicesOf, AreEmptyWhenCancelled) {
     SearchRig rig;
     const TargetRows target = rig.target(4);
     rig.model.backend.set_abort([] { return true; });

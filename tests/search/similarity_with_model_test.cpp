@@ -1,4 +1,4 @@
-// Branch states and replays on the default model: real weights, 30 layers, rounded to 4 bits.
+// Branch states and replays on the default model: real weights, 30 layers, 4-bit.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -27,7 +27,7 @@ const char* const kText =
     "found the bridge standing and the road gone, and a boat tied to the top of a pear tree, where "
     "somebody who knew the river had left it the evening before.";
 
-// As many tokens as fill whole tiles of keys: replayed rows and real drafts then sum in one order.
+// A multiple of a tile of keys, so that replayed rows and real drafts sum in the same order.
 std::vector<Token> tokens_of_text() {
     Engine engine({.model_path = default_model(), .n_ctx = 256, .n_threads = 1});
     std::vector<Token> tokens = engine.tokenize(kText);
@@ -39,7 +39,7 @@ SearchRigOptions default_rig() {
     return {.model = default_model(), .text = tokens_of_text(), .repack = Repack::on};
 }
 
-TEST(PlansOfTheDefaultModel, RunsOfTheFoundPlansEndInTheFoundStates) {
+TEST(PlansOfTheDefaultModel, RunningAFoundPlanReproducesItsState) {
     SearchRig rig(default_rig());
     const auto bytes = rig.rig.cache_bytes();
     TargetRows target = rig.target(kRows);
@@ -51,14 +51,15 @@ TEST(PlansOfTheDefaultModel, RunsOfTheFoundPlansEndInTheFoundStates) {
     ASSERT_EQ(candidates.size(), 7u);
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const std::vector<float> end = rig.end_state(candidates[i].plan, kRows);
-        // Activations are rounded to 8 bits between modules, so that a last bit may become a step.
+        // Activations are rounded to 8 bits between modules, so a difference in the last bit may
+        // become a whole step.
         EXPECT_GT(compare_states(evaluator, target, end, candidates.size())[i], 0.9999 * kRows)
             << i;
     }
     EXPECT_EQ(rig.rig.cache_bytes(), bytes);
 }
 
-TEST(PlansOfTheDefaultModel, ReplayedRowsChooseWhatRealFirstDraftsChoose) {
+TEST(PlansOfTheDefaultModel, ReplayedRowsChooseTheTokensOfRealFirstDrafts) {
     SearchRig rig(default_rig());
     const TargetRows target = rig.target(kRows, true);
     ModulePlan plan = uniform_window_plan(rig.n_layers(), {.sinks = 4, .recent = 28});
@@ -73,8 +74,8 @@ TEST(PlansOfTheDefaultModel, ReplayedRowsChooseWhatRealFirstDraftsChoose) {
     ASSERT_TRUE(replayed);
     EXPECT_EQ(chosen, rig.first_drafts(plan, kRows));
     EXPECT_NE(chosen, target.choices);
-    // Replayed rows lie behind the text, so their sums are taken in another order: a near-tie may
-    // fall the other way.
+    // Replayed rows are after the text in the cache, so their sums have another order: a near tie
+    // may go the other way.
     EXPECT_GE(replay(rig.rig.forward, rig.rig.cache, ModulePlan(rig.n_layers()), target)->agreed,
               kRows - 1);
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-TEST(ExpectedTokens, OfOneAcceptanceAreAGeometricSum) {
+TEST(ExpectedTokens, AreAGeometricSumForOneAcceptance) {
     EXPECT_DOUBLE_EQ(expected_tokens({.rest = 0.5}, 3), 1.875);
     EXPECT_DOUBLE_EQ(expected_tokens({.rest = 0.9}, 10), (1 - 0.31381059609) / 0.1);
     EXPECT_DOUBLE_EQ(expected_tokens({.rest = 0.9}, 0), 1);
@@ -55,8 +55,8 @@ TEST(BestLength, WeighsTheTokensOfARoundAgainstItsTime) {
     EXPECT_DOUBLE_EQ(best->tokens_per_ms, 2.44 / 15);
 }
 
-TEST(BestLength, IsTheSmallestOfEqualOnes) {
-    // One token for each ms, whatever the length.
+TEST(BestLength, IsTheShortestOfEqualOnes) {
+    // One token per ms at every length.
     const RoundCost cost{.draft_step_ms = 1, .verify_ms = flat_verify(1, 5)};
     EXPECT_EQ(best_length({.rest = 1}, cost, {.first = 0, .last = 5})->draft_length, 0);
     EXPECT_EQ(best_length({.rest = 1}, cost, {.first = 2, .last = 5})->draft_length, 2);
@@ -72,20 +72,21 @@ TEST(BestLength, StaysWithinTheRangeAndTheKnownVerifications) {
     EXPECT_FALSE(best_length(sure, {}, {.first = 0, .last = 9}));
 }
 
-TEST(BestLength, IsNeverOneWithoutASpeed) {
+TEST(BestLength, IgnoresLengthsWithoutASpeed) {
     const RoundCost cost{.draft_step_ms = 1, .verify_ms = {kNaN, 1, kNaN}};
     EXPECT_EQ(best_length({.rest = 1}, cost, {.first = 0, .last = 2})->draft_length, 1);
     const RoundCost unknown{.verify_ms = {kNaN, kNaN}};
     EXPECT_FALSE(best_length({.rest = 1}, unknown, {.first = 0, .last = 1}));
 }
 
-// A row of methods 3.17: a plan of 32 layers that runs so many attentions and MLPs.
+// A row of the TPT table (docs/methods.md, "Worked examples"): a plan of 32 layers that runs this
+// many attentions and MLPs.
 struct PublishedTpt {
     int n_attention;
     int n_mlp;
     double alpha;
     double at_five;
-    std::optional<int> best_length;  // none: every length is as good
+    std::optional<int> best_length;  // nullopt: every length is equally good
     double best;
     double speedup;
 };
@@ -130,7 +131,7 @@ TEST(PaperThroughput, FollowsThePublishedVectors) {
     }
 }
 
-TEST(PaperThroughput, OfTheWholeModelIsThatOfPlainDecodingAtEveryLength) {
+TEST(PaperThroughput, OfTheWholeModelEqualsPlainDecodingAtEveryLength) {
     const auto [acceptance, cost] = rated(kPublishedTpt.front());
     for (int length = 0; length <= 17; ++length) {
         EXPECT_NEAR(tokens_per_ms(acceptance, cost, length), 0.01563845, 5e-9);
@@ -159,7 +160,7 @@ TEST(ChoosePlan, TakesTheFirstOfEqualCandidates) {
     EXPECT_EQ(choose_plan(plans, {.passes_over_first = true})->candidate, 1);
 }
 
-TEST(ChoosePlan, PublishedCodePassesOverTheFirstCandidate) {
+TEST(ChoosePlan, PublishedCodeIgnoresTheFirstCandidate) {
     const std::vector<RatedPlan> plans = {rated(kPublishedTpt[2]), rated(kPublishedTpt[1])};
     EXPECT_EQ(choose_plan(plans, {})->candidate, 1);
     EXPECT_EQ(choose_plan(plans, {.passes_over_first = false})->candidate, 0);
@@ -173,7 +174,7 @@ TEST(ChoosePlan, OnlyCandidateIsChosenWithItsOwnThroughput) {
     EXPECT_NEAR(choice->best.tokens_per_ms, 0.01959964, 5e-9);
 }
 
-TEST(ChoosePlan, GridDecidesWhetherNotSpeculatingIsAChoice) {
+TEST(ChoosePlan, RangeDecidesWhetherNotSpeculatingIsAllowed) {
     const std::vector<RatedPlan> plans = {rated(kPublishedTpt[4])};
     EXPECT_EQ(choose_plan(plans, {.lengths = kOfficialLengths})->best.draft_length, 0);
     EXPECT_EQ(choose_plan(plans, {.lengths = kPaperLengths})->best.draft_length, 1);
@@ -183,7 +184,7 @@ TEST(ChoosePlan, GridDecidesWhetherNotSpeculatingIsAChoice) {
     EXPECT_EQ(choose_plan(sure, {.lengths = kPaperLengths})->best.draft_length, 10);
 }
 
-TEST(ChoosePlan, ChoosesNothingFromNothing) {
+TEST(ChoosePlan, ChoosesNothingWithoutCandidates) {
     EXPECT_FALSE(choose_plan({}, {}));
     EXPECT_FALSE(choose_plan(std::vector<RatedPlan>(2), {}));
 }
@@ -194,7 +195,7 @@ TEST(ChoosePlan, CandidateWithoutASpeedIsNotChosen) {
     EXPECT_EQ(choose_plan(plans, {.passes_over_first = false})->candidate, 1);
 }
 
-TEST(ShrunkAcceptance, LeansOnThePriorWhereRowsAreFew) {
+TEST(ShrunkAcceptance, IsCloseToThePriorWithFewRows) {
     const AcceptancePrior prior = prior_of(0.75, 8);
     EXPECT_DOUBLE_EQ(prior.accepted, 6);
     EXPECT_DOUBLE_EQ(prior.rejected, 2);
@@ -203,12 +204,13 @@ TEST(ShrunkAcceptance, LeansOnThePriorWhereRowsAreFew) {
     EXPECT_DOUBLE_EQ(shrunk_acceptance(2, 8, prior), 8.0 / 16);
 }
 
-TEST(ShrunkAcceptance, WithoutAPriorIsTheMeasuredShare) {
+TEST(ShrunkAcceptance, IsTheMeasuredShareWithoutAPrior) {
     EXPECT_DOUBLE_EQ(shrunk_acceptance(3, 4, {}), 0.75);
     EXPECT_DOUBLE_EQ(shrunk_acceptance(0, 0, {}), 0);
 }
 
-// Methods 3.16: predicted speedup at the best length up to 10, as printed (1.43497 as 1.44).
+// The predicted speedup at the best length up to 10, as printed in docs/methods.md, "When
+// speculation pays" (1.43497 is printed as 1.44).
 TEST(SpeedupBound, FollowsThePublishedTable) {
     struct Row {
         double rho;

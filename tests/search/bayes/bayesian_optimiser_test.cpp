@@ -9,7 +9,7 @@
 namespace knap::bayesian_optimiser_test {
 namespace {
 
-// One smooth hill in the cube, 1 at its top.
+// One smooth hill in the cube, with a value of 1 at the top.
 double hill(const std::vector<double>& point) {
     double square = 0;
     for (std::size_t i = 0; i < point.size(); ++i) {
@@ -30,7 +30,7 @@ double best_of(BayesianOptimiser& optimiser, int n_trials, bool suggests) {
     return best;
 }
 
-TEST(BayesianOptimiser, FindsTheTopOfAHillSoonerThanChanceDoes) {
+TEST(BayesianOptimiser, FindsTheTopOfAHillSoonerThanRandomSearch) {
     constexpr int kSeeds = 5;
     constexpr int kTrials = 25;
     double suggested = 0;
@@ -45,7 +45,7 @@ TEST(BayesianOptimiser, FindsTheTopOfAHillSoonerThanChanceDoes) {
     EXPECT_GT(suggested, random + 0.1);
 }
 
-TEST(BayesianOptimiser, SuggestionsFollowFromTheSeed) {
+TEST(BayesianOptimiser, SuggestionsDependOnTheSeed) {
     const auto suggest = [](std::uint64_t seed) {
         BayesianOptimiser optimiser({.n_variables = 3, .n_samples = 64, .seed = seed});
         best_of(optimiser, 4, true);
@@ -55,7 +55,7 @@ TEST(BayesianOptimiser, SuggestionsFollowFromTheSeed) {
     EXPECT_NE(suggest(1), suggest(2));
 }
 
-TEST(BayesianOptimiser, WithoutAPointItSuggestsARandomOneOfTheCube) {
+TEST(BayesianOptimiser, SuggestsARandomPointBeforeAnyIsAdded) {
     BayesianOptimiser optimiser({.n_variables = 4});
     BayesianOptimiser same({.n_variables = 4});
     const auto point = optimiser.suggest();
@@ -73,7 +73,7 @@ TEST(BayesianOptimiser, SuggestionsStayInsideTheCube) {
     optimiser.add(std::vector{0.9, 0.1}, 1.0);
     const auto point = optimiser.suggest();
     EXPECT_TRUE(std::ranges::all_of(point, [](double x) { return x >= 0 && x <= 1; }));
-    // Nothing but the mean counts, which is highest at the corner.
+    // Only the mean counts, which is highest at the corner.
     EXPECT_LT(point[0], 0.25);
     EXPECT_GT(point[1], 0.75);
 }

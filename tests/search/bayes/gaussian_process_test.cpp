@@ -10,13 +10,13 @@ namespace {
 
 constexpr double kNoise = 0.1;
 
-// Matern, smoothness 5/2, at a distance in units of the length scale.
+// The Matern kernel of smoothness 5/2 at a distance in units of the length scale.
 double matern(double distance) {
     const double r = std::sqrt(5.0) * distance;
     return (1 + r + r * r / 3) * std::exp(-r);
 }
 
-// Of one variable, for values that no length scale explains better than others: the shortest.
+// The length scale with one variable if all are equally probable: the shortest.
 constexpr double kShortest = 0.125;
 constexpr GaussianProcessOptions kOneVariable{.n_variables = 1, .noise = kNoise};
 
@@ -24,7 +24,7 @@ ProcessEstimate estimate_at(const GaussianProcess& process, const std::vector<do
     return process.estimate(point).front();
 }
 
-// (1 + sqrt(5) + 5/3) * exp(-sqrt(5)), by hand.
+// (1 + sqrt(5) + 5/3) * exp(-sqrt(5)), computed by hand.
 TEST(GaussianProcess, CovarianceAtOneLengthScaleIsThatOfMatern) {
     const GaussianProcess process(kOneVariable, std::vector{0.25}, std::vector{3.0});
     const double covariance = 0.5239941088318203;
@@ -32,7 +32,7 @@ TEST(GaussianProcess, CovarianceAtOneLengthScaleIsThatOfMatern) {
     EXPECT_NEAR(there.deviation, std::sqrt(1 - covariance * covariance / (1 + kNoise)), 1e-12);
 }
 
-TEST(GaussianProcess, OneValueIsExpectedEverywhereAndSurestAtItsPoint) {
+TEST(GaussianProcess, ASingleValueIsExpectedEverywhereWithLeastDeviationAtItsPoint) {
     const GaussianProcess process(kOneVariable, std::vector{0.5}, std::vector{3.0});
     EXPECT_DOUBLE_EQ(estimate_at(process, {0.5}).mean, 3.0);
     EXPECT_DOUBLE_EQ(estimate_at(process, {1.0}).mean, 3.0);
@@ -40,8 +40,8 @@ TEST(GaussianProcess, OneValueIsExpectedEverywhereAndSurestAtItsPoint) {
     EXPECT_NEAR(estimate_at(process, {100.0}).deviation, 1, 1e-12);
 }
 
-// Two values 4 apart are -1 and 1 after normalising, with a deviation of 2. Their covariance
-// [[1 + a, k], [k, 1 + a]] is inverted by hand. The less alike they are, the more probable.
+// Two values 4 apart are -1 and 1 after normalising, with a deviation of 2. Their covariance [[1 +
+// a, k], [k, 1 + a]] is inverted by hand. The less they correlate, the more probable they are.
 TEST(GaussianProcess, TwoValuesGiveTheMeanAndDeviationOfTheClosedForm) {
     const GaussianProcess process(kOneVariable, std::vector{0.0, kShortest}, std::vector{3.0, 7.0});
     const double k = matern(1);
@@ -58,16 +58,16 @@ TEST(GaussianProcess, TwoValuesGiveTheMeanAndDeviationOfTheClosedForm) {
     }
 }
 
-TEST(GaussianProcess, DistanceIsThatOfAllVariables) {
+TEST(GaussianProcess, DistanceCountsAllVariables) {
     const GaussianProcess process({.n_variables = 2, .noise = kNoise}, std::vector{0.1, 0.2},
                                   std::vector{1.0});
-    // A step of 0.03 and one of 0.04. The length scale grows with the diagonal of the square.
+    // Steps of 0.03 and 0.04. The length scale grows with the diagonal of the square.
     const double covariance = matern(0.05 / (kShortest * std::sqrt(2.0)));
     EXPECT_NEAR(estimate_at(process, {0.13, 0.24}).deviation,
                 std::sqrt(1 - covariance * covariance / (1 + kNoise)), 1e-7);
 }
 
-TEST(GaussianProcess, EstimatesOfABatchAreThoseOfItsPoints) {
+TEST(GaussianProcess, EstimatesOfABatchEqualThoseOfSinglePoints) {
     const GaussianProcess process({.n_variables = 2}, std::vector{0.1, 0.2, 0.9, 0.4, 0.3, 0.8},
                                   std::vector{1.0, 4.0, 2.0});
     const auto both = process.estimate(std::vector{0.5, 0.5, 0.9, 0.5});
@@ -83,8 +83,8 @@ TEST(GaussianProcess, PointsMayRepeat) {
     EXPECT_NEAR(estimate_at(process, {0.5}).deviation, std::sqrt(1 - 2 / (2 + kNoise)), 1e-7);
 }
 
-// How little is known a quarter beyond the last of 21 values, as a share of their deviation. With a
-// length scale of 1 or more it is below 0.25, with one of 0.25 or less above 0.79.
+// The uncertainty a quarter beyond the last of 21 values, as a share of their deviation. It is
+// below 0.25 with a length scale of 1 or more, above 0.79 with one of 0.25 or less.
 double doubt_beyond(double (*function)(double)) {
     std::vector<double> points;
     std::vector<double> values;

@@ -56,18 +56,18 @@ void expect_positive(const CostModel& model) {
     }
 }
 
-TEST(CacheRowsRead, AreThoseThatTheEngineReads) {
+TEST(CacheRowsRead, EqualTheRowsThatTheEngineReads) {
     EXPECT_EQ(cache_rows_read(Level::full, 0, 1), 64);
     EXPECT_EQ(cache_rows_read(Level::full, 1000, 1), 1024);
     EXPECT_EQ(cache_rows_read(Level::full, 4000, 16), 4096);
     EXPECT_EQ(cache_rows_read(Level::full, 4090, 16), 4352);
-    // Sinks in one step, recent rows with room for a round and for where they begin.
+    // The sinks take one step; the recent rows have room for a round and for an unaligned start.
     EXPECT_EQ(cache_rows_read(Level::windowed(16, 256), 4000, 1), 64 + 384);
     EXPECT_EQ(cache_rows_read(Level::windowed(16, 256), 8000, 16), 64 + 384);
     EXPECT_EQ(cache_rows_read(Level::skip, 4000, 1), 0);
 }
 
-TEST(CacheRowsRead, OfAWindowThatCoversTheContextAreThoseOfFullAttention) {
+TEST(CacheRowsRead, EqualFullAttentionForAWindowThatCoversTheContext) {
     for (const int n_context : {0, 1, 100, 272}) {
         EXPECT_EQ(cache_rows_read(Level::windowed(16, 256), n_context, 1),
                   cache_rows_read(Level::full, n_context, 1));
@@ -78,7 +78,7 @@ TEST(CostModel, RecoversThePartsOfAMachine) {
     const FakeMachine machine = plain_machine(30);
     const CostModel model(whole_profile(machine));
     EXPECT_NEAR(model.mlp_ms(7), 0.3, 0.003);
-    // Every pass with logits has both; what tells them apart is one pass without.
+    // Every pass with logits has both; only one pass, without a head, separates them.
     EXPECT_NEAR(model.head_ms() + model.fixed_ms(), 2.1, 0.01);
     EXPECT_NEAR(model.head_ms(), 2.0, 0.1);
     EXPECT_NEAR(model.attention_ms(7, Level::full, 8000), 0.2 + 8192 * 1e-4, 0.01);
@@ -88,7 +88,7 @@ TEST(CostModel, RecoversThePartsOfAMachine) {
     EXPECT_TRUE(model.knows_rows());
 }
 
-TEST(CostModel, TellsTheClassesOfLayersApart) {
+TEST(CostModel, SeparatesClassesOfLayers) {
     const FakeMachine machine = mixed_machine(12);
     const CostModel model(whole_profile(machine));
     for (int layer = 0; layer < 2; ++layer) {
@@ -100,7 +100,7 @@ TEST(CostModel, TellsTheClassesOfLayersApart) {
     EXPECT_LT(worst_error(model, machine), 0.01);
 }
 
-TEST(CostModel, StandsNoise) {
+TEST(CostModel, ToleratesNoise) {
     const FakeMachine machine = plain_machine(30);
     const CostModel model(whole_profile(machine, 0.05));
     EXPECT_LT(worst_error(model, machine), 0.08);
@@ -129,7 +129,7 @@ TEST(CostModel, TrustsSteadyTimesMoreThanDisturbedOnes) {
     }
 }
 
-TEST(CostModel, TellsWeightsAndCacheRowsOfSeveralRowsApart) {
+TEST(CostModel, SeparatesWeightsFromCacheRowsInPassesOfSeveralRows) {
     FakeMachine machine = plain_machine(30);
     machine.weights_factor = [](int n) { return 0.25 + 0.75 * n; };
     machine.cache_factor = [](int) { return 1.5; };
@@ -146,7 +146,7 @@ TEST(CostModel, TellsWeightsAndCacheRowsOfSeveralRowsApart) {
     }
 }
 
-TEST(CostModel, GoesOnWithTheLastSlopeBeyondTheRowsMeasured) {
+TEST(CostModel, ExtrapolatesBeyondTheMeasuredRowsWithTheLastSlope) {
     FakeMachine machine = plain_machine(4);
     machine.cache_row_ms = 1e-9;
     const auto measured = [&](std::vector<int> rows) {
@@ -176,7 +176,7 @@ TEST(CostModel, PricesRowsAsWholePassesWhenNoneWereMeasured) {
     expect_positive(model);
 }
 
-TEST(CostModel, SharesOneTimeOutByBytes) {
+TEST(CostModel, DividesASingleTimeByBytes) {
     const FakeMachine machine = plain_machine(10);
     CostProfile profile = machine.profile(std::vector{plain_step(10, 1000)});
     profile.bytes = {.attention = {1e6}, .mlp = {3e6}, .head = 20e6, .cache_row = 500};
@@ -190,7 +190,7 @@ TEST(CostModel, SharesOneTimeOutByBytes) {
                 (1e6 + 1024 * 500.0) / whole_bytes, 0.002);
 }
 
-TEST(CostModel, SharesOneTimeOutEquallyWithoutBytes) {
+TEST(CostModel, DividesASingleTimeEquallyWithoutBytes) {
     const FakeMachine machine = plain_machine(10);
     const CostModel model(machine.profile(std::vector{plain_step(10, 100)}));
     const double whole_ms = machine.ms(plain_step(10, 100));
@@ -199,17 +199,17 @@ TEST(CostModel, SharesOneTimeOutEquallyWithoutBytes) {
     EXPECT_NEAR(model.mlp_ms(3), whole_ms / 21, 0.1 * whole_ms / 21);
 }
 
-TEST(CostModel, IgnoresBytesThatCannotBe) {
+TEST(CostModel, IgnoresImplausibleBytes) {
     const FakeMachine machine = plain_machine(10);
     CostProfile profile = machine.profile(std::vector{plain_step(10, 100)});
     const double without_bytes = CostModel(profile).mlp_ms(0);
     profile.bytes = {.attention = {1e6}, .mlp = {kNaN}, .head = 20e6, .cache_row = 500};
     EXPECT_EQ(CostModel(profile).mlp_ms(0), without_bytes);
-    profile.bytes.mlp = {3e6, 3e6};  // of two classes, where there is one
+    profile.bytes.mlp = {3e6, 3e6};  // two classes instead of one
     EXPECT_EQ(CostModel(profile).mlp_ms(0), without_bytes);
 }
 
-TEST(CostModel, IsSensibleOnTheFewPassesOfARequest) {
+TEST(CostModel, IsSensibleWithTheFewProbesOfARequest) {
     const FakeMachine machine = plain_machine(30);
     for (const int n_context : {60, 900, 4000}) {
         const CostModel model(
@@ -227,7 +227,7 @@ TEST(CostModel, IsSensibleOnTheFewPassesOfARequest) {
     }
 }
 
-TEST(CostModel, LeavesOutSamplesThatCannotBe) {
+TEST(CostModel, IgnoresImplausibleSamples) {
     const FakeMachine machine = plain_machine(30);
     CostProfile profile = whole_profile(machine);
     const CostModel clean(profile);
@@ -255,7 +255,7 @@ TEST(CostModel, LeavesOutSamplesThatCannotBe) {
     EXPECT_EQ(model.verify_ms(4, 1000), clean.verify_ms(4, 1000));
 }
 
-TEST(CostModel, HasPositivePartsEvenWhereSamplesContradictEachOther) {
+TEST(CostModel, HasPositivePartsEvenIfSamplesContradictEachOther) {
     const FakeMachine machine = plain_machine(8);
     CostProfile profile = whole_profile(machine);
     for (CostSample& sample : profile.samples) {
@@ -294,7 +294,7 @@ TEST(CostModel, CountsAModuleOfARoundOnce) {
     EXPECT_EQ(cost.verify_ms[3], model.verify_ms(4, 4000));
 }
 
-TEST(CostModel, SparesAVerificationTheLayersThatDraftingHasComputed) {
+TEST(CostModel, VerificationDoesNotPayForLayersThatDraftingComputed) {
     const FakeMachine machine = plain_machine(10);
     const CostModel model(whole_profile(machine));
     ModulePlan plan(10);
@@ -331,7 +331,7 @@ TEST(CostModel, GivesTheKnapsackItsModuleTimes) {
     ASSERT_EQ(modules.size(), 8u);
     const ModuleTimes& attention = modules[2];
     EXPECT_DOUBLE_EQ(attention.full_ms, model.attention_ms(1, Level::full, 4000));
-    // The largest window covers the context: nothing is saved with it.
+    // The largest window covers the context and saves nothing.
     ASSERT_EQ(attention.cheaper.size(), 3u);
     EXPECT_EQ(attention.cheaper[0].level, Level::windowed(16, 1024));
     EXPECT_EQ(attention.cheaper[1].level, Level::windowed(16, 64));
@@ -346,7 +346,7 @@ TEST(CostModel, GivesTheKnapsackItsModuleTimes) {
     EXPECT_EQ(model.module_times(10, windows)[0].cheaper.size(), 1u);
 }
 
-TEST(CostProfile, CanBeFittedToWithAStepOfTheWholeModel) {
+TEST(CostProfile, CanBeFittedWithAStepOfTheWholeModel) {
     const FakeMachine machine = plain_machine(4);
     const auto with = [&](const CostSample& sample) {
         return CostProfile{.layer_classes = machine.layer_classes, .samples = {sample}};

@@ -20,7 +20,7 @@ class CostTrackerTest : public testing::Test {
         return CostModel(machine.profile(profile_probes(machine.layer_classes, 8192, 16)));
     }
 
-    // A verification that takes `ratio` times what the model says, again and again.
+    // Observes `n_times` verifications that take `ratio` times the predicted time.
     void verify(int n_rows, double ratio, int n_times) {
         for (int i = 0; i < n_times; ++i) {
             tracker_.observe_verify(n_rows, kContext, ratio * model_.verify_ms(n_rows, kContext));
@@ -40,7 +40,7 @@ class CostTrackerTest : public testing::Test {
     CostTracker tracker_{model_};
 };
 
-TEST_F(CostTrackerTest, BeginsWithTheModel) {
+TEST_F(CostTrackerTest, StartsWithTheModel) {
     EXPECT_EQ(tracker_.verify_ms(4, kContext), model_.verify_ms(4, kContext));
     EXPECT_EQ(tracker_.plain_step_ms(kContext), model_.plain_step_ms(kContext));
     EXPECT_EQ(tracker_.draft_step_ms(plan_, kContext), model_.draft_step_ms(plan_, kContext));
@@ -66,11 +66,11 @@ TEST_F(CostTrackerTest, FollowsAMachineThatIsSlowerAtEverything) {
     for (const int n_rows : {1, 2, 4, 7}) {
         EXPECT_NEAR(verify_factor(n_rows), 1.4, 0.02);
     }
-    EXPECT_GT(verify_factor(5), 1.2);  // which was never seen
+    EXPECT_GT(verify_factor(5), 1.2);  // never observed
     EXPECT_EQ(draft_factor(), 1);
 }
 
-TEST_F(CostTrackerTest, CorrectsANumberOfRowsWithoutSpoilingTheOthers) {
+TEST_F(CostTrackerTest, CorrectsOneNumberOfRowsWithoutSpoilingOthers) {
     for (int i = 0; i < 50; ++i) {
         verify(1, 1.0, 1);
         verify(4, 2.0, 1);
@@ -79,7 +79,7 @@ TEST_F(CostTrackerTest, CorrectsANumberOfRowsWithoutSpoilingTheOthers) {
     EXPECT_NEAR(verify_factor(1), 1, 0.02);
 }
 
-TEST_F(CostTrackerTest, HardlyBlamesPlainStepsForOtherRows) {
+TEST_F(CostTrackerTest, OtherRowsHardlyAffectPlainSteps) {
     verify(4, 2.0, 100);
     EXPECT_NEAR(verify_factor(4), 2, 0.1);
     EXPECT_LT(verify_factor(1), 1.25);
@@ -111,7 +111,7 @@ TEST_F(CostTrackerTest, AveragesNoise) {
     EXPECT_NEAR(verify_factor(3), 1, 0.1);
 }
 
-TEST_F(CostTrackerTest, LeavesOutTimesThatCannotBe) {
+TEST_F(CostTrackerTest, IgnoresImplausibleTimes) {
     const double expected = model_.verify_ms(1, kContext);
     for (const double ms :
          {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), 0.0,
@@ -124,7 +124,7 @@ TEST_F(CostTrackerTest, LeavesOutTimesThatCannotBe) {
     EXPECT_EQ(draft_factor(), 1);
 }
 
-TEST_F(CostTrackerTest, IsMovedLittleByOneTime) {
+TEST_F(CostTrackerTest, OneTimeHasLittleEffect) {
     verify(1, 1.0, 30);
     verify(1, 7.5, 1);
     EXPECT_GT(verify_factor(1), 1);

@@ -9,7 +9,7 @@
 namespace knap::linear_fit_test {
 namespace {
 
-TEST(LinearFit, SolvesWhatHasAnExactSolution) {
+TEST(LinearFit, FindsAnExactSolution) {
     LinearFit fit(2);
     fit.add(std::vector{2.0, 1.0}, 8.0);
     fit.add(std::vector{1.0, 3.0}, 9.0);
@@ -20,7 +20,7 @@ TEST(LinearFit, SolvesWhatHasAnExactSolution) {
     EXPECT_NEAR(x[1], 2, 1e-9);
 }
 
-TEST(LinearFit, FollowsABeliefWhereEquationsSayNothing) {
+TEST(LinearFit, FollowsABeliefIfNoEquationDeterminesAnUnknown) {
     LinearFit fit(2);
     fit.add(std::vector{1.0, 0.0}, 5.0);
     fit.add_belief(0, 1.0, 1e-6);
@@ -37,8 +37,8 @@ TEST(LinearFit, WeighsABeliefAgainstAnEquation) {
     EXPECT_DOUBLE_EQ(fit.solve(0)[0], (4.0 + 4 * 1.0) / 5);
 }
 
-// The conditions of Karush, Kuhn and Tucker: at the bound the error rises inwards, elsewhere it is
-// level. They hold at the minimum of a convex function and nowhere else.
+// Checks the Karush-Kuhn-Tucker conditions: at the bound the error rises inwards, elsewhere its
+// gradient is zero. For a convex function they hold exactly at the minimum.
 TEST(LinearFit, FindsTheMinimumWithinItsBound) {
     constexpr std::size_t kUnknowns = 6;
     constexpr double kLowest = 0.1;
@@ -63,7 +63,7 @@ TEST(LinearFit, FindsTheMinimumWithinItsBound) {
         }
         const std::vector<double> x = fit.solve(kLowest);
         for (std::size_t j = 0; j < kUnknowns; ++j) {
-            double slope = 0;  // of half the sum of square errors
+            double slope = 0;  // of half the sum of squared errors
             for (std::size_t i = 0; i < rows.size(); ++i) {
                 double error = -values[i];
                 for (std::size_t k = 0; k < kUnknowns; ++k) {
@@ -80,7 +80,7 @@ TEST(LinearFit, FindsTheMinimumWithinItsBound) {
             }
         }
     }
-    EXPECT_GT(n_at_bound, 200);  // the bound was put to the test
+    EXPECT_GT(n_at_bound, 200);  // the bound is active often enough
 }
 
 }  // namespace

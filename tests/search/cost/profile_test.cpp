@@ -17,7 +17,7 @@ namespace {
 using test::ForwardRig;
 using test::LoadedModel;
 
-constexpr int kGraphs = 64;  // that are kept
+constexpr int kGraphs = 64;  // size of the graph cache
 
 const std::vector<int> kOneClass(30, 0);
 const std::vector<int> kTwoClasses{0, 0, 1, 0, 1, 1};
@@ -50,14 +50,14 @@ TEST(ProfileProbes, CoverContextsAndRows) {
     EXPECT_EQ(contexts, (std::set{128, 362, 1024, 2896, 8192}));
 }
 
-TEST(ProfileProbes, KeepToTheRowsThatAVerificationMayHave) {
+TEST(ProfileProbes, KeepToTheMaximumNumberOfRows) {
     EXPECT_EQ(rows_of(profile_probes(kOneClass, 8192, 7)), (std::set{1, 2, 3, 4, 5, 6, 7}));
     EXPECT_EQ(rows_of(profile_probes(kOneClass, 8192, 20)),
               (std::set{1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20}));
     EXPECT_EQ(rows_of(profile_probes(kOneClass, 8192, 1)), (std::set{1}));
 }
 
-TEST(ProfileProbes, LeaveEachClassOutAlone) {
+TEST(ProfileProbes, SkipEachClassSeparately) {
     const std::vector<Probe> probes = profile_probes(kTwoClasses, 8192, 16);
     expect_each_once(probes);
     EXPECT_LE(probes.size(), kGraphs);
@@ -93,7 +93,7 @@ TEST(ProfileProbes, FitAContextShorterThanAnyWindow) {
     }
 }
 
-TEST(FirstProbes, AreFewAndBeginWithAPlainStep) {
+TEST(FirstProbes, AreFewAndStartWithAPlainStep) {
     const std::vector<Probe> probes = first_probes(kOneClass, 3000, 16);
     expect_each_once(probes);
     EXPECT_LE(probes.size(), 8u);
@@ -106,7 +106,7 @@ TEST(FirstProbes, AreFewAndBeginWithAPlainStep) {
     }
 }
 
-TEST(FirstProbes, KeepToTheRowsThatAVerificationMayHave) {
+TEST(FirstProbes, KeepToTheMaximumNumberOfRows) {
     EXPECT_EQ(rows_of(first_probes(kOneClass, 3000, 7)), (std::set{1, 2, 4, 7}));
     EXPECT_EQ(rows_of(first_probes(kOneClass, 3000, 1)), (std::set{1}));
     EXPECT_EQ(rows_of(first_probes(kOneClass, 3000, 0)), (std::set{1}));
@@ -140,8 +140,8 @@ TEST_F(ProfileTest, MeasuringWritesOnlyAboveTheContext) {
     EXPECT_EQ(rig_.cache_bytes(), before);
 }
 
-// A windowed pass behind the committed rows would be refused if its context were not the probe's.
-TEST_F(ProfileTest, MeasuresAtAContextOfItsOwn) {
+// A windowed pass after the committed rows would be rejected if its context were not the probe's.
+TEST_F(ProfileTest, MeasuresAtTheProbesContext) {
     const int n_layers = model_.config.n_layers;
     rig_.feed(test::random_tokens(200, model_.config.n_vocab, 1));
     rig_.cache.truncate(0);
@@ -171,7 +171,7 @@ TEST_F(ProfileTest, CanBeCancelledInTheMiddle) {
     EXPECT_EQ(n_reports, 40);
 }
 
-TEST_F(ProfileTest, MeasuresEveryProbeThreeTimesWhateverTheTime) {
+TEST_F(ProfileTest, MeasuresEveryProbeAtLeastThreeTimes) {
     rig_.feed(test::random_tokens(30, model_.config.n_vocab, 1));
     std::vector<double> progress;
     const PartBytes bytes{.attention = {1}, .mlp = {2}, .head = 3, .cache_row = 4};
@@ -182,7 +182,7 @@ TEST_F(ProfileTest, MeasuresEveryProbeThreeTimesWhateverTheTime) {
                                           .bytes = bytes,
                                           .on_progress = [&](double f) { progress.push_back(f); }});
     ASSERT_TRUE(profile);
-    // As much context as the cache holds below the rows of a pass.
+    // The longest context that leaves room for the rows of a pass.
     EXPECT_EQ(profile->samples.size(),
               profile_probes(classes(), rig_.cache.capacity() - 8, 8).size());
     for (const CostSample& sample : profile->samples) {
@@ -201,7 +201,7 @@ TEST_F(ProfileTest, MeasuresEveryProbeThreeTimesWhateverTheTime) {
     EXPECT_EQ(rig_.cache.committed(), 0);
 }
 
-TEST_F(ProfileTest, ReadsRowsThatWereWritten) {
+TEST_F(ProfileTest, WritesEveryCacheRow) {
     ASSERT_TRUE(measure_profile(rig_.forward, rig_.cache, classes(),
                                 {.max_context = 100, .max_rows = 2, .seconds = 0}));
     const int n_rows = rig_.cache.capacity();
@@ -209,7 +209,7 @@ TEST_F(ProfileTest, ReadsRowsThatWereWritten) {
     for (int layer = 0; layer < model_.config.n_layers; ++layer) {
         std::vector<std::byte> rows(static_cast<std::size_t>(n_rows) * row_bytes);
         rig_.cache.read_rows(layer, n_rows, rows.data());
-        // Head by head, 16 values of a row together: none is all zeros.
+        // Heads are stored one by one, 16 values of a row together: no run is all zeros.
         constexpr std::size_t kRun = 16 * 2;
         for (std::size_t begin = 0; begin < rows.size(); begin += kRun) {
             const auto run = std::span(rows).subspan(begin, kRun);
