@@ -1,4 +1,5 @@
-// What computes, in words: for whatever is only true of one machine.
+// Describes the hardware and software that compute, to identify results that hold on one machine
+// only.
 #pragma once
 
 #include <string>
@@ -15,7 +16,7 @@ struct DeviceIdentity {
 };
 
 DeviceIdentity identify(const Backend& backend);
-// Of several devices together, with how many layers each has.
+// For several devices, with the number of layers on each.
 DeviceIdentity identify(const LayerMap& layers);
 
 }  // namespace knap

@@ -22,11 +22,11 @@ struct DeviceEntry {
 
 DeviceEntry describe(ggml_backend_dev_t device);
 ggml_backend_dev_t cpu_device();
-// GPUs first, in ggml's order; then the CPU.
+// GPUs in ggml's order, then the CPU.
 std::vector<DeviceEntry> list_devices();
-// Says, once, that there is no GPU, where ggml was built for them.
+// Logs, once, that there is no GPU although ggml was built with GPU support.
 void say_no_gpu();
-// The device of that name, in any case; throws knap::Error with the names that there are.
+// Finds a device by name, ignoring case. Throws knap::Error with the available names.
 DeviceEntry find_device(std::string_view name, std::span<const DeviceEntry> entries);
 
 }  // namespace knap

@@ -1,5 +1,5 @@
-// What ggml and libllama say while they work. Their log is process-wide: once installed, every line
-// goes to knap's log at debug level, and errors are kept for whoever is about to throw.
+// Redirects the logs of ggml and libllama, which are process-wide: once installed, every line goes
+// to knap's log at debug level, and errors are kept for code that is about to throw.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace knap {
 
-// Routes the logs of ggml and libllama into knap's. Any number of calls, from any thread.
+// Installs the redirection. May be called any number of times, from any thread.
 void install_ggml_log();
 
-// What the log has told of captured CUDA graphs, in this process so far.
+// Statistics of captured CUDA graphs, gathered from the log of this process.
 CudaGraphStatistics logged_cuda_graphs();
 
 // Collects the errors that ggml and libllama report on this thread while it lives:
@@ -21,7 +21,7 @@ CudaGraphStatistics logged_cuda_graphs();
 //         fail(path, ": ", errors.reason());
 //     }
 //
-// Captures nest; the innermost hears.
+// Captures nest; the innermost one receives the errors.
 class GgmlErrorCapture {
   public:
     GgmlErrorCapture();
@@ -29,14 +29,14 @@ class GgmlErrorCapture {
     GgmlErrorCapture(const GgmlErrorCapture&) = delete;
     GgmlErrorCapture& operator=(const GgmlErrorCapture&) = delete;
 
-    // The first error since construction, as one printable line without the name of the function
-    // that wrote it; the first is the cause, those after it only say what failed with it. "no
-    // reason given" when there was none.
+    // The first error since construction, on one printable line without the name of the function
+    // that logged it: the first error is the cause, later ones are its consequences. "no reason
+    // given" if there was none.
     std::string reason() const;
 
   private:
     std::string first_;
-    std::string* outer_;  // where the capture around this one keeps its first error
+    std::string* outer_;  // where the enclosing capture keeps its first error
 };
 
 }  // namespace knap

@@ -1,4 +1,5 @@
-// A device's tensors as the program sees them: themselves on a host device, copies elsewhere.
+// A device's tensors as the host sees them: the tensors themselves on a host device, copies
+// elsewhere.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +16,16 @@ class HostImages {
   public:
     explicit HostImages(Backend& backend) : backend_(backend) {}
 
-    // Brings a tensor here, as it is now.
+    // Copies a tensor to the host, in its current state.
     void add(ggml_tensor* tensor);
-    // Of a tensor that was added.
+    // The host data of a tensor that was added.
     std::byte* data(ggml_tensor* tensor);
-    // Takes every tensor back to the device, with what was changed.
+    // Copies every tensor back to the device, with any changes.
     void store();
 
   private:
     Backend& backend_;
-    std::map<ggml_tensor*, std::vector<std::byte>> images_;  // none of a host device
+    std::map<ggml_tensor*, std::vector<std::byte>> images_;  // empty on a host device
 };
 
 }  // namespace knap

@@ -1,5 +1,5 @@
-// Memory of the system that a host device uses as it is: zero at first, and taken page by page when
-// it is written.
+// System memory that a host device uses directly. It is initially zero, and pages are allocated
+// when first written.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@ class Backend;
 class HostMemory {
   public:
     enum class Pages {
-        small,  // nothing is taken that is not written
-        huge,   // fewer address translations, for what is read again and again
+        small,  // only written pages are allocated
+        huge,   // fewer address translations, for data that is read often
     };
 
-    // Whether the device computes with such memory.
+    // True if the device can compute in such memory.
     static bool is_usable_by(const Backend& backend);
 
-    // Throws knap::Error when there is not enough; `what` says for whom it is and what would help.
+    // Throws knap::Error when there is not enough; `what` names the purpose and what would help.
     HostMemory(const Backend& backend, std::size_t n_bytes, Pages pages, std::string_view what);
     ~HostMemory();
     HostMemory(const HostMemory&) = delete;

@@ -1,6 +1,5 @@
-// Which device computes which layers of a model. Shares follow one another in the order of the
-// layers, without gaps. Beside its layers the first device has the embedding, and the last one the
-// output norm and the head.
+// Which device computes which layers of a model. Shares are contiguous and in layer order. The
+// first device also has the embedding, the last one the output norm and the head.
 #pragma once
 
 #include <span>
@@ -20,7 +19,7 @@ struct LayerShare {
     bool has(int layer) const { return layer >= first_layer && layer < end_layer; }
 };
 
-// How many layers a device is to have.
+// The number of layers for a device.
 struct LayerCount {
     Backend& backend;
     int n_layers;
@@ -28,9 +27,9 @@ struct LayerCount {
 
 class LayerMap {
   public:
-    // The devices must outlive the map, and whatever is made from it.
+    // The devices must outlive the map and everything made from it.
     LayerMap(Backend& backend, int n_layers);
-    // One device after the other; those without a layer are left out.
+    // Devices in layer order; those without layers are left out.
     explicit LayerMap(std::span<const LayerCount> counts);
 
     std::span<const LayerShare> shares() const { return shares_; }  // at least one

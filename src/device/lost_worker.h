@@ -1,6 +1,5 @@
-// What becomes of the process when a worker does not answer. ggml aborts it when a connection
-// breaks, and waits for ever where none does; here both end with one line on standard error and
-// exit code 1.
+// Ends the process when a worker does not answer. ggml aborts when a connection breaks and waits
+// forever when it does not; here both end with one line on standard error and exit code 1.
 #pragma once
 
 #include <atomic>
@@ -12,8 +11,8 @@
 
 namespace knap {
 
-// Of a worker that is being connected to: ends the process unless it has answered, and so the
-// object is gone, within some seconds. At most one at a time.
+// For connecting to a worker: ends the process if the object is not destroyed, because the worker
+// has not answered, within some seconds. At most one may exist at a time.
 class AnswerDeadline {
   public:
     explicit AnswerDeadline(const std::string& worker);
@@ -22,27 +21,27 @@ class AnswerDeadline {
     AnswerDeadline& operator=(const AnswerDeadline&) = delete;
 };
 
-// Calls that wait for a worker, counted as they begin and end, on any thread. It is lost where some
-// have begun and nothing changes any more.
+// Counts the calls waiting for a worker as they begin and end, on any thread. The worker counts as
+// lost if calls are waiting and none begins or ends.
 struct WorkerPulse {
     std::atomic<int> n_waiting{0};
     std::atomic<std::uint64_t> n_changes{0};
 };
 
-// From now on this worker, which lends `devices`, may be lost. Where it is waited for, and no call
-// begins or ends for `patience_s` seconds, the process ends; 0: it never does. Time in which the
-// process itself was stopped does not count.
+// Starts to watch this worker, which lends `devices`. The process ends if calls are waiting for it
+// and none begins or ends for `patience_s` seconds; 0: never. Time during which the process itself
+// was suspended does not count.
 void watch_worker(const std::string& worker,
                   std::vector<ggml_backend_dev_t> devices,
                   int patience_s);
 
-// Of the worker that lends a device; null: the device is this machine's own. Lives for ever.
+// The pulse of the worker that lends a device; null for a device of this machine. Never destroyed.
 WorkerPulse* pulse_of(ggml_backend_dev_t device);
 
-// A call that may wait for a worker, for as long as the object lives.
+// Marks a call that may wait for a worker while the object lives.
 class WorkerWait {
   public:
-    // Null: there is none to wait for, and nothing to do.
+    // Null: there is no worker to wait for, and this does nothing.
     explicit WorkerWait(WorkerPulse* pulse) : pulse_(pulse) { change(1); }
     ~WorkerWait() { change(-1); }
     WorkerWait(const WorkerWait&) = delete;

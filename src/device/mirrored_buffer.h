@@ -1,5 +1,5 @@
-// Tensors that the program fills and a device reads. On a host device they are the same memory;
-// elsewhere they have an image in the program's memory, which is copied to the device in one go.
+// Tensors that the host fills and a device reads. On a host device both use the same memory;
+// elsewhere there is a copy in host memory, which is uploaded to the device in one transfer.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ class Backend;
 
 class MirroredBuffer {
   public:
-    // Places every tensor of `tensors`, in their order. `backend` must outlive the buffer. Throws
-    // knap::Error when there is no room; `what` says for what.
+    // Allocates all tensors of `tensors`, in order. `backend` must outlive the buffer. Throws
+    // knap::Error when there is not enough memory; `what` names the purpose.
     MirroredBuffer(Backend& backend, ggml_context* tensors, std::string_view what);
 
-    // A tensor as the program sees it.
+    // A tensor's data in host memory.
     template <typename Value>
     std::span<Value> host(const ggml_tensor* tensor) const {
         return {reinterpret_cast<Value*>(host_data(tensor)),

@@ -1,5 +1,5 @@
-// Devices of other machines, by ggml's RPC: no authentication, no encryption, for loopback and
-// private networks alone.
+// Devices of other machines over ggml's RPC. It has no authentication and no encryption: use it
+// only on loopback and private networks.
 #pragma once
 
 #include <functional>
@@ -13,25 +13,24 @@
 
 namespace knap {
 
-// A worker that is ours for as long as the object lives: it serves one program at a time. When it
-// is lost the process ends (lost_worker.h).
+// A connection to a worker, which serves one program at a time: it is ours while the object lives.
+// If the worker is lost, the process ends (lost_worker.h).
 class WorkerConnection {
   public:
-    // Throws knap::Error when nobody listens there or it lends nothing; ends the process where
-    // somebody listens and does not answer, and later where a call waits for an answer for more
-    // than `patience_s` seconds (0: without end).
+    // Throws knap::Error if nothing listens at the address or the worker lends no devices. Ends the
+    // process if it listens but does not answer, and later if a call waits more than `patience_s`
+    // seconds for an answer (0: waits indefinitely).
     explicit WorkerConnection(const WorkerAddress& address, int patience_s = 0);
 
     const std::vector<DeviceEntry>& devices() const { return devices_; }
 
   private:
-    ggml_backend_ptr held_;  // ggml keeps the connection while a backend of it lives
+    ggml_backend_ptr held_;  // ggml keeps the connection open while a backend of it exists
     std::vector<DeviceEntry> devices_;
 };
 
-// Lends `devices` to one program after the other at this address, until the process ends. Throws
-// knap::Error where that cannot be done. `on_listening` is called once programs can connect, on
-// another thread.
+// Lends `devices` to one program after another at this address, until the process ends. Throws
+// knap::Error on failure. Calls `on_listening` on another thread once programs can connect.
 [[noreturn]] void serve_clients(const WorkerAddress& address,
                                 int n_threads,
                                 std::vector<ggml_backend_dev_t> devices,

@@ -1,4 +1,4 @@
-// Where a worker listens, and whether somebody does.
+// The address of a worker, and checks whether it can be reached.
 #pragma once
 
 #include <string>
@@ -12,17 +12,17 @@ struct WorkerAddress {
     std::string text() const;  // "host:port"
 };
 
-// Reads "host:port"; throws knap::Error when it is none.
+// Parses "host:port"; throws knap::Error if it is malformed.
 WorkerAddress parse_worker_address(const std::string& text);
 
-// Throws knap::Error when nobody accepts connections there within some seconds.
+// Throws knap::Error if nothing accepts connections there within some seconds.
 void check_reachable(const WorkerAddress& address);
-// Throws knap::Error when nothing can listen there: the port is taken, or the host is not this one.
-// The host is given as numbers, "127.0.0.1".
+// Throws knap::Error if it is not possible to listen there: the port is taken, or the host is not
+// this one. The host must be numeric, such as "127.0.0.1".
 void check_can_listen(const WorkerAddress& address);
 
-// Lets connections to this address end when the machine at their other end has vanished, instead of
-// waiting for it. For those that exist.
+// Makes existing connections to this address fail when the machine at the other end has vanished,
+// instead of waiting for it.
 void limit_silence(const WorkerAddress& address);
 
 }  // namespace knap

@@ -1,5 +1,5 @@
-// Device memory that starts as zeros. On a host device the pages come from the system already zero
-// and are only taken when first written, so a long context that is never filled costs nothing.
+// Device memory that is initially zero. On a host device the pages come from the system already
+// zero and are allocated when first written, so a long context that is never filled costs nothing.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ class ZeroedBuffer {
   public:
     // Allocates every tensor of `tensors` in one buffer; the buffer must outlive their use.
     ZeroedBuffer(const Backend& backend, ggml_context* tensors);
-    // `size` bytes of a host device, in large pages where the system has them: place() says what
-    // lies where.
+    // `size` bytes on a host device, in huge pages if available; place() assigns tensors to
+    // offsets.
     ZeroedBuffer(const Backend& backend, std::size_t size);
     void place(ggml_tensor* tensor, std::size_t offset);
     ZeroedBuffer(const ZeroedBuffer&) = delete;
