@@ -1,6 +1,6 @@
 // Keys and values of every layer for one sequence of rows. Rows below committed() are final; rows
-// above it are scratch that the next pass may overwrite. Rejecting work is truncate(n): nothing is
-// copied or cleared. The rows lie in stores (kv_store.h), one for each device that computes layers.
+// above are scratch, which the next pass may overwrite. truncate(n) rolls back and copies or clears
+// nothing. The rows are in stores (kv_store.h), one per device that computes layers.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class KvCache {
     // Throws knap::Error when the types do not fit the model or memory is short. The devices must
     // outlive the cache.
     KvCache(const ModelConfig& config, Backend& backend, const KvCacheOptions& options);
-    // `options` are those of each share; they differ in their layouts alone.
+    // One element of `options` per share; they may differ only in layout.
     KvCache(const ModelConfig& config,
             const LayerMap& layers,
             std::span<const KvCacheOptions> options);
@@ -26,19 +26,18 @@ class KvCache {
     int committed() const { return committed_; }
     void commit(int n_rows);    // rows [0, n_rows) are final; never below committed()
     void truncate(int n_rows);  // rows from n_rows on are scratch again
-    // Copies row `from` over row `to` in every layer; `to` is scratch.
+    // Copies row `from` over row `to`, which must be scratch, in every layer.
     void copy_row(int from, int to);
-    // Of the first layers; the layout may be another in later ones.
+    // Those of the first layers; later layers may have another layout.
     const KvCacheOptions& options() const { return stores_.front()->options(); }
 
     std::size_t bytes() const;  // reserved
 
-    // In the order of the layers.
+    // In layer order.
     std::span<const std::unique_ptr<KvStore>> stores() const { return stores_; }
     const KvStore& of_layer(int layer) const;
 
-    // --- for saving: the first rows of a layer, head by head, keys then values, whatever the
-    // layout ---
+    // --- for saving: the first rows of a layer, head by head, keys then values, for any layout ---
     std::size_t saved_row_bytes() const;  // of one layer: a row of keys and one of values
     void read_rows(int layer, int n_rows, std::byte* out) const;
     void write_rows(int layer, int n_rows, const std::byte* in);

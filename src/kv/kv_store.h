@@ -1,10 +1,10 @@
-// Keys and values of some layers, those that one device computes, for one sequence of rows. Which
-// rows are final is the cache's to know (kv_cache.h).
+// Keys and values of the layers that one device computes, for one sequence of rows. The cache
+// tracks which rows are final (kv_cache.h).
 //
-// How a row lies in memory is known here, to the attention operator (graph/attention) and to
-// graph/kernel_heads alone: see KvLayout. Every KV head has its rows together, all or a chunk of
-// them, because attention walks through one head at a time. Keys are stored after RoPE. Memory that
-// was never written is zero, so masked rows never hold NaN.
+// Only this file, the attention operator (graph/attention) and graph/kernel_heads know how a row is
+// laid out in memory: see KvLayout. The rows of a KV head are stored together, all of them or a
+// chunk, because attention processes one head at a time. Keys are stored after RoPE. Memory that
+// was never written is zero, so masked rows never contain NaN.
 #pragma once
 
 #include <cstddef>
@@ -31,13 +31,13 @@ class ZeroedBuffer;
 enum class KvLayout {
     rows,               // keys and values [head_dim, capacity]: ggml's flash attention
     transposed_values,  // values [capacity, head_dim]: ggml's matrix products
-    // Our kernel, a chunk of rows of every layer after the other; head_dim and capacity are
+    // For our kernel: one chunk of rows of every layer after another; head_dim and capacity are
     // multiples of 16 and 64:
     tiled_keys,  // f16: keys [16, head_dim, rows / 16], values as rows
-    tiled_int8,  // q8_0: integers with a scale a row, as kernels/attention.h lays them out
+    tiled_int8,  // q8_0: integers, one scale per row: see kernels/attention/attention.h
 };
 
-// Whether rows are written and read by our kernels alone.
+// True if only our kernels write and read the rows.
 constexpr bool is_tiled(KvLayout layout) {
     return layout == KvLayout::tiled_keys || layout == KvLayout::tiled_int8;
 }
@@ -47,15 +47,15 @@ struct KvCacheOptions {
     CacheType type_k = CacheType::f16;
     CacheType type_v = CacheType::f16;
     KvLayout layout = KvLayout::transposed_values;
-    // Flash attention on another device than the host: up to so many rows of a pass have the bits
-    // of passes of one; 0: none, which is faster (BlockRules::exact_rows).
+    // For flash attention on a device other than the host: passes of up to this many rows are
+    // bit-identical to single-row passes; 0: none are, which is faster (BlockRules::exact_rows).
     int exact_rows = 0;
 };
 
 // Bytes of one row of keys and one of values, in one layer.
 std::size_t kv_row_bytes(const ModelConfig& config, const KvCacheOptions& options);
 
-// Where the rows of a pass go: inputs of a graph, filled by KvStore::fill_slots.
+// The destinations of the rows of a pass: graph inputs, filled by KvStore::fill_slots.
 struct KvSlots {
     // Tiled layouts: i32 [n_rows], the cache row of every row
     ggml_tensor* rows = nullptr;
@@ -72,8 +72,8 @@ struct KvTensors {
     ggml_tensor* value_scales = nullptr;
 };
 
-// Where row `row` of a head lies in one of these, in a tiled layout; or the tile that begins with
-// this row: a tile takes the room of its rows.
+// The address of row `row` of a head in a tensor with a tiled layout, or of the tile that begins
+// with this row: a tile takes the space of its rows.
 template <typename Number>
 Number* cached_row(const ggml_tensor* tensor, int head, std::int64_t row) {
     const std::int64_t block = row / tensor->ne[1];
@@ -99,41 +99,41 @@ class KvStore {
     std::size_t bytes() const;  // reserved
     // Copies row `from` over row `to` in every layer.
     void copy_row(int from, int to);
-    // On another device than the host: has a copy of the first `n_rows` rows from row `at` on, for
-    // graphs that read them there. It stays until something is written over it or what it is of.
+    // On a device other than the host: copies the first `n_rows` rows to row `at` and following,
+    // for graphs that read them there. The copy stays valid until it or its original is
+    // overwritten.
     void repeat_first_rows(int n_rows, int at);
-    // Rows [first, first + n_rows) are about to be written by a graph.
+    // Announces that a graph will write rows [first, first + n_rows).
     void expect_write(int first, int n_rows);
 
-    // --- for graphs; layers are counted as the model counts them ---
+    // --- for graphs; layers are numbered as in the model ---
     KvSlots new_slots(ggml_context* inputs, int max_rows) const;
-    // Of `n_rows` rows from the pass's row `first` on.
+    // The slots of `n_rows` rows, starting at row `first` of the pass.
     KvSlots view_slots(ggml_context* ctx, const KvSlots& slots, int n_rows, int first = 0) const;
-    // What slots hold for rows first_row, first_row + 1, ... of the cache: of tiled layouts, and of
+    // Fills the slots for cache rows first_row, first_row + 1, ...: for tiled layouts, and for
     // others.
     static void fill_slots(std::span<std::int32_t> rows, int first_row, int n_rows);
     void fill_slots(std::span<std::int64_t> keys,
                     std::span<std::int64_t> values,
                     int first_row,
                     int n_rows) const;
-    // Adds to `graph` the writes of `keys` and `values`, both f32 [n_embd_kv, n_rows]; tiled
-    // layouts are written by graph/kernel_heads. What reads the cache after them must be added to
-    // the graph later: only node order ties it to the write.
+    // Adds the writes of `keys` and `values`, both f32 [n_embd_kv, n_rows], to `graph`. Tiled
+    // layouts are written by graph/kernel_heads instead. Nodes that read the cache must be added
+    // after these: only the order of nodes makes them depend on the write.
     void write(ggml_context* ctx,
                ggml_cgraph* graph,
                int layer,
                ggml_tensor* keys,
                ggml_tensor* values,
                const KvSlots& slots) const;
-    // The first `n_rows` rows: [head_dim, n_rows, n_kv_heads] where they lie as rows, [n_rows,
-    // head_dim, n_kv_heads] where they are transposed; tiled layouts have no such view.
+    // The first `n_rows` rows: [head_dim, n_rows, n_kv_heads] in row layout, [n_rows, head_dim,
+    // n_kv_heads] if transposed. Tiled layouts have no such view.
     ggml_tensor* keys(ggml_context* ctx, int layer, int n_rows) const;
     ggml_tensor* values(ggml_context* ctx, int layer, int n_rows) const;
-    // All of a layer, as KvLayout says.
+    // All rows of a layer, in its KvLayout.
     KvTensors tensors(int layer) const;
 
-    // --- for saving: the first rows of a layer, head by head, keys then values, whatever the
-    // layout ---
+    // --- for saving: the first rows of a layer, head by head, keys then values, for any layout ---
     std::size_t saved_row_bytes() const;  // of one layer: a row of keys and one of values
     void read_rows(int layer, int n_rows, std::byte* out) const;
     void write_rows(int layer, int n_rows, const std::byte* in);

@@ -1,5 +1,4 @@
-// Copies rows of a cache that lies on a device, all layers in one graph: the device does it where
-// the rows are.
+// Copies rows of a cache on a device, for all layers in one graph and without leaving the device.
 #pragma once
 
 #include <optional>
@@ -20,12 +19,12 @@ class RowCopier {
         int n_rows;  // of every copy
         int n_kv_heads;
     };
-    // `strands` alternate between keys and values, layer by layer; all keys lie alike, and all
-    // values. What is given must outlive the object.
+    // `strands` alternate between keys and values, layer by layer; all keys have one layout, and
+    // all values. All arguments must outlive the object.
     RowCopier(Backend& backend, std::span<const Strand> strands, const Size& size);
 
     int n_rows() const { return size_.n_rows; }
-    // Copies n_rows() rows from row `from` on over those from row `to` on; they do not overlap.
+    // Copies n_rows() rows, from row `from` on, over those from row `to` on. They must not overlap.
     void copy(int from, int to);
 
   private:

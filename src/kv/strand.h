@@ -1,7 +1,8 @@
-// How rows lie in a tensor of the cache. A head's part of a row is a number of units; the units of
-// the same number lie together for `tile` rows at a time, and all units of a head for `block` rows:
-// [unit_bytes, tile, n_units, block / tile, n_kv_heads, capacity / block]. Rows that lie whole are
-// one unit each and tiles of one; transposed rows are a unit per channel and one tile of all rows.
+// The layout of rows in a tensor of the cache. A head's part of a row consists of units. Units of
+// the same index are stored together for `tile` rows at a time, and all units of a head for `block`
+// rows: [unit_bytes, tile, n_units, block / tile, n_kv_heads, capacity / block]. Contiguous rows
+// have one unit and tiles of one row; transposed rows have a unit per channel and one tile of all
+// rows.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +13,13 @@
 namespace knap {
 
 struct Strand {
-    ggml_tensor* tensor;  // its third dimension goes from head to head, its fourth over the blocks
+    ggml_tensor* tensor;  // its third dimension is the head, its fourth the block
     std::int64_t unit_bytes;
     std::int64_t n_units;
     std::int64_t tile;
     std::int64_t block;  // a multiple of tile
 
-    // Where a unit lies, counted in units.
+    // The position of a unit, in units.
     std::int64_t index(std::int64_t head, std::int64_t row, std::int64_t unit) const {
         return offset(head, row, unit) / unit_bytes;
     }
