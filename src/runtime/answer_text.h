@@ -1,4 +1,5 @@
-// The text of an answer as its tokens come: whole characters, nothing of a stop string.
+// Assembles the text of an answer from its tokens: whole characters, without any part of a stop
+// string.
 #pragma once
 
 #include <functional>
@@ -13,12 +14,12 @@ namespace knap {
 
 class AnswerText {
   public:
-    // `on_text` (may be empty) hears every piece once it is safe to show.
+    // `on_text` (may be empty) receives every piece once it is safe to show.
     AnswerText(std::vector<std::string> stop, std::function<void(std::string_view)> on_text);
 
-    // Takes a token's bytes; true when a stop string is now complete.
+    // Adds a token's bytes. Returns true when a stop string is complete.
     bool push(std::string_view bytes);
-    void finish();  // shows what was held back
+    void finish();  // shows the text held back
     const std::string& text() const { return text_; }
 
   private:

@@ -1,12 +1,13 @@
-// Whether the devices of an engine keep the promise that a pass of several rows gives each the bits
-// of a pass of its own: which kernels run is ggml's to choose, by the kind of device.
+// Verifies that an engine's devices are batch-invariant: ggml chooses kernels by the kind of
+// device, so the engine cannot know.
 #pragma once
 
 namespace knap {
 
 class Forward;
 
-// Tries passes of 2 to `n_rows` rows at the beginning of the cache, of which nothing is committed.
+// Runs passes of 2 to `n_rows` rows at the beginning of the cache, in which nothing may be
+// committed. Returns true if every row is bit-identical to a single-row pass.
 bool keeps_bits(Forward& forward, int n_rows);
 
 }  // namespace knap

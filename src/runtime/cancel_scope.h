@@ -1,4 +1,4 @@
-// Lends a caller's wish to cancel to the devices of a model for as long as the object lives.
+// Installs a caller's cancellation callback on the devices of a model while the object lives.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// What an Engine is made of. Shared by the files of this room and by `check` and benchmarks, which
-// measure the parts; nothing else includes this.
+// The implementation of Engine. Shared by the files of this room and by `check` and benchmarks,
+// which use the parts; nothing else includes this.
 #pragma once
 
 #include <cstdint>
@@ -22,33 +22,34 @@ struct Engine::Impl {
     explicit Impl(RuntimeConfig runtime_config);
 
     const LayerMap& layers() const { return devices.layers(); }
-    // The device of the head, and of whatever comes after the layers.
+    // The device of the head, which runs everything after the layers.
     Backend& head_backend() const { return *layers().last().backend; }
-    // For `n_rows` rows or a few more.
+    // A cache of at least `n_rows` rows.
     KvCache make_cache(int n_rows) const;
 
-    RuntimeConfig config;  // n_ctx, n_threads and device filled in
+    RuntimeConfig config;  // with n_ctx, n_threads and device filled in
     GgufFile file;
     ModelConfig model;
     LayerDevices devices;
     std::unique_ptr<Weights> weights;  // points into `file`
     std::unique_ptr<Adapter> adapter;  // null: none
     std::unique_ptr<Tokenizer> tokenizer;
-    // What follows from the above, for every session.
-    // A pass of at most so many rows gives the bits of passes of one, if its attention does.
+    // --- derived from the above, for every session ---
+    // Passes of at most this many rows are bit-identical to single-row passes, if their attention
+    // is.
     int exact_rows = 1;
     ModelCost cost;                 // with the configured cache types
     std::uint64_t fingerprint = 0;  // of the file
     double load_ms = 0;
 
-    // Whether attention on other devices than the host is to give several rows the bits of one.
+    // True if attention on devices other than the host should be made batch-invariant.
     bool pads_for_bits() const;
 
   private:
     bool try_bits() const;
 };
 
-// The one way from the public classes to their parts.
+// Gives access to the implementation of the public classes.
 struct ImplAccess {
     static Engine::Impl& of(const Engine& engine) { return *engine.impl_; }
 };

@@ -1,5 +1,5 @@
-// What earlier runs found out about a model on this machine, as far as RuntimeConfig::profile wants
-// it: loaded where it fits, never measured here.
+// Loads what earlier runs measured for a model on this machine, as RuntimeConfig::profile allows.
+// Nothing is measured here.
 #pragma once
 
 #include <vector>
@@ -16,8 +16,8 @@ namespace knap {
 CostProfile blank_profile(const Engine::Impl& engine);
 PlansModel plans_model(const Engine::Impl& engine);
 
-// Without samples where nothing that fits is saved. Throws knap::Error where the configuration
-// names a profile that does not exist.
+// The saved profile, or one without samples if none matches. Throws knap::Error if the
+// configuration names a profile that does not exist.
 CostProfile known_profile(const Engine::Impl& engine);
 std::vector<SavedPlan> known_plans(const Engine::Impl& engine);
 

@@ -13,30 +13,30 @@
 
 namespace knap {
 
-// What there is to choose from.
+// The available devices.
 struct KnownDevices {
     std::vector<DeviceEntry> local;   // list_devices()
     std::vector<DeviceEntry> remote;  // of workers
 };
 
-// A device with the number of layers that it gets, one or more.
+// A device and its number of layers, at least one.
 struct DevicePart {
     DeviceEntry device;
     int n_layers = 0;
 };
 
-// The devices that RuntimeConfig::devices names; else those of workers; else the first. Throws
-// knap::Error for a name that there is not.
+// The devices named in RuntimeConfig::devices; by default those of workers, otherwise the first
+// local one. Throws knap::Error for an unknown name.
 std::vector<DeviceEntry> wanted_devices(const RuntimeConfig& config, const KnownDevices& known);
 
-// The devices that RuntimeConfig::devices, n_gpu_layers and workers come to, in the order of the
-// layers. Several share them in proportion to the memory that they have free, or evenly where
-// workers are among them. Throws as wanted_devices() does.
+// The devices that RuntimeConfig::devices, n_gpu_layers and workers select, in layer order. Several
+// devices share the layers in proportion to their free memory, or evenly if there are workers.
+// Throws as wanted_devices() does.
 std::vector<DevicePart> choose_devices(const RuntimeConfig& config,
                                        const KnownDevices& known,
                                        int n_layers);
 
-// The same, of this machine and of RuntimeConfig::workers, started.
+// The same for this machine and RuntimeConfig::workers, with the devices started.
 class LayerDevices {
   public:
     LayerDevices(const RuntimeConfig& config, int n_layers);
@@ -46,7 +46,7 @@ class LayerDevices {
   private:
     std::vector<WorkerConnection> workers_;
     std::vector<DevicePart> parts_;
-    std::vector<std::unique_ptr<Backend>> backends_;  // of each part
+    std::vector<std::unique_ptr<Backend>> backends_;  // [part]
     LayerMap layers_;
 };
 

@@ -1,5 +1,5 @@
-// Everything that the time of a pass depends on, by name: a profile holds where all of it is the
-// same.
+// Everything that the time of a pass depends on, by name. A profile is valid only if all of it is
+// the same.
 #pragma once
 
 #include <string>
@@ -13,16 +13,16 @@ namespace knap {
 struct MachineFingerprint {
     std::vector<std::pair<std::string, std::string>> fields;  // name, value
 
-    std::string hash() const;  // 16 hexadecimal digits, of names and values in their order
+    std::string hash() const;  // 16 hexadecimal digits, from names and values in order
     bool operator==(const MachineFingerprint&) const = default;
 };
 
 MachineFingerprint machine_fingerprint(const Engine::Impl& engine);
 
-// Whose products compute a model: "ggml", or our kernel and the types that it takes.
+// Which products compute a model: "ggml", or our kernel and the weight types it supports.
 std::string describe_products(const Engine::Impl& engine);
 
-// The model alone: 16 hexadecimal digits, for what holds on every machine.
+// The model only: 16 hexadecimal digits, for data that is valid on every machine.
 std::string model_fingerprint(const Engine::Impl& engine);
 
 }  // namespace knap

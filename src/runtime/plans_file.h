@@ -1,5 +1,5 @@
-// Plans found good for a model, on disk: "plans-<model fingerprint>.json" in the cache folder, by
-// the context length at which they were found (methods O10).
+// Saved plans of a model: "plans-<model fingerprint>.json" in the cache folder, by the context
+// length at which they were found (docs/methods.md, "Warm start").
 #pragma once
 
 #include <filesystem>
@@ -12,17 +12,16 @@
 
 namespace knap {
 
-// Nullopt when there is no cache folder.
+// Returns nullopt if there is no cache folder.
 std::optional<std::filesystem::path> plans_path(const PlansModel& model);
 
-// Creates the folder where it is missing, and replaces a file of that name once the new one is
-// whole. Throws knap::Error.
+// Creates the folder if needed and replaces an existing file atomically. Throws knap::Error.
 void save_plans(const std::filesystem::path& path,
                 const PlansModel& model,
                 std::span<const SavedPlan> plans);
 
-// Plans that the engine can run on the model. None: there is no such file, or one that does not
-// fit, of which a warning says what differs. Never throws on what a file holds.
+// The saved plans that the engine can run on the model. Empty if there is no such file, or if it
+// does not match; then a warning says what differs. Never throws because of the file's contents.
 std::vector<SavedPlan> load_plans(const std::filesystem::path& path, const PlansModel& model);
 
 }  // namespace knap

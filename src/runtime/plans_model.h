@@ -1,4 +1,4 @@
-// Which model the plans of a file are of. The functions that read throw as json_file.h says.
+// The model that the plans of a file belong to. Functions that read throw as json_file.h describes.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct PlansModel {
 };
 
 void add_model(nlohmann::ordered_json& file, const PlansModel& model);
-// Throws where the file is of another.
+// Throws if the file belongs to another model.
 void check_model(const nlohmann::json& file, const PlansModel& model);
 
 }  // namespace knap

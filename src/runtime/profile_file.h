@@ -1,6 +1,6 @@
-// A measured CostProfile on disk: a JSON object with what it depends on (machine_fingerprint.h) and
-// every sample, its plan in the written form of graph/plan_text.h. It is used only where all of
-// what it depends on is the same.
+// A measured CostProfile on disk: a JSON object with everything it depends on
+// (machine_fingerprint.h) and every sample, its plan in the written form of graph/plan_text.h. It
+// is used only if everything it depends on is the same.
 #pragma once
 
 #include <filesystem>
@@ -13,21 +13,20 @@
 
 namespace knap {
 
-// "profile-<hash>.json" in the cache folder; nullopt when there is no cache folder.
+// "profile-<hash>.json" in the cache folder; nullopt if there is no cache folder.
 std::optional<std::filesystem::path> profile_path(const MachineFingerprint& fingerprint);
 
 nlohmann::ordered_json profile_to_json(const CostProfile& profile,
                                        const MachineFingerprint& fingerprint);
 
-// Creates the folder where it is missing, and replaces a file of that name once the new one is
-// whole. Throws knap::Error.
+// Creates the folder if needed and replaces an existing file atomically. Throws knap::Error.
 void save_profile(const std::filesystem::path& path,
                   const CostProfile& profile,
                   const MachineFingerprint& fingerprint);
 
-// `blank` is the model's profile without samples; the result has those of the file. Nullopt: there
-// is no such file, or one that does not fit, of which a warning says what differs. Never throws on
-// what a file holds.
+// Returns `blank`, the model's profile without samples, with the samples of the file. Returns
+// nullopt if there is no such file, or if it does not match; then a warning says what differs.
+// Never throws because of the file's contents.
 std::optional<CostProfile> load_profile(const std::filesystem::path& path,
                                         const MachineFingerprint& fingerprint,
                                         const CostProfile& blank);

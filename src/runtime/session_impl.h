@@ -1,4 +1,4 @@
-// What a Session is made of. Shared by the files of this room and by benchmarks, which measure the
+// The implementation of Session. Shared by the files of this room and by benchmarks, which use the
 // parts; nothing else includes this.
 #pragma once
 
@@ -24,13 +24,13 @@ struct Session::Impl {
 
     void check_prompt(std::span<const Token> prompt) const;
     int keep_common_beginning(std::span<const Token> prompt);
-    // A strategy of this session that it does not keep, with nothing learned yet. It must not
-    // outlive the session. Throws where an option is not valid.
+    // A new strategy for this session, which the session does not keep and which has learned
+    // nothing yet. It must not outlive the session. Throws if an option is not valid.
     std::unique_ptr<Strategy> new_strategy(const SpeculationOptions& options);
     Result generate(std::span<const Token> prompt,
                     const GenerateOptions& options,
                     const Observer& observer);
-    // With a strategy of the caller's, which new_strategy() made for `options.speculation`.
+    // With the caller's strategy, made by new_strategy() for `options.speculation`.
     Result generate(std::span<const Token> prompt,
                     const GenerateOptions& options,
                     const Observer& observer,
@@ -38,23 +38,23 @@ struct Session::Impl {
 
     void reset();
 
-    // Most rows of a verification. Where rows are only invariant up to some number, a draft that
-    // keeps to it keeps the text exact.
+    // The most rows of a verification. Where passes are batch-invariant only up to some number of
+    // rows, drafts that keep to it keep the text exact.
     int max_verify_rows() const;
 
     Engine::Impl& engine;
     KvCache cache;
-    // None: the rows of the model's head cannot be read one by one.
+    // Nullopt if the rows of the model's head cannot be read one by one.
     std::optional<HeadSubset> draft_head;
     Forward forward;
-    std::optional<AdapterHead> adapter;  // none: the engine has none
+    std::optional<AdapterHead> adapter;  // nullopt if the engine has none
     ModulePlan whole_model;
-    CostProfile profile;           // with samples where earlier runs measured
+    CostProfile profile;           // with the samples of earlier runs, if any
     std::vector<SavedPlan> plans;  // found in earlier runs
-    int invariant_rows;            // a pass of at most so many rows gives the bits of passes of one
-    bool trees_are_exact;          // so does a pass over a tree
-    std::vector<Token> history;    // rows [0, cache.committed()) are those of its first tokens
-    std::size_t n_prompt = 0;      // of the latest request: what a prompt cache saves
+    int invariant_rows;            // the largest batch that is bit-identical to single-row passes
+    bool trees_are_exact;          // so is a pass over a tree
+    std::vector<Token> history;    // its first committed() tokens are in the cache rows
+    std::size_t n_prompt = 0;      // of the latest request; a prompt cache saves these
     KeptStrategies strategies;
 };
 
