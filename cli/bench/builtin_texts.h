@@ -1,4 +1,4 @@
-// Long texts that are part of the program: the files of cli/bench/texts, byte for byte
+// Long texts built into the program: the files of cli/bench/texts, byte for byte
 // (cmake/builtin_texts.cmake). Results depend on them, so a changed text gets a new name.
 #pragma once
 

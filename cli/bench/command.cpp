@@ -27,7 +27,7 @@ using namespace std::string_view_literals;
 constexpr std::array kPeers{std::pair{"none"sv, false}, std::pair{"llama"sv, true}};
 constexpr const char* kDefaultStrategies = "autoregressive,lookup,knapspec";
 
-// Without plain decoding, which always takes part, and each once.
+// Leaves out duplicates, and plain decoding, which always takes part.
 std::vector<Contender> contenders_of(const std::vector<std::string>& names) {
     std::vector<Contender> contenders;
     for (const std::string& name : names) {
@@ -58,10 +58,11 @@ std::vector<RaceRule> parse_rules(const std::string& text) {
     return rules;
 }
 
-// What can be known to fail is said before the model is loaded.
-void check_wishes(const Settings& settings, const BenchArgs& args) {
+// Reports the errors that can be found before the model is loaded.
+void check_usage(const Settings& settings, const BenchArgs& args) {
     if (!args.rules.empty() && settings.generate.sampling.temperature == 0) {
-        fail_usage("--acceptance: expected --temp above 0, because greedy decoding has one rule");
+        fail_usage(
+            "--acceptance: expected --temp above 0, because greedy decoding has only one rule");
     }
     for (const std::filesystem::path& path : args.outputs) {
         check_place(path);
@@ -93,7 +94,7 @@ bool uses_builtin(const BenchArgs& args) {
     return args.data.empty() && args.depths.empty();
 }
 
-// Without rows.
+// A report of this benchmark without rows.
 BenchReport planned_report(const Engine& engine, const RaceOptions& race, const BenchArgs& args) {
     BenchReport report = describe_bench(engine);
     BenchSettings& settings = report.settings;
@@ -144,7 +145,7 @@ BenchPrompts collect_prompts(const Engine& engine,
     return prompts;
 }
 
-// With the file to go on from, which is written again.
+// The output files, and the file of --resume, which is updated as well.
 std::vector<std::filesystem::path> outputs_of(const BenchArgs& args) {
     std::vector<std::filesystem::path> outputs = args.outputs;
     if (!args.resume.empty() && std::ranges::find(outputs, args.resume) == outputs.end()) {
@@ -158,15 +159,16 @@ int interrupted(const BenchReport& report,
                 const std::vector<std::filesystem::path>& outputs) {
     const std::size_t n_done = report.rows.size() / report.settings.n_rows();
     const auto file = std::ranges::find_if(outputs, is_json_output);
-    std::cerr << concat("knap: interrupted after ", n_done, " of ", n_prompts, " prompts; ",
-                        file == outputs.end() ? "-o FILE.json would keep them to go on from\n"
-                                              : concat("they are kept in ", file->string(),
-                                                       ", and the same command with --resume ",
-                                                       file->string(), " goes on from there\n"));
+    std::cerr << concat(
+        "knap: interrupted after ", n_done, " of ", n_prompts, " prompts; ",
+        file == outputs.end()
+            ? "they are not saved, use -o FILE.json to save them\n"
+            : concat("they are kept in ", file->string(), ", run the same command with --resume ",
+                     file->string(), " to continue\n"));
     return kExitInterrupted;
 }
 
-// After all else: it takes a gigabyte, which no row's peak of memory is to show.
+// Runs last: it allocates a gigabyte, which must not count in the peak memory of any row.
 std::optional<double> measure_memory(const BenchReport& report, const EarlierRows& earlier) {
     if (earlier.memory_gb_per_second || !report.is_complete) {
         return earlier.memory_gb_per_second;
@@ -174,12 +176,13 @@ std::optional<double> measure_memory(const BenchReport& report, const EarlierRow
     try {
         return memory_gb_per_second(report.settings.threads);
     } catch (const Error& error) {
-        log_warning("the bandwidth of the memory is not measured: ", error.what());
+        log_warning("the memory bandwidth is not measured: ", error.what());
         return std::nullopt;
     }
 }
 
-// Adds the rows that `earlier` lacks, and writes the files after every prompt.
+// Adds the rows of all prompts, measuring those that `earlier` lacks. Writes the files after every
+// prompt.
 void measure(Engine& engine,
              const RaceOptions& options,
              const std::vector<BenchPrompt>& prompts,
@@ -216,29 +219,30 @@ void measure(Engine& engine,
 void add_measuring_flags(CLI::App& app, BenchArgs& args) {
     FlagGroup group(app, "Bench");
     group.custom({"--data", "FILE[:TASK],...",
-                  "prompts, as JSON Lines with a field `prompt`; repeatable", "built in"},
+                  "prompts: JSON Lines with a field `prompt`; repeatable", "built-in prompts"},
                  [&](const std::string& text) {
                      std::ranges::copy(parse_words("--data", text), std::back_inserter(args.data));
                  });
-    group.custom({"--strategies", "LIST", "what to measure, NAME[(OPTIONS)][/DRAFT_MAX[/PLAN]],...",
-                  kDefaultStrategies},
-                 [&](const std::string& text) { args.strategies = parse_strategies(text); });
+    group.custom(
+        {"--strategies", "LIST", "strategies to measure, NAME[(OPTIONS)][/DRAFT_MAX[/PLAN]],...",
+         kDefaultStrategies},
+        [&](const std::string& text) { args.strategies = parse_strategies(text); });
     group.integer("-n,--n-predict,--predict", args.n_predict, {.min = 2},
-                  "most tokens to generate after each prompt");
-    group.integer("--limit", args.limit, {.min = 0}, "most prompts to use of each file; 0: all");
+                  "maximum number of tokens to generate after each prompt");
+    group.integer("--limit", args.limit, {.min = 0}, "maximum number of prompts per file; 0: all");
     group.integer("--max-prompt-tokens", args.max_prompt_tokens, {.min = 0},
-                  "cut the documents of longer prompts at their end; 0: never");
-    group.integer("-r,--repeat", args.repeat, {.min = 1}, "turns of every strategy on a prompt");
+                  "cut the end of the document in longer prompts; 0: never");
+    group.integer("-r,--repeat", args.repeat, {.min = 1}, "turns per strategy on each prompt");
     group.custom({"-d,-p,--n-depth,--n-prompt", "N,N,...",
-                  "synthetic prompts of N tokens: reading them, and decoding after them", "none"},
+                  "synthetic prompts of N tokens: prefill, and decoding after it", "none"},
                  [&](const std::string& text) {
                      args.depths = parse_integers("--n-depth", text, {.min = 1});
                  });
     group.choice("--peer", args.has_peer,
                  std::span<const std::pair<std::string_view, bool>>(kPeers),
-                 "libllama's plain decoding of the same tokens as a row of its own");
+                 "also measure libllama's plain decoding of the same tokens");
     group.toggle("--fresh-strategies", args.fresh_strategies,
-                 "start every prompt with new strategies, which have learned nothing yet");
+                 "start every prompt with new strategies, which have learned nothing");
 }
 
 void add_output_flags(CLI::App& app, BenchArgs& args) {
@@ -248,7 +252,7 @@ void add_output_flags(CLI::App& app, BenchArgs& args) {
         [&](const std::string& text) {
             args.outputs.push_back(parse_bench_output("--output", text));
         });
-    group.custom({"--resume", "FILE.json", "go on with what an earlier run has left to do", "none"},
+    group.custom({"--resume", "FILE.json", "continue the interrupted run in FILE.json", "none"},
                  [&](const std::string& text) { args.resume = parse_path("--resume", text); });
 }
 
@@ -256,7 +260,7 @@ void add_output_flags(CLI::App& app, BenchArgs& args) {
 
 CLI::App* add_bench(CLI::App& root, Settings& settings, BenchArgs& args) {
     CLI::App* app = root.add_subcommand(
-        "bench", "Measures strategies against plain decoding on prompts, for `knap report`");
+        "bench", "Compares strategies with plain decoding on prompts, for `knap report`");
     args.strategies = parse_strategies(kDefaultStrategies);
     add_model_flags(*app, settings);
     add_runtime_flags(*app, settings);
@@ -264,7 +268,7 @@ CLI::App* add_bench(CLI::App& root, Settings& settings, BenchArgs& args) {
     add_temperature_flags(*app, settings, "Sampling");
     FlagGroup(*app, "Sampling")
         .custom({"--acceptance", "LIST",
-                 "rules that judge a draft: " + words_of(acceptance_rules()), "shared-noise"},
+                 "acceptance rules to measure: " + words_of(acceptance_rules()), "shared-noise"},
                 [&](const std::string& text) { args.rules = parse_rules(text); });
     add_assumption_flag(*app, settings);
     add_profile_flag(*app, settings);
@@ -272,15 +276,15 @@ CLI::App* add_bench(CLI::App& root, Settings& settings, BenchArgs& args) {
     add_json_flag(*app, settings);
     add_common_flags(*app, settings);
     app->footer(
-        "Each prompt is read once; then plain decoding and the strategies take turns on it. Texts "
-        "must\n"
-        "be those of plain decoding, near-ties aside. FILE is written after every prompt.\n"
+        "The prefill of each prompt runs once; then plain decoding and the strategies take turns.\n"
+        "Texts must equal those of plain decoding, except at near ties. Every prompt updates "
+        "FILE.\n"
         "Exit codes: 0 done, 1 a text differs, or an error; 130 interrupted.");
     return app;
 }
 
 int run_bench(const Settings& settings, const BenchArgs& args, const Environment& environment) {
-    check_wishes(settings, args);
+    check_usage(settings, args);
     const auto data = read_bench_data(args.data, args.limit);
     Engine engine = load_engine(settings.runtime, environment);
     const RaceOptions options = race_options(settings, args);

@@ -1,4 +1,4 @@
-// `knap bench`: strategies measured against plain decoding on prompts.
+// `knap bench`: compares strategies with plain decoding on prompts.
 #pragma once
 
 #include <filesystem>
@@ -14,18 +14,18 @@
 namespace knap {
 
 struct BenchArgs {
-    std::vector<std::string> data;        // sources of prompts; empty: our own, or depths alone
-    std::vector<std::string> strategies;  // empty: a few
-    std::vector<RaceRule> rules;          // empty: greedy, or shared noise
+    std::vector<std::string> data;  // sources of prompts; empty: built-in prompts, or only `depths`
+    std::vector<std::string> strategies;  // add_bench() sets the default
+    std::vector<RaceRule> rules;          // empty: greedy, or shared noise when sampling
     int n_predict = 128;
     int limit = 0;              // prompts of each source; 0: all
-    int max_prompt_tokens = 0;  // 0: none is cut
+    int max_prompt_tokens = 0;  // 0: prompts are not cut
     int repeat = 3;
     std::vector<int> depths;
     bool has_peer = false;
     bool fresh_strategies = false;
     std::vector<std::filesystem::path> outputs;
-    std::filesystem::path resume;  // empty: starts afresh
+    std::filesystem::path resume;  // empty: a new benchmark
 };
 
 CLI::App* add_bench(CLI::App& root, Settings& settings, BenchArgs& args);

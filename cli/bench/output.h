@@ -1,4 +1,4 @@
-// Where a benchmark goes: files by their endings, written whole or not at all.
+// The output files of a benchmark. The extension gives the format; files are replaced atomically.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,12 @@
 
 namespace knap {
 
-// Throws UsageError unless it ends in .json, .csv or .md.
+// Throws UsageError unless the file ends in .json, .csv or .md. `name` is the flag.
 std::filesystem::path parse_bench_output(const std::string& name, const std::string& text);
 
 bool is_json_output(const std::filesystem::path& path);
 
-// Each in the form of its ending. Throws knap::Error.
+// Writes each file in the format of its extension. Throws knap::Error.
 void write_outputs(const std::vector<std::filesystem::path>& paths, const BenchReport& report);
 
 }  // namespace knap

@@ -14,7 +14,7 @@ namespace knap {
 namespace {
 
 constexpr int kAnyLength = std::numeric_limits<int>::max();
-// The built-in texts are cut to each of these that is below the context's own.
+// The built-in texts are cut to each of these lengths below the longest prompt.
 constexpr int kLengths[] = {64, 256, 1024, 4096, 16384, 65536};
 
 DataPrompt document_prompt() {
@@ -70,7 +70,7 @@ void BenchPromptCollector::skip(const std::string& where, const std::string& why
     log_skipped(collected_.skipped.back());
 }
 
-// What is asked for twice, as by FILE and FILE:TASK, is measured once.
+// A prompt that was given twice, as with FILE and FILE:TASK, is measured once.
 void BenchPromptCollector::add(BenchPrompt prompt) {
     const bool is_new = std::ranges::none_of(collected_.prompts, [&](const BenchPrompt& other) {
         return other.data == prompt.data && other.id == prompt.id && other.depth == prompt.depth;
@@ -109,7 +109,7 @@ void BenchPromptCollector::add_data(const BenchData& data) {
     }
 }
 
-// Until the text is whole: longer prompts would be the same one.
+// Stops at the first length that holds the whole text: longer prompts would equal it.
 void BenchPromptCollector::add_lengths(const DataPrompt& prompt) {
     std::vector<int> lengths(std::begin(kLengths), std::end(kLengths));
     std::erase_if(lengths, [this](int length) { return length >= n_longest_; });
@@ -149,7 +149,7 @@ void BenchPromptCollector::add_synthetic(int depth) {
                        .task = kSynthetic,
                        .depth = depth,
                        .n_document_tokens = depth};
-    // Beyond its end the text begins again.
+    // A text that is too short is repeated.
     for (int i = 0; i < depth; ++i) {
         prompt.tokens.push_back(text[static_cast<std::size_t>(i) % text.size()]);
     }

@@ -1,4 +1,4 @@
-// The prompts of `knap bench`: those of files, our own where there are none, and synthetic ones.
+// The prompts of `knap bench`: from files, built in if there are none, and synthetic.
 #pragma once
 
 #include <string>
@@ -10,43 +10,43 @@
 
 namespace knap {
 
-// A file of prompts as it was read.
+// The content of a file of prompts.
 struct BenchData {
-    std::string name;  // of the file
+    std::string name;  // the file's name, without its folder
     PromptData content;
 };
 
-// Sources as read_prompt_source() takes them, `limit` prompts of each. Throws also where two
-// different files have one name, by which rows are told apart.
+// Reads `limit` prompts (0: all) of each source, see read_prompt_source(). Also throws when two
+// different files have the same name, because rows are identified by it.
 std::vector<BenchData> read_bench_data(const std::vector<std::string>& sources, int limit);
 
 struct BenchPrompts {
     std::vector<BenchPrompt> prompts;
-    std::vector<SkippedPrompt> skipped;  // with a warning each
+    std::vector<SkippedPrompt> skipped;  // a warning was logged for each
 };
 
-// Says that a prompt is not measured, and why.
+// Logs a warning that a prompt is skipped, and why.
 void log_skipped(const SkippedPrompt& prompt);
 
-// Collects what fits the model: a prompt and an answer of `n_predict` tokens in its context. What
-// does not is skipped.
+// Collects prompts. Skips those that do not fit the context together with an answer of `n_predict`
+// tokens.
 class BenchPromptCollector {
   public:
-    // `max_prompt_tokens`: longer prompts lose the end of their document; 0: none is cut. The
-    // engine must outlive it.
+    // `max_prompt_tokens`: longer prompts lose the end of their document; 0: prompts are not cut.
+    // The engine must outlive the collector.
     BenchPromptCollector(const Engine& engine, int n_predict, int max_prompt_tokens);
 
     void add_data(const BenchData& data);
-    // Short ones of several tasks, and a document and a source cut to lengths up to the context's.
-    // At most `limit`; 0: all.
+    // Short prompts of several tasks, and a document and a source file cut to several lengths up to
+    // the context size. At most `limit`; 0: all.
     void add_builtin(int limit);
-    // The first `depth` tokens of a text, which is repeated where it is shorter.
+    // The first `depth` tokens of a text, which is repeated if it is shorter.
     void add_synthetic(int depth);
 
     BenchPrompts take() { return std::move(collected_); }
 
   private:
-    // Whether it was added, and not cut.
+    // Returns true if the prompt was added without being cut.
     bool add_text(const std::string& data, const DataPrompt& prompt, int n_max);
     void add_lengths(const DataPrompt& prompt);
     void add(BenchPrompt prompt);
@@ -54,7 +54,7 @@ class BenchPromptCollector {
 
     const Engine& engine_;
     int n_room_;
-    int n_longest_;  // n_room_, or what prompts are cut to
+    int n_longest_;  // n_room_, or the length that prompts are cut to
     bool is_cutting_;
     BenchPrompts collected_;
 };

@@ -15,7 +15,7 @@ namespace {
 constexpr int kRowWidths[] = {16, 22, 10, 24, 13, 9, 14, 17, 9, 9, 7, 26, 11, 9};
 constexpr int kMeanWidths[] = {24, 13, 16, 8, 9, 14, 9, 17, 9, 9, 7};
 
-// Columns as wide as wanted, and wider where a cell is.
+// Pads every cell to its column's width; a longer cell widens its line.
 std::string line_of(const std::vector<std::string>& cells, std::span<const int> widths) {
     std::ostringstream out;
     for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -91,7 +91,7 @@ void BenchScreen::finish(const BenchReport& report) {
     }
     const BenchTable means = summary_table(summarise(report.rows));
     output_->write(concat("\nMeans over prompts", report.settings.assume_acceptance
-                                                      ? ", a projection: acceptance is assumed\n"
+                                                      ? ", a projection: acceptance is random\n"
                                                       : "\n"));
     output_->write(line_of(means.headings, kMeanWidths));
     for (const std::vector<std::string>& cells : means.lines) {
@@ -100,7 +100,7 @@ void BenchScreen::finish(const BenchReport& report) {
     output_->write(concat(kSpeedupNote, "\n"));
     if (report.memory_gb_per_second) {
         output_->write(
-            concat("Memory gives ", format_fixed(*report.memory_gb_per_second, 1), " GB/s\n"));
+            concat("Memory bandwidth: ", format_fixed(*report.memory_gb_per_second, 1), " GB/s\n"));
     }
 }
 

@@ -1,5 +1,5 @@
-// A benchmark as it runs: a line for each row on standard output as soon as it is known, and a bar
-// with the time that is left on standard error.
+// Shows a running benchmark: each row on standard output as soon as it is measured, and a progress
+// bar with the remaining time on standard error.
 #pragma once
 
 #include <optional>
@@ -16,15 +16,15 @@ namespace knap {
 
 class BenchScreen {
   public:
-    // Without `output` rows are not shown.
+    // Null `output`: rows are not shown.
     BenchScreen(std::size_t n_prompts, TextOutput* output);
 
-    // `fraction` of the prompt at hand is measured.
+    // Sets the measured share of the current prompt.
     void update(double fraction);
-    // A prompt is done: it has rows, or could not be measured.
+    // Call one of these after each prompt: it has rows, or was skipped.
     void add_rows(std::span<const BenchRow> rows);
     void skip(const SkippedPrompt& prompt);
-    // The means at the end.
+    // Shows the means.
     void finish(const BenchReport& report);
 
   private:
@@ -35,7 +35,8 @@ class BenchScreen {
     ProgressBar bar_;
     std::size_t n_done_ = 0;
     bool has_headings_ = false;
-    // Since measuring began, with so many prompts known before: rows of a file take no time.
+    // Runs since the first measurement. The `n_known_` prompts before it came from a file and took
+    // no time, so the estimate leaves them out.
     std::optional<Stopwatch> watch_;
     std::size_t n_known_ = 0;
 };

@@ -7,8 +7,8 @@
 namespace knap {
 namespace {
 
-// A diary of a quarry. Its days are alike but never the same, so copies are sometimes right, and it
-// is long enough for windows to leave something out.
+// A diary of a quarry. Its days are similar but never equal, so copies are sometimes right, and it
+// is long enough for windows to leave rows out.
 std::string quarry_diary() {
     constexpr std::array kPeople{"Ines", "Matti", "Oyelaran", "Bao", "Greta"};
     constexpr std::array kStones{"flint", "chert", "obsidian", "basalt"};

@@ -16,14 +16,13 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr int kCellWidth = 10;
-// The table shows the fastest; the JSON object has all.
+// The table shows only the fastest candidates; the JSON object has all.
 constexpr std::size_t kShownCandidates = 12;
 
-// The plan that the picture shows, and what is known of it: the chosen one, else the candidate with
-// the best prediction.
+// The plan that the picture shows: the chosen one, or else the candidate with the best prediction.
 struct ShownPlan {
     const ModulePlan& plan;
-    const PlanCandidate* candidate;  // null: knapspec came to it after it had seen more
+    const PlanCandidate* candidate;  // null: knapspec found the plan later, while decoding
 };
 
 ShownPlan shown_plan(const Explanation& explanation) {
@@ -39,7 +38,7 @@ std::string speed(double value) {
     return value > 0 ? format_fixed(value, 2) + "x" : "-";
 }
 
-// The candidates are there, the fastest by prediction first.
+// Requires candidates.
 bool is_plain_fastest(const Explanation& explanation) {
     return explanation.candidates.front().predicted_speed < 1;
 }
@@ -58,23 +57,23 @@ void write_head(std::ostream& out, const Explanation& explanation, const Runtime
         << (config.n_threads == 1 ? " thread" : " threads") << "; prompt of "
         << explanation.n_prompt << " tokens, " << explanation.plain.n_generated << " generated\n"
         << "A plain step takes " << format_fixed(explanation.plain_step_ms, 3)
-        << " ms; verifying k rows costs so many steps:";
+        << " ms; cost of verifying k rows in plain steps:";
     for (const VerifyPrice& price : explanation.verify) {
         out << (price.n_rows == 1 ? " " : ", ") << price.n_rows << ": "
             << format_fixed(price.steps, 2);
     }
     out << "\nCosts are "
-        << (explanation.has_saved_costs ? "those of the saved profile\n"
-                                        : "measured for this; `knap profile` saves them\n");
+        << (explanation.has_saved_costs
+                ? "those of the saved profile\n"
+                : "measured for this run only; `knap profile` saves them\n");
 }
 
 void write_picture(std::ostream& out, const Explanation& explanation, bool has_colors) {
     if (!has_plan(explanation)) {
-        out << "\nPlain decoding is chosen. No plan could pay here: no cheaper pass of the model "
-               "would\n"
-               "make up for its verification, however much were accepted, or the prompt is too "
-               "short\n"
-               "for windows\n";
+        out << "\nPlain decoding is chosen. No plan can be faster here: the prompt is too short "
+               "for\n"
+               "windows, or no plan would save enough to pay for its verification, even if every\n"
+               "draft were accepted\n";
         return;
     }
     out << (explanation.chosen              ? "\nThe plan that knapspec chose: "
@@ -110,8 +109,9 @@ void write_run(std::ostream& out, const Trial& trial) {
 }
 
 void write_candidates(std::ostream& out, const Explanation& explanation) {
-    out << "\nDraft sources, the fastest by prediction first; speeds over plain decoding\n";
-    write_cells(out, {"step", "agreed", "believed", "accepted", "length", "predicted", "measured"});
+    out << "\nDraft sources by predicted speed; speeds are relative to plain decoding\n";
+    write_cells(out,
+                {"step", "agreed", "estimated", "accepted", "length", "predicted", "measured"});
     out << "  plan or strategy\n";
     const auto& candidates = explanation.candidates;
     const std::size_t n_shown = std::min(candidates.size(), kShownCandidates);
@@ -119,12 +119,13 @@ void write_candidates(std::ostream& out, const Explanation& explanation) {
         write_candidate(out, candidates[i]);
     }
     if (n_shown < candidates.size()) {
-        out << "  " << candidates.size() - n_shown << " more: --json\n";
+        out << "  " << candidates.size() - n_shown << " more, see --json\n";
     }
     write_run(out, explanation.lookup);
     write_run(out, explanation.knapspec);
-    out << "  step: a draft over a plain step; agreed: replayed rows; accepted: of what was "
-           "drafted\n";
+    out << "  step: draft step / plain step; agreed: replayed rows that agree with the whole "
+           "model;\n"
+           "  estimated: acceptance rate before the run; accepted: measured acceptance rate\n";
 }
 
 void write_times(std::ostream& out, const Timings& timings) {
@@ -154,7 +155,7 @@ void write_decisions(std::ostream& out, const std::vector<Decision>& decisions) 
     }
 }
 
-// Every run beside plain decoding.
+// Every run except plain decoding.
 std::vector<const Trial*> trials_of(const Explanation& explanation) {
     std::vector<const Trial*> trials{&explanation.lookup, &explanation.knapspec};
     for (const PlanCandidate& candidate : explanation.candidates) {

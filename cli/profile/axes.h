@@ -25,7 +25,7 @@ struct LayerClass {
     int n_layers = 0;
 };
 std::vector<LayerClass> layer_classes(const CostProfile& profile);
-// "" where all layers are alike, otherwise ", 12 layers like 3".
+// "" if all layers are alike, otherwise ", 12 layers like 3".
 std::string class_suffix(const CostProfile& profile, const LayerClass& layer_class);
 
 std::string level_name(const Level& level);  // "full", "skip", "w16+256"

@@ -59,7 +59,7 @@ std::filesystem::path parse_output(const std::string& text) {
 }
 
 // Reports the errors that can be found before minutes are spent on measuring.
-void check_wishes(const Settings& settings, const ProfileArgs& args) {
+void check_usage(const Settings& settings, const ProfileArgs& args) {
     if (args.finds_plans && !settings.prompt_file) {
         fail_usage("--plans: expected a text to search on (-f FILE), found none");
     }
@@ -203,7 +203,7 @@ CLI::App* add_profile(CLI::App& root, Settings& settings, ProfileArgs& args) {
 }
 
 int run_profile(const Settings& settings, const ProfileArgs& args, const Environment& environment) {
-    check_wishes(settings, args);
+    check_usage(settings, args);
     Engine engine = load_engine(settings.runtime, environment);
     const std::vector<Token> text = read_text(engine, settings);
     const InterruptScope scope;

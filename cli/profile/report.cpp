@@ -156,8 +156,8 @@ std::string to_table(const ProfileReport& report) {
     out << report.config.model_path.string() << ", " << report.config.n_threads
         << (report.config.n_threads == 1 ? " thread" : " threads") << '\n'
         << quality.n_samples << " kinds of passes measured; the error of the fit is "
-        << format_percent(quality.median_error) << " in the median, "
-        << format_percent(quality.worst_error) << " at worst\n";
+        << format_percent(quality.median_error) << " (median), "
+        << format_percent(quality.worst_error) << " (worst)\n";
     write_parts(out, report);
     write_passes(out, report);
     for (const PlansAtContext& at : report.plans) {

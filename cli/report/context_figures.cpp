@@ -76,9 +76,9 @@ struct ContextFigure {
 };
 
 constexpr ContextFigure kContextFigures[] = {
-    {"Speedup against prompt length", "Prompts gathered to the nearest doubling of their length.",
+    {"Speedup against prompt length", "Prompts are grouped by length, to the nearest power of two.",
      Quantity::speedup, false},
-    {"Tokens per second against prompt length", "Speed of writing, without reading the prompt.",
+    {"Tokens per second against prompt length", "Decoding only, without the prefill.",
      Quantity::tokens_per_second, false},
     {"Speedup against context depth", "Synthetic contexts (-d).", Quantity::speedup, true},
     {"Tokens per second against context depth", "Synthetic contexts (-d).",
@@ -107,7 +107,7 @@ Figure context_figure(const ReportSet& set, const ContextFigure& wanted) {
         return figure;
     }
     set_context_axis(script, range);
-    script.set(is_speedup ? "set ylabel 'speed over plain decoding'" : "set ylabel 'tokens/s'");
+    script.set(is_speedup ? "set ylabel 'speedup over plain decoding'" : "set ylabel 'tokens/s'");
     if (!is_speedup) {
         script.set("set yrange [0:*]");
     }

@@ -32,7 +32,7 @@ std::string plan_name(const ModulePlan& plan) {
     return plan.is_full() ? "whole model" : to_string(plan);
 }
 
-// `name`, with the file where there are several: "whole model · out.json".
+// `name`, with the file's name if there are several files: "whole model · out.json".
 std::string curve_name(const ReportSet& set, const ReportFile& file, const std::string& name) {
     return set.files.size() > 1 ? concat(name, " · ", file.name) : name;
 }
@@ -89,8 +89,8 @@ void plot_curves(Figure& figure,
 Figure step_figure(const ReportSet& set) {
     Figure figure{.title = "Cost of a step by plan",
                   .caption =
-                      "One token, by tokens of context: the whole model, and plans that "
-                      "were measured."};
+                      "Time of a pass of one row, by context length: the whole model and the "
+                      "measured plans."};
     const auto curves = step_curves(set);
     PlotScript script;
     plot_curves(figure, script, curves, context_place);
@@ -107,7 +107,9 @@ Figure step_figure(const ReportSet& set) {
 
 Figure verify_figure(const ReportSet& set) {
     Figure figure{.title = "Cost of a verification",
-                  .caption = "The whole model over several rows at once, by tokens of context."};
+                  .caption =
+                      "Time of a pass of the whole model over several rows; one line per "
+                      "context length."};
     const auto curves = verify_curves(set);
     PlotScript script;
     plot_curves(figure, script, curves, [](double n_rows) { return n_rows; });

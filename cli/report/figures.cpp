@@ -44,7 +44,7 @@ void set_context_axis(PlotScript& script, const AxisRange& range) {
     }
     script.set(concat("set xrange [", context_place(range.least) - 0.4, ":",
                       context_place(range.most) + 0.4, "]"));
-    script.set("set xlabel 'tokens of context'");
+    script.set("set xlabel 'context, tokens'");
 }
 
 std::string context_name(double n_context) {

@@ -55,8 +55,8 @@ using LengthRows = std::map<double, LengthRow, std::greater<>>;
 
 struct LevelPattern {
     LengthRows lengths;
-    double n_tokens = 0;      // written while a part of the model drafted
-    double n_all_tokens = 0;  // all tokens written
+    double n_tokens = 0;      // generated while a plan was in force
+    double n_all_tokens = 0;  // all generated tokens
 };
 
 LevelPattern pattern_of(const Series& series, int n_layers) {
@@ -114,11 +114,10 @@ void plot_cells(PlotScript& script, const HeatMap& map) {
 
 Figure level_figure(const Series& series, const LevelPattern& pattern, int n_layers) {
     Figure figure{.title = concat("Levels by layer and length: ", series.label),
-                  .caption = concat("Modules that drafts ran, by tokens of context; shades between "
-                                    "are mixtures of plans. ",
+                  .caption = concat("The modules that drafts ran, by context length; intermediate "
+                                    "shades are mixtures of plans. Plans were in force for ",
                                     format_percent(pattern.n_tokens / pattern.n_all_tokens),
-                                    " of the tokens were written while a part of the model "
-                                    "drafted.")};
+                                    " of the tokens.")};
     PlotScript script;
     HeatMap map;
     add_module(map, script, pattern.lengths, "attention", &LengthRow::attention);

@@ -14,7 +14,7 @@ struct Section {
     std::string content;
 };
 
-// Figures side by side. Numbered through the page.
+// Draws figures side by side and numbers them across the page.
 class FigureGrid {
   public:
     std::string draw(const std::vector<Figure>& figures) {
@@ -40,15 +40,15 @@ std::vector<Figure> speed_figures(const ReportSet& set) {
 std::vector<Section> sections_of(const ReportSet& set) {
     FigureGrid grid;
     return {
-        {"speed", "How fast", grid.draw(speed_figures(set))},
-        {"rounds", "What rounds come to",
+        {"speed", "Speed", grid.draw(speed_figures(set))},
+        {"rounds", "Rounds",
          grid.draw({acceptance_figure(set), time_figure(set), prediction_figure(set)})},
-        {"levels", "What drafts run", grid.draw(level_figures(set))},
-        {"costs", "What passes cost", grid.draw(cost_figures(set))},
+        {"levels", "Draft plans", grid.draw(level_figures(set))},
+        {"costs", "Costs of passes", grid.draw(cost_figures(set))},
         {"summary", "Summary", summary_part(set)},
-        {"paper", "Beside the paper", paper_part(set)},
-        {"rows", "Every row", rows_part(set)},
-        {"run", "What was run", provenance_part(set)},
+        {"paper", "Comparison with the paper", paper_part(set)},
+        {"rows", "All rows", rows_part(set)},
+        {"run", "Model, host and settings", provenance_part(set)},
     };
 }
 

@@ -1,4 +1,4 @@
-// Benchmarks as one self-contained HTML page: it loads nothing when it is opened.
+// Benchmarks as one self-contained HTML page, which loads nothing from the network.
 #pragma once
 
 #include <span>

@@ -6,7 +6,7 @@
 namespace knap {
 namespace {
 
-constexpr int kWidth = 440;  // letters are then about as large as those of the page
+constexpr int kWidth = 440;  // makes letters about as large as those of the page
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
     for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
@@ -43,7 +43,7 @@ std::string legend(const std::vector<LegendEntry>& entries) {
 
 std::string figure_part(const Figure& figure, std::size_t index) {
     return concat("<figure>\n<h3>", html_text(figure.title),
-                  figure.has_projection ? " <span class=\"badge\">holds projections</span>" : "",
+                  figure.has_projection ? " <span class=\"badge\">includes projections</span>" : "",
                   "</h3>\n", legend(figure.legend),
                   figure.script.empty() ? "" : picture(figure, index), "\n<figcaption>",
                   html_text(figure.caption), "</figcaption>\n</figure>\n");

@@ -1,4 +1,4 @@
-// The paper's values beside ours, where model shape, data and sampling are the same.
+// The paper's values beside ours, for the same model shape, data and sampling.
 #include <map>
 
 #include "base/text.h"
@@ -69,14 +69,14 @@ std::string paper_part(const ReportSet& set) {
                "PG19 and BookSum, and Qwen3 on AIME and MMLU-Pro, on GPUs.</p>\n";
     }
     return concat(
-        "<p>The same shape of model, data and sampling; the machine and the cuts of the "
-        "data are the paper's own (KnapSpec, Tables 1 and 2).</p>\n",
+        "<p>Model shape, data and sampling are the same; the paper used another machine and cut "
+        "the data differently (KnapSpec, Tables 1 and 2).</p>\n",
         html_table({{"shape"},
                     {"data"},
                     {"ours"},
                     {"speedup, 95 % interval", true},
                     {"accepted", true},
-                    {"the paper's"},
+                    {"paper"},
                     {"speedup", true},
                     {"accepted", true}},
                    rows));

@@ -25,7 +25,7 @@ bool has_projections(const ReportFile& file) {
 
 std::string badges(const ReportFile& file) {
     return concat(file.bench.is_complete ? "" : badge("interrupted: not every row was measured"),
-                  has_projections(file) ? badge("holds projections") : "");
+                  has_projections(file) ? badge("includes projections") : "");
 }
 
 // The value of a setting as text; empty when it needs no line.
@@ -80,14 +80,14 @@ std::string provenance_card(const ReportFile& file) {
     const BenchReport& bench = file.bench;
     const std::string memory =
         bench.memory_gb_per_second
-            ? concat("; its memory gives ", format_fixed(*bench.memory_gb_per_second, 1), " GB/s")
+            ? concat("; memory bandwidth ", format_fixed(*bench.memory_gb_per_second, 1), " GB/s")
             : "";
     return concat("<div class=\"card\">\n<h3>", html_text(file.name), badges(file),
                   "</h3>\n<p>knap ", html_text(bench.version), " on ", html_text(bench.device),
                   memory, "</p>\n<h3>Model</h3>\n", definitions(to_json(bench.model)),
                   "<h3>Host</h3>\n", definitions(to_json(bench.host)), "<h3>Settings</h3>\n",
                   definitions(to_json(bench.settings)), skipped_list(file),
-                  "<h3>To run it again</h3>\n<pre><code>", html_text(rerun_command(file)),
+                  "<h3>Command to run it again</h3>\n<pre><code>", html_text(rerun_command(file)),
                   "</code></pre>\n</div>\n");
 }
 
@@ -119,7 +119,7 @@ std::string tile_of(const ReportSet& set, std::size_t file) {
                   "over plain decoding") +
         highlight(format_fixed(mean_tokens_per_second(best->rows), 0), "tokens per second");
     if (const auto rate = acceptance_rate(best->rows)) {
-        numbers += highlight(format_percent(*rate), "of drafts accepted");
+        numbers += highlight(format_percent(*rate), "of drafted tokens accepted");
     }
     return concat("<div class=\"tile\"><h3>", series_cell(*best), "</h3><div class=\"numbers\">\n",
                   numbers, "</div></div>\n");
@@ -131,10 +131,10 @@ std::string header_part(const ReportSet& set) {
     std::string header = "<header>\n";
     for (const ReportFile& file : set.files) {
         const BenchReport& bench = file.bench;
-        header +=
-            concat("<h1>", html_text(model_title(bench.model)), "</h1>\n<p>",
-                   html_text(bench.model.types), " · ", html_text(bench.host.cpu), " · ",
-                   bench.rows.size(), " rows of ", html_text(file.name), badges(file), "</p>\n");
+        header += concat("<h1>", html_text(model_title(bench.model)), "</h1>\n<p>",
+                         html_text(bench.model.types), " · ", html_text(bench.host.cpu), " · ",
+                         count_text(bench.rows.size(), "row"), " from ", html_text(file.name),
+                         badges(file), "</p>\n");
     }
     return header + "</header>\n";
 }

@@ -1,4 +1,4 @@
-// The tables of a page of benchmarks: series, rows.
+// The tables of a benchmark page: one line per series, and one per row.
 #include <algorithm>
 
 #include "base/quantile.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kNothing = "-";
 
-// Over the rows in which it is known.
+// The median over the rows in which the value is known.
 template <typename Value>
 std::optional<double> median_of(const ReportRows& rows, Value BenchRow::*value) {
     std::vector<double> values;
@@ -121,12 +121,12 @@ std::string summary_part(const ReportSet& set) {
                        {"whole request, 95 % interval", true},
                        {"tokens/s", true},
                        {"accepted", true},
-                       {"tokens a round", true},
+                       {"tokens per round", true},
                        {"search", true},
                        {"bandwidth", true},
                        {"peak memory", true},
                        {"distinct trigrams", true},
-                       {"near-ties", true}},
+                       {"near ties", true}},
                       rows);
 }
 
@@ -146,11 +146,11 @@ std::string rows_part(const ReportSet& set) {
                        {"whole request, 95 % interval", true},
                        {"tokens/s", true},
                        {"accepted", true},
-                       {"tokens a round", true},
+                       {"tokens per round", true},
                        {"prefill, ms", true},
                        {"predicted", true},
                        {"measured", true},
-                       {"near-ties", true}},
+                       {"near ties", true}},
                       rows);
 }
 

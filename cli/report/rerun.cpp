@@ -37,7 +37,7 @@ constexpr RerunFlag kSamplingFlags[] = {
     {"min_p", "--min-p"},      {"seed", "--seed"},   {"acceptance", "--acceptance"},
 };
 
-// Quotes a word for a shell, which takes text in single quotes as it is.
+// Quotes a word for a shell, which takes text in single quotes literally.
 std::string shell_word(const std::string& text) {
     constexpr std::string_view kPlain =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
@@ -80,7 +80,7 @@ std::string flags_of(const json& settings, const RerunFlag (&flags)[n]) {
     return words;
 }
 
-// Of settings that are on or off; what was the default is not said.
+// Flags of on/off settings; defaults are left out.
 std::string switches_of(const BenchSettings& settings) {
     return concat(settings.exact == false ? " --exact off" : "",
                   settings.fresh_strategies == true ? " --fresh-strategies" : "");

@@ -93,7 +93,7 @@ void plot_part(PlotScript& script, const std::vector<TimeBar>& bars, std::size_t
 
 std::string time_tip(const TimeBar& bar) {
     std::string tip =
-        concat(bar.series->label, ": ", format_fixed(bar.time.total, 2), " ms a token;");
+        concat(bar.series->label, ": ", format_fixed(bar.time.total, 2), " ms per token;");
     for (const Part& part : kParts) {
         tip += concat(" ", part.name, " ", format_fixed(bar.time.*part.ms, 2));
     }
@@ -157,8 +157,8 @@ std::string prediction_caption(const std::vector<Pair>& pairs) {
         errors.push_back(std::abs(pair.predicted / pair.measured - 1));
     }
     std::string caption = concat(
-        "Speed over plain decoding, of the last decision on each prompt. "
-        "The median prediction is off by ",
+        "Speedup over plain decoding at the last decision on each prompt. "
+        "The median error of the predictions is ",
         format_percent(median(errors)));
     const double correlation = pairs.size() > 2 ? pearson(predicted, measured) : NAN;
     return std::isfinite(correlation)
@@ -171,8 +171,8 @@ std::string prediction_caption(const std::vector<Pair>& pairs) {
 Figure acceptance_figure(const ReportSet& set) {
     Figure figure{.title = "Acceptance by position",
                   .caption =
-                      "The share of drafted tokens that the whole model kept, by their "
-                      "place in the draft."};
+                      "The share of drafted tokens that the whole model accepted, by "
+                      "position in the draft."};
     PlotScript script;
     for (const Series& series : set.series) {
         const auto curve = acceptance_curve(series.rows);
@@ -194,8 +194,8 @@ Figure acceptance_figure(const ReportSet& set) {
 Figure time_figure(const ReportSet& set) {
     Figure figure{.title = "Where the time goes",
                   .caption =
-                      "Milliseconds for each token written; the upright line is plain "
-                      "decoding, measured in turn."};
+                      "Milliseconds per generated token. The vertical line is plain "
+                      "decoding, measured in turns with the strategy."};
     const std::vector<TimeBar> bars = time_bars(set);
     PlotScript script;
     for (std::size_t part = 0; part < kParts.size(); ++part) {
@@ -208,7 +208,7 @@ Figure time_figure(const ReportSet& set) {
         figure.has_projection = figure.has_projection || bars[i].series->is_projection;
     }
     script.set(concat("set yrange [", static_cast<double>(bars.size()) - 0.5, ":-0.5]"));
-    script.set("set xrange [0:*]\nset xlabel 'ms a token'\nunset grid\nset grid xtics");
+    script.set("set xrange [0:*]\nset xlabel 'ms per token'\nunset grid\nset grid xtics");
     figure.script = script.text();
     figure.height = 70 + 30 * static_cast<int>(bars.size());
     return figure;

@@ -45,20 +45,20 @@ std::map<std::string, Variants> variants_of(std::span<const ReportFile> files) {
     return variants;
 }
 
-std::string way_of(const BenchRow& row, const Variants& variants) {
-    std::string way = row.strategy;
+std::string contender_name(const BenchRow& row, const Variants& variants) {
+    std::string name = row.strategy;
     if (variants.options.size() > 1 && !row.options.empty()) {
-        way += concat(" ", row.options);
+        name += concat(" ", row.options);
     }
     if (variants.acceptance.size() > 1) {
-        way += concat(", ", row.acceptance);
+        name += concat(", ", row.acceptance);
     }
-    return way;
+    return name;
 }
 
 Series& find_or_add(std::vector<Series>& all, Series wanted) {
     const auto found = std::ranges::find_if(all, [&](const Series& one) {
-        return one.file == wanted.file && one.way == wanted.way &&
+        return one.file == wanted.file && one.contender == wanted.contender &&
                one.is_projection == wanted.is_projection;
     });
     return found != all.end() ? *found : all.emplace_back(std::move(wanted));
@@ -66,17 +66,17 @@ Series& find_or_add(std::vector<Series>& all, Series wanted) {
 
 // A strategy with its options has the same colour in all files, projected or measured.
 void set_colors(std::vector<Series>& all) {
-    std::vector<std::string> ways;
+    std::vector<std::string> contenders;
     for (Series& series : all) {
         if (is_plain(series)) {
             series.color = kPlainColor;
             continue;
         }
-        auto place = std::ranges::find(ways, series.way);
-        if (place == ways.end()) {
-            place = ways.insert(ways.end(), series.way);
+        auto found = std::ranges::find(contenders, series.contender);
+        if (found == contenders.end()) {
+            found = contenders.insert(contenders.end(), series.contender);
         }
-        const auto index = static_cast<std::size_t>(place - ways.begin());
+        const auto index = static_cast<std::size_t>(found - contenders.begin());
         series.color = kSeriesColors[index % kSeriesColors.size()];
     }
 }
@@ -88,15 +88,16 @@ std::vector<Series> series_of(std::span<const ReportFile> files) {
     std::vector<Series> all;
     for (std::size_t i = 0; i < files.size(); ++i) {
         for (const BenchRow& row : files[i].bench.rows) {
-            Series& series = find_or_add(all, {.file = i,
-                                               .strategy = row.strategy,
-                                               .way = way_of(row, variants.at(row.strategy)),
-                                               .is_projection = row.is_projection});
+            Series& series =
+                find_or_add(all, {.file = i,
+                                  .strategy = row.strategy,
+                                  .contender = contender_name(row, variants.at(row.strategy)),
+                                  .is_projection = row.is_projection});
             series.rows.push_back(&row);
         }
     }
     for (Series& series : all) {
-        series.label = concat(series.way, series.is_projection ? " (projection)" : "",
+        series.label = concat(series.contender, series.is_projection ? " (projection)" : "",
                               files.size() > 1 ? concat(" · ", files[series.file].name) : "");
     }
     set_colors(all);

@@ -16,11 +16,11 @@ using ReportRows = std::vector<const BenchRow*>;
 struct Series {
     std::size_t file = 0;  // index
     std::string strategy;
-    std::string
-        way;  // the strategy, with options and acceptance rule where needed to tell it apart
+    // The strategy, with options and acceptance rule where they are needed to tell it apart.
+    std::string contender;
     bool is_projection = false;
-    std::string label;  // `way`, "(projection)", and the file where there are several
-    std::string color;  // "#e4572e", by `way`
+    std::string label;  // `contender`, "(projection)", and the file's name if there are several
+    std::string color;  // "#e4572e", by `contender`
     ReportRows rows;
 };
 
@@ -36,9 +36,9 @@ struct Mark {
 };
 Mark mark_of(const Series& series);
 
-// Results of one or more rows.
+// The functions below require at least one row.
 // The geometric mean with its 95 % interval; a single row keeps its own interval. The default is
-// the speed of decoding; name BenchRow::request_speedup for that of whole requests.
+// the speedup of decoding; pass &BenchRow::request_speedup for that of whole requests.
 BenchSpeedup mean_speedup(const ReportRows& rows,
                           BenchSpeedup BenchRow::*speedup = &BenchRow::speedup);
 double mean_tokens_per_second(const ReportRows& rows);

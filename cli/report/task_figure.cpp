@@ -151,7 +151,7 @@ Figure task_figure(const ReportSet& set) {
                       "Geometric means over prompts with their 95 % intervals; faint dots "
                       "are prompts. The dashed line is plain decoding."};
     if (tasks.empty()) {
-        figure.caption = "Nothing to draw: the files hold synthetic contexts only.";
+        figure.caption = "Nothing to draw: the files contain only synthetic contexts.";
         return figure;
     }
     PlotScript script;
@@ -168,7 +168,7 @@ Figure task_figure(const ReportSet& set) {
                           " nohead back linewidth 0.5 linecolor rgb '#8b929c'"));
     }
     script.set(concat("set yrange [", bottom, ":-0.5]"));
-    script.set("set xlabel 'speed over plain decoding'");
+    script.set("set xlabel 'speedup over plain decoding'");
     script.set("unset grid\nset grid xtics");
     set_speed_axis(script, tasks);
     figure.script = script.text();

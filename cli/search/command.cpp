@@ -37,7 +37,7 @@ SearchMethod parse_method(const std::string& text) {
 }
 
 // Reports the errors that can be found before the model is loaded.
-void check_wishes(const SearchArgs& args) {
+void check_usage(const SearchArgs& args) {
     if (!args.method) {
         fail_usage("--method: expected draft-verify|layerskip, found none");
     }
@@ -89,8 +89,8 @@ OfflineSearch planned_search(const Engine& engine,
     return search;
 }
 
-int wanted_trials(const SearchSettings& settings, int n_asked) {
-    return n_asked > 0 ? std::min(n_asked, max_trials(settings)) : default_trials(settings);
+int wanted_trials(const SearchSettings& settings, int n_requested) {
+    return n_requested > 0 ? std::min(n_requested, max_trials(settings)) : default_trials(settings);
 }
 
 bool read_prompts(PlanTimer& timer) {
@@ -176,7 +176,7 @@ CLI::App* add_search(CLI::App& root, Settings& settings, SearchArgs& args) {
 }
 
 int run_search(const Settings& settings, const SearchArgs& args, const Environment& environment) {
-    check_wishes(args);
+    check_usage(args);
     const auto texts = read_prompt_data(args.data, args.limit);
     Engine engine = load_engine(settings.runtime, environment);
     auto prompts = tokenize_data(engine, settings, texts, args.n_predict);

@@ -13,13 +13,17 @@ namespace {
 
 constexpr int kColumn = 10;
 constexpr int kOriginColumn = 16;
-// The JSON object has all of them.
+// The JSON object has all trials.
 constexpr std::size_t kShownTrials = 10;
 
 std::vector<PlanTrial> fastest_first(std::vector<PlanTrial> trials) {
     std::ranges::stable_sort(trials, std::ranges::greater{},
                              [](const PlanTrial& trial) { return trial.measured.speed; });
     return trials;
+}
+
+std::string counted(std::size_t n, std::string_view what) {
+    return concat(n, " ", what, n == 1 ? "" : "s");
 }
 
 std::string times_plain(double speed) {
@@ -53,7 +57,7 @@ void write_trials(std::ostream& out, const OfflineSearch& search) {
     }
 }
 
-// Where the best plan comes from; nothing of a grid.
+// Reports the origin of the best plan; a grid has only one origin, so nothing is written.
 void write_origin(std::ostream& out, const OfflineSearch& search, const PlanTrial& best) {
     const auto n_suggested =
         std::ranges::count(search.trials, TrialOrigin::optimiser, &PlanTrial::origin);
@@ -63,7 +67,7 @@ void write_origin(std::ostream& out, const OfflineSearch& search, const PlanTria
         out << "The best plan is a starting point, made by hand"
             << (n_suggested > 0
                     ? concat(": none of the ", n_suggested, " that the optimiser chose is faster\n")
-                    : "; the optimiser has chosen none yet\n");
+                    : "; the optimiser has not chosen any yet\n");
     }
 }
 
@@ -93,8 +97,9 @@ std::string to_table(const OfflineSearch& search,
     std::ostringstream out;
     out << config.model_path.string() << ", " << config.n_threads
         << (config.n_threads == 1 ? " thread; " : " threads; ") << to_string(search.settings.method)
-        << ": " << search.trials.size() << " trials of " << search.settings.n_prompts
-        << " prompts, " << search.settings.n_predict << " tokens after each\n"
+        << ": " << counted(search.trials.size(), "trial") << " of "
+        << counted(static_cast<std::size_t>(search.settings.n_prompts), "prompt") << ", "
+        << search.settings.n_predict << " tokens after each\n"
         << "Speeds are relative to plain decoding, measured in turns\n";
     write_trials(out, search);
     write_verdict(out, search, file);

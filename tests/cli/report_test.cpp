@@ -114,7 +114,7 @@ TEST_F(Report, HeadNamesModelHostAndSettings) {
     const std::string run = section(page, "run");
     for (const char* text :
          {"<dt>name</dt><dd>SmolLM2-135M-Instruct</dd>",
-          "knap 0.1.0 on CPU; its memory gives 40.0 GB/s", "<dt>cores</dt><dd>2</dd>",
+          "knap 0.1.0 on CPU; memory bandwidth 40.0 GB/s", "<dt>cores</dt><dd>2</dd>",
           "<dt>file bytes</dt><dd>98.0 MB</dd>", "<dt>threads</dt><dd>2</dd>",
           "<dt>strategies</dt><dd>autoregressive, lookup, knapspec, swift</dd>",
           "<td>pg19.jsonl:7</td><td>9210 tokens are too many</td>"}) {
@@ -190,7 +190,7 @@ TEST_F(Report, TimesArePerToken) {
                      {"search_ms", 6.0},
                      {"other_ms", 2.0}}};
     EXPECT_THAT(figure(page_of({file_of({row})}), "Where the time goes"),
-                HasSubstr("knapspec: 3.00 ms a token; draft 1.00 verify 1.20 search 0.60 other "
+                HasSubstr("knapspec: 3.00 ms per token; draft 1.00 verify 1.20 search 0.60 other "
                           "0.20; plain 6.00"));
 }
 
@@ -246,7 +246,7 @@ TEST_F(Report, FiguresWithoutDataGiveTheReason) {
     file["costs"] = json::array();
     const std::string page = page_of({file});
     for (const char* text :
-         {"the files hold synthetic contexts only", "no strategy drafted anything",
+         {"the files contain only synthetic contexts", "no strategy drafted anything",
           "no strategy predicted its speed", "no strategy drafted with parts of the model",
           "no profile was saved for this model and machine"}) {
         EXPECT_TRUE(has(page, text)) << text;
@@ -261,7 +261,7 @@ TEST_F(Report, ProjectionsAreLabelledInEveryFigureAndTable) {
           "Tokens per second against prompt length", "Tokens per second against context depth",
           "Acceptance by position", "Where the time goes", "Predicted against measured",
           "Levels by layer and length: swift (projection)"}) {
-        EXPECT_THAT(figure(page, title), HasSubstr("holds projections")) << title;
+        EXPECT_THAT(figure(page, title), HasSubstr("includes projections")) << title;
     }
     EXPECT_THAT(figure(page, "Cost of a verification"), Not(HasSubstr("projection")));
     for (const char* id : {"summary", "rows"}) {
@@ -281,7 +281,7 @@ TEST_F(Report, HighlightsShowTheFastestStrategy) {
                 testing::AllOf(HasSubstr("</span>knapspec (projection)</h3>"),
                                HasSubstr("<b>1.50×</b>over plain decoding"),
                                HasSubstr("<b>300</b>tokens per second"),
-                               HasSubstr("<b>70.0 %</b>of drafts accepted")));
+                               HasSubstr("<b>70.0 %</b>of drafted tokens accepted")));
 }
 
 TEST_F(Report, InterruptedFileIsMarked) {
