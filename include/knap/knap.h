@@ -28,12 +28,13 @@ namespace knap {
 std::string_view version();                  // "0.1.0"
 std::span<const StrategyInfo> strategies();  // plain decoding first
 
-// Devices that can compute: GPUs, then the CPU, then those of `workers` ("host:port"), which are
-// connected to for the answer. Throws when a worker cannot be reached.
+// Devices that can compute: GPUs, then the CPU, then those of `workers` ("host:port"). Connects to
+// the workers to ask them; throws when one cannot be reached.
 std::vector<DeviceInfo> devices(std::span<const std::string> workers = {});
 
-// Where messages about loading and decoding go, and which. Process-wide; may be called from any
-// thread, and so may `sink`. Without a sink they go to standard error as "knap: warning: ...".
+// Sets the level and the sink of messages about loading and decoding, for the whole process. May be
+// called from any thread, and so may `sink`. Without a sink, messages go to standard error as
+// "knap: warning: ...".
 void set_log(LogLevel level, LogSink sink = {});
 
 class Engine {
@@ -83,7 +84,7 @@ class Session {
     // only the rest is computed. Throws when the prompt is empty or longer than the context.
     //
     // What a strategy learns (measured costs, plans, thresholds) lasts from request to request. The
-    // session keeps the strategies of the 4 `options.speculation` used last.
+    // session keeps the strategies of the 4 most recent values of `options.speculation`.
     Result generate(std::span<const Token> prompt,
                     const GenerateOptions& options = {},
                     const Observer& observer = {});
