@@ -1,5 +1,5 @@
-// The attention operator: queries of a pass against the cache, block by block. Which of three ways
-// it goes is the cache's layout.
+// The attention operator: queries of a pass against the cache, block by block. There are three
+// implementations; the layout of the cache determines which one runs.
 #pragma once
 
 #include <span>
@@ -17,44 +17,43 @@
 namespace knap {
 
 enum class AttentionPath {
-    kernel,  // our own kernel; the paths that follow promise less and less
+    kernel,  // our own kernel; later paths promise less
     folded,  // ggml's matrix products, the query heads of one KV head as columns of one product
-    // ggml's flash attention, which promises row invariance on other devices than the host alone,
-    // where KvCacheOptions::exact_rows asks for it
+    // ggml's flash attention: batch-invariant only on devices other than the host, and only if
+    // KvCacheOptions::exact_rows requests it
     flash,
 };
 
-// The path for a model on this device. On the host: flash when asked for; our kernel when it fits
-// and `kernels` allows it. On another one: flash where it has it, unless that is not wanted.
+// The path for a model on this device. On the host: flash if requested, otherwise our kernel if it
+// fits and `kernels` allows it. On other devices: flash if supported, unless it is disabled.
 AttentionPath choose_attention(const ModelConfig& config,
                                const RuntimeConfig& runtime,
                                const Backend& backend);
-// The layout that a path reads, for a cache whose keys are of `type`.
+// The cache layout that a path reads, for keys of `type`.
 KvLayout layout_for(AttentionPath path, CacheType type);
-// A cache of `n_rows` rows or a few more, as the path that choose_attention() gives wants it.
-// `exact_rows`: up to so many rows of a pass keep the bits of one in products with the weights.
+// Options for a cache of at least `n_rows` rows with the layout for choose_attention()'s path.
+// Products with the weights are bit-identical to single-row passes for up to `exact_rows` rows.
 KvCacheOptions cache_options(const ModelConfig& config,
                              const RuntimeConfig& runtime,
                              const Backend& backend,
                              int n_rows,
                              int exact_rows = 1);
-// The same of each share of the layers.
+// The same for each share of the layers.
 std::vector<KvCacheOptions> cache_options(const ModelConfig& config,
                                           const RuntimeConfig& runtime,
                                           const LayerMap& layers,
                                           int n_rows,
                                           int exact_rows);
 AttentionPath path_for(KvLayout layout);
-// Of a cache on several devices, the path that promises least.
+// The path that promises least among the devices of the cache.
 AttentionPath weakest_path(const KvCache& cache);
-// Up to how many rows a pass's attention gives each row, but for those of trees, the bits that it
-// has in a pass of its own.
+// The largest batch whose attention, except for trees, is bit-identical to single-row passes.
 int exact_attention_rows(const KvCache& cache);
-// Whether rows of a tree, at full attention, have the bits that plain decoding gives them.
+// True if rows of a tree, at full attention, are bit-identical to plain decoding.
 bool has_exact_trees(AttentionPath path);
 std::string_view to_string(AttentionPath path);  // "kernel", "folded", "flash"
 
-// How passes over these layers are cut into blocks.
+// How passes over these layers are split into blocks.
 BlockRules block_rules(const ModelConfig& config, const KvStore& cache);
 
 // What the attentions of a group read besides queries and cache.
@@ -68,9 +67,9 @@ struct AttentionInputs {
 
 // `queries` f32 [head_dim, n_heads, n_rows] after RoPE. Returns f32 [n_heads * head_dim, n_rows].
 //
-// On the folded path the cache is read once for all query heads of a KV head. A product of a single
-// column would take another ggml kernel with other rounding than many columns take, so it is padded
-// to two: a row's result does not depend on how many rows run with it.
+// On the folded path the cache is read once for all query heads of a KV head. For a single column
+// ggml would use a kernel that rounds differently, so it is padded to two: the result of a row does
+// not depend on the number of rows in the pass.
 ggml_tensor* build_attention(ggml_context* ctx,
                              const ModelConfig& config,
                              const KvStore& cache,

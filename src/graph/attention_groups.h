@@ -1,4 +1,4 @@
-// The attentions of a pass, in groups that see the same rows: those at full, and those of each
+// Groups the attentions of a pass that attend to the same rows: those at `full`, and those of each
 // window. A group shares its blocks and its masks.
 #pragma once
 
@@ -15,26 +15,26 @@ namespace knap {
 
 struct AttentionGroup {
     std::optional<Window> window{};        // none: full attention
-    std::vector<AttentionBlock> blocks{};  // none when no attention of the pass is in the group
+    std::vector<AttentionBlock> blocks{};  // empty if no attention of the pass is in the group
 };
 
 inline constexpr int kMaxGroups = 1 + kMaxWindows;
-inline constexpr int kNoGroup = -1;  // of an attention that is skipped
+inline constexpr int kNoGroup = -1;  // for a skipped attention
 
 class AttentionGroups {
   public:
-    // Groups the attentions of layers [entry_layer, exit_layer); the groups before are forgotten,
-    // their memory is kept.
+    // Groups the attentions of layers [entry_layer, exit_layer). Forgets earlier groups but keeps
+    // their memory.
     void assign(const ModulePlan& plan, int entry_layer, int exit_layer);
-    // Cuts the blocks of every group; the rows follow `context` rows at least.
+    // Splits every group into blocks. The rows follow at least `context` rows.
     void cut(const BlockCut& cut, int context);
-    // Makes of each block, which must be the only one of its group, one of a single row that reads
-    // what all of them did: a step of a chain over the rows.
+    // Turns each block, which must be the only one of its group, into a block of a single row that
+    // reads the same cache rows: a step of a chain over the rows.
     void narrow_to_one_row(const BlockRules& rules);
 
-    // The number of the group of an attention at `level`, or kNoGroup.
+    // The index of the group of an attention at `level`, or kNoGroup.
     int group_of(const Level& level) const;
-    // Full attention, then windows in the order of the layers.
+    // Full attention first, then windows in layer order.
     std::span<const AttentionGroup> groups() const { return std::span(groups_).first(n_groups_); }
     bool has_windows() const { return n_groups_ > 1; }
     bool has_any() const { return has_full_ || has_windows(); }

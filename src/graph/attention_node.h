@@ -28,24 +28,25 @@ enum class AttentionSource {
     count
 };
 
-// Chunks that a block may touch. Chunks are cut at multiples of their size in the cache, so where
-// the second run may begin anywhere (it `moves`) it may touch one more.
+// The number of chunks that a block may touch. Chunks begin at multiples of their size in the
+// cache, so a second run that may begin anywhere (`moves`) may touch one more.
 int count_chunks(const AttentionBlock& block, bool moves);
 
-// A stretch of positions within one chunk: where its columns of the mask begin, and its cache rows.
+// A range of positions within one chunk: its first mask column and its cache rows.
 struct Stretch {
     int column;
     int row;
-    int count;  // 0 for the chunks that a run happens not to touch
+    int count;  // 0 for chunks that a run does not touch
 };
 
-// A column of a KV head is (row, query head of the group): column c is row c / heads_per_kv.
+// A column of a KV head is one of the group's query heads in one row: column c is in row
+// c / heads_per_kv.
 struct AttentionNode {
     AttentionNode(const ggml_tensor* node, const ModelConfig& model_config);
 
     int n_columns() const { return block.n_rows * config.heads_per_kv(); }
     int row_of(int column) const { return column / config.heads_per_kv(); }
-    // Where the numbers of a column lie in a tensor [head_dim, n_heads, n_rows].
+    // The offset of a column in a tensor [head_dim, n_heads, n_rows].
     std::ptrdiff_t column_offset(int kv_head, int column) const;
     const float* query(int kv_head, int column) const {
         return queries + column_offset(kv_head, column);
@@ -57,13 +58,13 @@ struct AttentionNode {
     const std::uint16_t* row_mask(int row, const Stretch& stretch) const {
         return mask + std::ptrdiff_t{row} * block.n_kv + stretch.column;
     }
-    // Whether a row sees anything of a stretch; of a tree's row: of its positions.
+    // True if a row attends to anything in a stretch; for a row of a tree, by position.
     bool sees(int row, const Stretch& stretch) const;
-    // Whether what a row sees of a stretch lies in the cache at its positions.
+    // True if everything in the stretch that a row attends to is in the cache at its own position.
     bool lies_in_place(int row, const Stretch& stretch) const {
         return !tree || stretch.row + stretch.count <= tree->context() || tree->lies_in_place(row);
     }
-    // The cached rows of a stretch, as they lie.
+    // The cached rows of a stretch, in cache order.
     ChunkRows rows(int kv_head, const Stretch& stretch) const;
 
     const ModelConfig& config;
@@ -71,7 +72,7 @@ struct AttentionNode {
     const std::uint16_t* mask;
     KvTensors cached;
     AttentionBlock block;
-    bool moves = false;  // the second run begins where an input says
+    bool moves = false;  // an input says where the second run begins
     std::optional<TreePaths> tree{};
 };
 

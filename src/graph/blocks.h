@@ -1,5 +1,5 @@
-// The modules of a layer as graph-building functions. Each takes the residual stream [n_embd,
-// n_rows] and gives it back with the module's result added, so a skipped module is one that is not
+// Functions that build the modules of a layer as graph nodes. Each takes the residual stream
+// [n_embd, n_rows] and returns it with the module's result added, so a skipped module is simply not
 // built.
 #pragma once
 
@@ -25,11 +25,11 @@ struct BlockContext {
     ggml_tensor* positions;  // i32 [n_rows]
     ggml_tensor* turns;      // for our kernel, f32 [n_rot, n_rows] (see rotation.h); else null
     KvSlots slots;
-    std::span<const AttentionInputs> attention;  // by group
+    std::span<const AttentionInputs> attention;  // [group]
 };
 
-// Writes the layer's keys and values of these rows to the cache, then attends to the rows that its
-// group sees. [n_embd, n_rows]
+// Writes the keys and values of these rows to the cache, then attends to the rows of its group.
+// Returns [n_embd, n_rows].
 ggml_tensor* build_attention_module(const BlockContext& block,
                                     int layer,
                                     int group,
@@ -37,7 +37,7 @@ ggml_tensor* build_attention_module(const BlockContext& block,
 
 ggml_tensor* build_mlp_module(const BlockContext& block, int layer, ggml_tensor* stream);
 
-// Final norm and head: [n_embd, n_rows] -> logits [rows of the head's matrix, n_rows].
+// Output norm and head: [n_embd, n_rows] -> logits [rows of the head's matrix, n_rows].
 ggml_tensor* build_head(const BlockContext& block, const HeadTensors& head, ggml_tensor* stream);
 
 }  // namespace knap

@@ -1,4 +1,4 @@
-// The token that a row of logits chooses when nothing is drawn.
+// The greedy choice of a token from logits.
 #pragma once
 
 #include <span>
@@ -8,10 +8,10 @@
 
 namespace knap {
 
-// The lowest id of the largest logit. `logits` is not empty.
+// The argmax; the lowest id wins a tie. `logits` must not be empty.
 Token choice_of(std::span<const float> logits);
 
-// Appends the choice of each of `n_rows` rows: [n_vocab, n_rows].
+// Appends the choice for each row of `logits` [n_vocab, n_rows].
 void append_choices(std::span<const float> logits, int n_rows, std::vector<Token>& choices);
 
 }  // namespace knap

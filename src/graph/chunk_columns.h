@@ -1,4 +1,4 @@
-// Columns of an attention node meet a chunk of the context.
+// Attention of some columns over one chunk of the context.
 #pragma once
 
 #include <span>
@@ -7,9 +7,9 @@
 
 namespace knap {
 
-// Partial results of columns [first, first + partials.size()) of a KV head, at most
-// kMaxAttentionColumns, over one chunk. They depend on what each column sees in which order, not on
-// where it lies nor on the columns beside it.
+// Computes the partial results of columns [first, first + partials.size()) of a KV head, at most
+// kMaxAttentionColumns, over one chunk. They depend on what each column attends to and in which
+// order, not on its index or on the other columns.
 void run_chunk(
     const AttentionNode& in, int kv_head, int first, int chunk, std::span<float* const> partials);
 

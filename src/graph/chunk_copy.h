@@ -1,5 +1,5 @@
 // A copy of a chunk of a KV head's cached rows, laid out as in the cache, in which single rows are
-// replaced by rows from elsewhere: what a row of a tree sees, as if it lay in one piece.
+// replaced by other rows: the rows that a row of a tree attends to, as if they were contiguous.
 #pragma once
 
 #include <array>
@@ -13,18 +13,18 @@
 
 namespace knap {
 
-// Rows as the kernel of their cache's type takes them.
+// Rows in the form that the kernel for their cache type takes.
 using ChunkRows = std::variant<HalfRows, Int8Rows>;
 
 class ChunkCopy {
   public:
-    // A copy of the rows from `first_row` on, which is a multiple of kAttentionChunk; empty yet,
-    // but its memory is kept. `cached` has a tiled layout.
+    // Starts an empty copy of the rows from `first_row` on, a multiple of kAttentionChunk, and
+    // keeps the memory of earlier copies. `cached` must have a tiled layout.
     void begin(const KvTensors& cached, int kv_head, int first_row);
-    // Makes it `n_rows` long at least, a multiple of kAttentionStep; what is new is as in the
+    // Extends the copy to at least `n_rows` rows, a multiple of kAttentionStep, with rows of the
     // cache.
     void extend(int n_rows);
-    // Makes row `row` of the copy a copy of cache row `cache_row`; cheap where it is one already.
+    // Replaces row `row` of the copy by cache row `cache_row`; cheap if it already is that row.
     void place(int row, int cache_row);
 
     ChunkRows rows() const;

@@ -1,4 +1,4 @@
-// What the compute functions of our own nodes share. ggml calls them once on every thread of its
+// Shared by the compute functions of our own nodes. ggml calls them once on every thread of its
 // pool.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace knap {
 
-// The contiguous share of `n` things that one of the threads has.
+// The contiguous share of `n` items for one thread.
 struct ThreadShare {
     ThreadShare(std::int64_t n, int thread, int n_threads)
         : begin(n * thread / n_threads), end(n * (thread + 1) / n_threads) {}
@@ -17,7 +17,7 @@ struct ThreadShare {
     std::int64_t end;
 };
 
-// Row `row` of an f32 tensor whose rows may lie apart.
+// Row `row` of an f32 tensor whose rows need not be contiguous.
 inline const float* float_row(const ggml_tensor* rows, std::int64_t row) {
     return reinterpret_cast<const float*>(static_cast<const std::byte*>(rows->data) +
                                           static_cast<std::size_t>(row) * rows->nb[1]);

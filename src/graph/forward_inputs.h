@@ -1,6 +1,6 @@
-// The inputs of a forward pass: tensors in memory of their own, large enough for any pass, so that
-// they survive a computation and keep their address for every graph. A graph sees the part that it
-// needs as views.
+// The inputs of a forward pass: tensors in their own memory, large enough for any pass, so that
+// they survive a computation and keep their address for every graph. Graphs use views of the parts
+// they need.
 #pragma once
 
 #include <array>
@@ -22,19 +22,20 @@ namespace knap {
 
 class ForwardInputs {
   public:
-    // For passes over the layers whose rows lie in `cache`, on its device.
+    // For passes over the layers of `cache`, on its device.
     ForwardInputs(const ModelConfig& config, const KvStore& cache, int n_ubatch);
 
-    // Makes room for so many mask entries; true when masks moved, which voids every graph. There is
-    // room for any pass of full attention; windows may need more, once.
+    // Makes room for `n_entries` mask entries. Returns true when the masks moved, which invalidates
+    // every graph. Initially there is room for any pass with full attention; windows may need more,
+    // once.
     bool reserve_masks(std::size_t n_entries);
-    // Fills what the graph of a pass over `n_rows` rows reads, and has it brought to the device.
-    // The context of `layout` is known.
+    // Fills the inputs of the graph of a pass over `n_rows` rows and uploads them to the device.
+    // The context of `layout` must be known.
     void set(const ForwardRequest& request,
              const AttentionLayout& layout,
              std::span<const AttentionGroup> groups,
              int n_rows);
-    // The same for a chain of `n_steps` passes of one row. Blocks are those of every step.
+    // The same for a chain of `n_steps` one-row passes. The blocks are those of every step.
     void set_chain(const ChainRequest& request,
                    const AttentionLayout& layout,
                    std::span<const AttentionGroup> groups);
@@ -45,10 +46,11 @@ class ForwardInputs {
     ggml_tensor* positions(ggml_context* ctx, int n_rows, int first = 0) const;
     ggml_tensor* logit_rows(ggml_context* ctx, int n_rows) const;  // i32 [n_rows]
     KvSlots slots(ggml_context* ctx, int n_rows, int first = 0) const;
-    // By how much rows turn, f32 [n_rot, n_rows] (see rotation.h), computed from the positions and
-    // the model's `divisors`; null where our kernel does not run.
+    // The rotations of rows, f32 [n_rot, n_rows] (see rotation.h), computed from the positions and
+    // the model's `divisors`; null if our kernel does not run.
     ggml_tensor* turns(ggml_context* ctx, ggml_tensor* divisors, int n_rows) const;
-    // Of every group; they refer to the blocks of `key`. Of a chain: those of pass `step`.
+    // The inputs of every group, which refer to the blocks of `key`; for a chain, those of pass
+    // `step`.
     std::array<AttentionInputs, kMaxGroups> attention(ggml_context* ctx,
                                                       const GraphKey& key,
                                                       int step = 0) const;

@@ -1,5 +1,5 @@
-// What a pass gives, where the program can read it: in the graph's own memory on a host device, in
-// a copy elsewhere.
+// The results of a pass in memory that the host can read: in the graph's own memory on a host
+// device, in a copy elsewhere.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@ namespace knap {
 
 class Backend;
 
-// What a device gives of a pass.
+// The result of one device's part of a pass.
 struct StageResult {
     ForwardResult result{};
-    std::span<const float> stream{};  // [n_embd, n_rows]; empty where nobody goes on with it
+    std::span<const float> stream{};  // [n_embd, n_rows]; empty if no device follows
 };
 
 class ForwardOutputs {

@@ -1,6 +1,6 @@
-// Built graphs, kept for reuse. A graph is named by everything that shapes it; only inputs change
-// between its runs. The number kept is bounded, the least recently used makes room, and all graphs
-// live in memory reserved once.
+// Built graphs, kept for reuse. A graph is identified by everything that shapes it; only its inputs
+// change between runs. The number of graphs is bounded: the least recently used one is replaced.
+// All graphs live in memory reserved once.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@
 
 namespace knap {
 
-// What is built of a layer.
+// The modules of a layer that are built.
 struct LayerShape {
     int attention_group = kNoGroup;
     bool has_mlp = false;
@@ -29,11 +29,11 @@ struct LayerShape {
     bool operator==(const LayerShape&) const = default;
 };
 
-// What a pass does with the rows of a bank: see BankRows.
+// How a pass uses the rows of a bank: see BankRows.
 struct BankUse {
-    bool takes = false;     // resumes from some
-    bool puts = false;      // captures go to some
-    bool compares = false;  // captures are compared with some
+    bool takes = false;     // resumes from rows
+    bool puts = false;      // captures go to rows
+    bool compares = false;  // captures are compared with rows
 
     bool operator==(const BankUse&) const = default;
 };
@@ -43,17 +43,17 @@ struct GraphKey {
     int n_rows = 0;
     int entry_layer = 0;
     int n_logit_rows = 0;
-    int n_chained = 0;          // passes of one row each: see ChainRequest; 0: one of n_rows
+    int n_chained = 0;  // one-row passes of a chain: see ChainRequest; 0: one pass of n_rows
     bool embeds_tokens = true;  // false: resumes from hidden rows
-    bool gives_stream = false;  // for the device that computes the layers after these
-    bool chooses = false;       // gives the likeliest tokens instead of logits
+    bool gives_stream = false;  // for the device of the next layers
+    bool chooses = false;       // returns the argmax instead of logits
     BankUse bank{};
-    HeadLevel head = HeadLevel::full;  // of the logits; full where there are none
+    HeadLevel head = HeadLevel::full;  // for the logits; full if there are none
     std::vector<LayerShape> layers{};  // from entry_layer on
-    // Of each group. Where the recent rows begin is an input of our kernel, and 0 here; it shapes
-    // the graphs of the other paths.
+    // Per group. For our kernel, the start of the recent rows is an input, and 0 here; on other
+    // paths it shapes the graph.
     std::array<std::vector<AttentionBlock>, kMaxGroups> blocks{};
-    bool follows_tree = false;  // full attention of our kernel reads the paths of a tree
+    bool follows_tree = false;  // full attention with our kernel reads the paths of a tree
     std::vector<int> captures{};
 
     std::size_t n_passes() const { return n_chained > 0 ? static_cast<std::size_t>(n_chained) : 1; }
@@ -67,13 +67,13 @@ struct GraphKey {
 struct BuiltGraph {
     ggml_context_ptr context;  // metadata, in the slot's arena
     ggml_cgraph* graph = nullptr;
-    // Null when none are asked for:
+    // Null if not requested:
     ggml_tensor* logits = nullptr;   // f32 [n_vocab, n_logit_rows]
     ggml_tensor* choices = nullptr;  // i32 [n_logit_rows], or [n_chained] of a chain
     ggml_tensor* stream = nullptr;   // f32 [n_embd, n_rows]
     ggml_tensor* cosines = nullptr;  // f32 [1, n_rows * n_captures]
     std::vector<ggml_tensor*> captures;
-    ggml_tensor* probabilities = nullptr;  // f32 [n_chained]: of a chain, null otherwise
+    ggml_tensor* probabilities = nullptr;  // f32 [n_chained], for a chain only
 };
 
 class GraphCache {
@@ -82,10 +82,10 @@ class GraphCache {
     GraphCache(std::size_t n_graphs, std::size_t arena_bytes);
     ~GraphCache();
 
-    // The graph of `key`, now the most recently used; null when it has to be built.
+    // The graph for `key`, which becomes the most recently used; null if it has to be built.
     BuiltGraph* find(const GraphKey& key);
-    // A place for the graph of `key`, with an empty arena; the least recently used graph gives way
-    // when all are taken.
+    // A slot for the graph of `key`, with an empty arena. Replaces the least recently used graph if
+    // all are taken.
     BuiltGraph& place(const GraphKey& key);
     std::span<std::byte> arena(const BuiltGraph& graph) const;
     void clear();  // after the compute memory moved, no graph is valid

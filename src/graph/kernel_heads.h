@@ -1,5 +1,5 @@
-// The heads of a pass on their way into our attention kernel, as one node of a ggml graph: queries
-// and keys are rotated, keys and values go to the cache.
+// Prepares the heads of a pass for our attention kernel, as one node of a ggml graph: rotates
+// queries and keys, and writes keys and values to the cache.
 #pragma once
 
 #include "ggml.h"
@@ -10,16 +10,16 @@
 namespace knap {
 
 // The rows of a pass before rotation, each f32 [n_heads * head_dim, n_rows] for its number of
-// heads. A row's numbers are contiguous; rows may lie apart.
+// heads. The values of a row are contiguous; the rows need not be.
 struct RowHeads {
     ggml_tensor* queries;
     ggml_tensor* keys;
     ggml_tensor* values;
 };
 
-// Writes keys and values to the cache rows `slots` and returns the rotated queries, f32
-// [head_dim, n_heads, n_rows]. `turns` f32 [n_rot, n_rows] (see graph/rotation.h) says by how much
-// the pairs of a row turn. For a cache in a tiled layout. `config` must live as long as the graph.
+// Writes keys and values to the cache rows `slots` and returns the rotated queries, f32 [head_dim,
+// n_heads, n_rows]. `turns` f32 [n_rot, n_rows] (see graph/rotation.h) holds the rotations of each
+// row's pairs. For a cache with a tiled layout. `config` must outlive the graph.
 ggml_tensor* build_kernel_heads(ggml_context* ctx,
                                 const ModelConfig& config,
                                 const KvStore& cache,

@@ -1,8 +1,8 @@
-// At which level each module of a model runs. A model of L layers is a list of 2L modules (methods:
-// blocks): the attention and the MLP of each layer, each with its norm; the head stands beside
-// them. Every pass is run with a plan; the whole model is the plan with every module at `full`. The
-// paper's skip mask is a plan of `full` and `skip`; an early exit is a plan with its tail skipped.
-// plan_text.h has the written form.
+// The level at which each module of a model runs. A model of L layers has 2L modules, the attention
+// and the MLP of each layer, each with its norm; the head is separate (docs/methods.md, "Modules
+// and streams"). Every pass runs with a plan; the plan with every module at `full` is the whole
+// model. The paper's skip mask is a plan of `full` and `skip`; an early exit is a plan whose last
+// layers are skipped. plan_text.h has the written form.
 #pragma once
 
 #include <compare>
@@ -16,19 +16,19 @@ namespace knap {
 
 enum class Module : std::uint8_t { attention, mlp };
 
-// The rows that a windowed attention sees: the first `sinks` and the last `recent` committed ones,
-// and those of the round at hand.
+// The rows that a windowed attention attends to: the first `sinks` and the last `recent` committed
+// ones, and those of the current round.
 struct Window {
     int sinks = 0;
     int recent = 0;
 
-    int n_rows() const { return sinks + recent; }  // committed ones, at most
+    int n_rows() const { return sinks + recent; }  // the most committed rows
     // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 sees a pointer in the comparison with 0
     auto operator<=>(const Window&) const = default;
 };
 
 inline constexpr int kMaxWindowRows = 1 << 20;
-// Distinct windows of one plan: every one of them needs memory of its own beside the cache.
+// The most distinct windows of one plan: each needs its own memory besides the cache.
 inline constexpr int kMaxWindows = 4;
 
 struct Level {
@@ -51,7 +51,7 @@ struct Level {
 inline constexpr Level Level::full{};
 inline constexpr Level Level::skip{Level::Kind::skip};
 
-// `reduced`: logits of a part of the vocabulary only (model/head_subset.h).
+// `reduced`: logits for part of the vocabulary only (model/head_subset.h).
 enum class HeadLevel : std::uint8_t { full, reduced };
 
 class ModulePlan {
@@ -60,7 +60,7 @@ class ModulePlan {
 
     int n_layers() const { return static_cast<int>(levels_.size() / 2); }
     const Level& level(int layer, Module module) const { return levels_[index(layer, module)]; }
-    // Windows are for attention.
+    // Only attentions can have windows.
     void set(int layer, Module module, Level level) { levels_[index(layer, module)] = level; }
     bool runs(int layer, Module module) const { return level(layer, module) != Level::skip; }
     void skip_from(int layer);  // both modules of that layer and of every later one
@@ -83,27 +83,29 @@ class ModulePlan {
 
 // Skips the layers from `exit_layer` on.
 ModulePlan early_exit_plan(int n_layers, int exit_layer);
-// Every attention at `window`, every MLP full.
+// Every attention at `window`, every MLP at `full`.
 ModulePlan uniform_window_plan(int n_layers, Window window);
 
-// The leading layers with both modules at full. A pass with the plan computes for them what the
-// whole model would: hidden rows, keys and values need no second look (methods O13).
+// The number of leading layers with both modules at `full`. For these, a pass with the plan
+// computes exactly what the whole model would: streams, keys and values need not be computed again
+// (docs/methods.md, "Exact leading layers").
 int exact_layers(const ModulePlan& plan);
-// The layers up to the last one that runs anything: a pass may end there.
+// The number of layers up to the last one that runs anything: a pass may end there.
 int exit_layer(const ModulePlan& plan);
-// Every window in use, ascending, each once.
+// All windows in use, ascending, without duplicates.
 std::vector<Window> distinct_windows(const ModulePlan& plan);
 
-// The same plan after `n_context` committed rows: a window that covers them all is full attention.
+// The plan as it acts after `n_context` committed rows: a window that covers them all is full
+// attention.
 ModulePlan canonical(ModulePlan plan, int n_context);
 
-// How messages name the setting that holds a plan.
+// The name of the setting that holds a plan, for messages.
 inline constexpr std::string_view kPlanSetting = "`.settings[plan]`";
 
-// Throws when the plan has more than kMaxWindows windows. `where` begins the message.
+// Throws if the plan has more than kMaxWindows windows. `where` begins the message.
 void check_windows(const ModulePlan& plan, std::string_view where);
-// Throws when the engine cannot run the plan on a model of `n_layers` layers whose head runs at
-// `cheapest_head` at least.
+// Throws if the engine cannot run the plan on a model of `n_layers` layers whose cheapest available
+// head is `cheapest_head`.
 void check_runnable(const ModulePlan& plan,
                     int n_layers,
                     std::string_view where = kPlanSetting,

@@ -1,5 +1,5 @@
-// The bytes that a pass with a plan reads. They are linear in the modules that run, so the cost of
-// a plan is a sum.
+// The bytes that a pass with a plan reads: a sum over the modules that run (docs/methods.md, "When
+// speculation pays").
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct LayerCost {
 struct ModelCost {
     std::vector<LayerCost> layers;
     std::int64_t head_bytes = 0;
-    std::int64_t reduced_head_bytes = 0;   // as many rows of the head as drafting has
+    std::int64_t reduced_head_bytes = 0;   // for the rows that a reduced head has
     std::int64_t embedding_row_bytes = 0;  // looked up, per row
     std::int64_t rope_bytes = 0;           // frequency divisors, shared by every layer
     std::int64_t cache_row_bytes = 0;      // one row of keys and one of values, in one layer
@@ -41,8 +41,9 @@ struct PlanCost {
     bool operator==(const PlanCost&) const = default;
 };
 
-// A pass of `n_rows` rows, each with logits, after `n_context` committed rows. A full attention
-// reads these and the pass's own rows, a windowed one at most its window and the pass's own.
+// The cost of a pass of `n_rows` rows, each with logits, after `n_context` committed rows. Full
+// attention reads these and the pass's own rows; windowed attention reads at most its window and
+// the pass's own rows.
 PlanCost plan_cost(const ModelCost& model, const ModulePlan& plan, int n_context, int n_rows);
 
 }  // namespace knap

@@ -1,6 +1,5 @@
-// Products of rows with weight matrices, as nodes of a graph: with our own kernels for the matrices
-// that lie in their layout, with ggml's operator for all others. Everything else of a module is
-// built the same way for both.
+// Products of rows with weight matrices, as graph nodes: our kernels for matrices in our layout,
+// ggml's operator for all others. The rest of a module is built the same way for both.
 #pragma once
 
 #include <span>
@@ -9,16 +8,15 @@
 
 namespace knap {
 
-// Rows that are about to be multiplied: f32 [n, n_rows], or what a norm or a gate makes of them. It
-// is computed when a product asks for it, and once: for our kernels in one go with the rounding of
-// the rows to eight bits.
+// The input of a product: f32 [n, n_rows], or the result of a norm or a gate. It is computed when a
+// product first needs it, and only once; for our kernels, together with the rounding to eight bits.
 class ProductInput {
   public:
-    // Rows as they are.
+    // Rows without a transformation.
     static ProductInput rows(ggml_tensor* x);
     // rms_norm(x) * weight
     static ProductInput normed(ggml_tensor* x, ggml_tensor* weight, const float& eps);
-    // silu(gate) * up; both may be views with rows apart from each other.
+    // silu(gate) * up; both may be views whose rows are not contiguous.
     static ProductInput gated(ggml_tensor* gate, ggml_tensor* up);
 
     ggml_tensor* floats(ggml_context* ctx);     // f32 [n, n_rows]
@@ -38,15 +36,15 @@ class ProductInput {
     ggml_tensor* quantised_ = nullptr;
 };
 
-// weight x: f32 [n_out, n_rows]. With `added`, f32 of the same shape, weight x + added.
+// weight * x: f32 [n_out, n_rows]. With `added`, f32 of the same shape: weight * x + added.
 ggml_tensor* build_product(ggml_context* ctx,
                            ggml_tensor* weight,
                            ProductInput& x,
                            ggml_tensor* added = nullptr);
 
-// Whether one node can multiply the same rows with all of these matrices.
+// True if one node can multiply the same rows with all of these matrices.
 bool can_join_products(std::span<ggml_tensor* const> weights);
-// The results one below the other: f32 [sum of n_out, n_rows].
+// The results, concatenated: f32 [sum of n_out, n_rows].
 ggml_tensor* build_joined_product(ggml_context* ctx,
                                   std::span<ggml_tensor* const> weights,
                                   ProductInput& x);

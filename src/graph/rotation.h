@@ -1,4 +1,4 @@
-// RoPE: ggml's rotation with a model's settings, and its angles for a kernel that rotates by
+// RoPE: ggml's rotation with a model's settings, and its angles for a kernel that does the rotation
 // itself.
 #pragma once
 
@@ -10,17 +10,17 @@
 
 namespace knap {
 
-// `x` f32 [head_dim, n_heads, n_rows]; `positions` i32 [n_rows]; `divisors` of the frequencies, f32
-// [n_rot / 2] or null.
+// `x` f32 [head_dim, n_heads, n_rows]; `positions` i32 [n_rows]; `divisors` are frequency divisors,
+// f32 [n_rot / 2] or null.
 ggml_tensor* build_rotation(ggml_context* ctx,
                             const RopeConfig& rope,
                             ggml_tensor* x,
                             ggml_tensor* positions,
                             ggml_tensor* divisors);
 
-// By how much each pair of channels turns in every row of a pass, as its cosine and sine in the
-// places of the pair: f32 [n_rot, n_rows]. That is what the pair (1, 0) becomes, so `unit_pairs`
-// f32 [n_rot, n_rows] holds it everywhere, and the angles are ggml's own.
+// The rotation of each pair of channels in every row of a pass, as its cosine and sine in the
+// places of the pair: f32 [n_rot, n_rows]. These are the images of the pair (1, 0), which
+// `unit_pairs` f32 [n_rot, n_rows] holds everywhere, so the angles are exactly ggml's.
 ggml_tensor* build_turns(ggml_context* ctx,
                          const RopeConfig& rope,
                          ggml_tensor* unit_pairs,

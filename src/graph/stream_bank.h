@@ -1,6 +1,6 @@
-// Rows of residual streams that stay on a device from pass to pass. Passes resume from them, put
-// captured rows among them and compare captured rows with them, all by number (BankRows), so that
-// no stream crosses over to the program.
+// Rows of residual streams that stay on a device from pass to pass. Passes resume from them, store
+// captured rows in them and compare captured rows with them, all by index (BankRows), so no stream
+// has to be copied to the host.
 #pragma once
 
 #include <cstddef>
@@ -20,32 +20,32 @@ class Backend;
 struct BankSize {
     int n_embd = 0;
     std::size_t n_rows = 0;
-    std::size_t max_numbers = 0;  // that one pass names of them
+    std::size_t max_numbers = 0;  // indices that one pass may use
 
     std::size_t bytes() const;  // of the rows
 };
 
 class StreamBank {
   public:
-    // Null: the device lacks the memory. `backend` must outlive the bank.
+    // Returns null if the device lacks the memory. `backend` must outlive the bank.
     static std::shared_ptr<StreamBank> make(Backend& backend, const BankSize& size);
 
     std::size_t n_rows() const { return static_cast<std::size_t>(rows_->ne[1]); }
     std::size_t bytes() const;
 
-    // Has the numbers that a pass names brought to the device.
+    // Uploads the indices of a pass to the device.
     void set(const BankRows& rows);
 
-    // Nodes of the pass that `key` describes; captures are counted from 0.
+    // --- nodes of the pass that `key` describes; captures are counted from 0 ---
     // The rows that it resumes from: f32 [n_embd, n_rows].
     ggml_tensor* take(ggml_context* ctx, const GraphKey& key) const;
-    // Puts `stream` [n_embd, n_rows] where that capture goes.
+    // Stores `stream` [n_embd, n_rows] as this capture.
     ggml_tensor* put(ggml_context* ctx,
                      const GraphKey& key,
                      std::size_t capture,
                      ggml_tensor* stream) const;
-    // The cosine of each row of `stream` with the one that it is compared with: f32
-    // [1, n_rows]. 0 where one of them is all zeros, as of cosine() (search/cosine.h).
+    // The cosine of each row of `stream` with the row it is compared with: f32 [1, n_rows]. 0 if
+    // one of them is all zeros, as for cosine() (search/cosine.h).
     ggml_tensor* compare(ggml_context* ctx,
                          const GraphKey& key,
                          std::size_t capture,

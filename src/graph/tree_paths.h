@@ -1,7 +1,7 @@
 // The paths of a tree's rows, as numbers that our attention kernel reads while a graph runs.
 //
-// Plain decoding has the rows of a path right behind the context, one after the other; in a tree
-// they lie scattered. The position of a row is where plain decoding would have it.
+// In plain decoding the rows of a path directly follow the context; in a tree they are scattered.
+// The position of a row is its index in plain decoding.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace knap {
 
 class TreePaths {
   public:
-    // How many numbers describe any tree in a cache of `capacity` rows.
+    // The size of the description of any tree in a cache of `capacity` rows.
     static int n_numbers(int capacity) { return kHeader + capacity; }
     // Describes a pass from cache row `first_row` on with a tree as its layout.
     static void write(const AttentionLayout& layout,
@@ -24,9 +24,10 @@ class TreePaths {
     explicit TreePaths(std::span<const std::int32_t> numbers) : numbers_(numbers) {}
 
     int context() const { return numbers_[0]; }
-    // How many rows a row of the pass sees: the context and its path, which it ends itself.
+    // The number of rows that a row of the pass attends to: the context and its path, itself
+    // included.
     int n_seen(int row) const { return context() + tree_depth(parents(), node(row)) + 1; }
-    // Whether all of a row's path lies where plain decoding has it.
+    // True if every row of the path is at its position in the cache.
     bool lies_in_place(int row) const { return n_seen(row) == context() + node(row) + 1; }
 
     // Calls visit(position, cache row) along the path of a row, from its end.
