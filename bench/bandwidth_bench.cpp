@@ -1,5 +1,5 @@
 // How much of the memory bandwidth does a step of plain decoding use? A step reads every weight
-// once. In turns with runs of steps, the same number of threads does nothing but read memory that
+// once. In turns with runs of steps, the same number of threads only reads memory that
 // no CPU cache holds.
 //
 //     bandwidth_bench MODEL... [--threads N]
