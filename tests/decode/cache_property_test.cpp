@@ -1,5 +1,5 @@
-// After any interleaving of rounds, rejections and truncations the committed rows are those of a
-// plain run over the same tokens.
+// After any sequence of rounds, rejections and truncations, the committed rows equal those of plain
+// decoding of the same tokens.
 #include <random>
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kOperations = 60;
 
-// One conversation: what it says is decided by the model, how it gets there by chance.
+// One conversation. The model determines its text; the operations that produce it are random.
 class Conversation {
   public:
     Conversation(LoadedModel& model, unsigned seed)
@@ -31,7 +31,7 @@ class Conversation {
 
     void run_round() {
         plan_ = random_plan(random_, plan_.n_layers());
-        // Often wrong, so that rows of the guess are left above the draft.
+        // Guesses are often wrong, so that their rows remain above the draft.
         const std::vector<Token> guess = random_tokens(below(4), 100, random_());
         const DraftWithPlan how{.plan = &plan_, .stop = {.n_max = below(10)}, .guess = guess};
         const auto outcome = round_.run(history_.back(), {.draft = how});
@@ -49,7 +49,7 @@ class Conversation {
         history_.insert(history_.end(), outcome->emitted.begin(), outcome->emitted.end());
     }
 
-    // Cuts the text anywhere; what is then its last token is pending.
+    // Cuts the text at a random position. Its new last token is pending.
     void truncate() {
         history_.resize(static_cast<std::size_t>(1 + below(static_cast<int>(history_.size()))));
         rig_.cache.truncate(static_cast<int>(history_.size()) - 1);
@@ -72,7 +72,7 @@ class Conversation {
 
 class CacheProperty : public ::testing::TestWithParam<unsigned> {};
 
-TEST_P(CacheProperty, CommittedRowsAreThoseOfAPlainRun) {
+TEST_P(CacheProperty, CommittedRowsEqualThoseOfPlainDecoding) {
     LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
     Conversation conversation(model, GetParam());
     for (int i = 0; i < kOperations; ++i) {

@@ -5,7 +5,7 @@
 namespace knap::chain_length_test {
 namespace {
 
-TEST(ChainLength, IsAllThatIsWantedWhereNothingStopsADraft) {
+TEST(ChainLength, IsTheWholeDraftWhenNothingCanStopIt) {
     EXPECT_EQ(ChainLength().next(0, 7, /*may_stop_early=*/false), 7);
     EXPECT_EQ(ChainLength().next(5, 2, false), 2);
 }
@@ -23,7 +23,7 @@ TEST(ChainLength, FollowsTheLengthOfDrafts) {
     EXPECT_EQ(length.next(0, 16, true), 1);
 }
 
-TEST(ChainLength, IsAtLeastOneAndNoMoreThanWanted) {
+TEST(ChainLength, IsAtLeastOneAndAtMostWhatIsLeft) {
     ChainLength length;
     for (int i = 0; i < 50; ++i) {
         length.observe(10);

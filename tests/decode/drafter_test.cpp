@@ -1,5 +1,5 @@
-// A draft is the same with or without a guess of it: tokens, siblings, distributions, confidences
-// and reusable rows. A guess only spares passes.
+// A guess does not change a draft: its tokens, siblings, distributions, confidences and reusable
+// rows are the same without it. A guess only saves passes.
 #include "decode/drafter.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using Tokens = std::vector<Token>;
 struct Draft {
     Tokens tokens;
     std::vector<int> parents;
-    std::vector<Distribution> sources;  // of each node's children, the pending token's first
+    std::vector<Distribution> sources;  // of each node's children; the pending token's come first
     std::vector<float> confidences;
     int n_reusable_layers = 0;
     int n_reusable_rows = 0;
@@ -56,7 +56,7 @@ class GuessedDrafts : public ::testing::Test {
         rig_.feed(prompt_);
     }
 
-    // What a drafter of its own drafts: drafters remember which noise they have used.
+    // Drafts with a new drafter, because drafters remember which noise they have used.
     std::optional<Draft> draft(DraftWithPlan how, const Tokens& guess, int max_nodes = 64) {
         how.guess = guess;
         Sampler sampler(sampling_, model_.config.n_vocab, 1024);
@@ -112,7 +112,7 @@ class GuessedDrafts : public ::testing::Test {
         return all;
     }
 
-    // Drafts with every guess are those without; returns the one without.
+    // Expects every guess to give the same draft as no guess. Returns the draft without a guess.
     Draft expect_guesses_change_nothing(const DraftWithPlan& how, int max_nodes = 64) {
         const Draft plain = *draft(how, {}, max_nodes);
         EXPECT_EQ(plain.n_guessed, 0);
@@ -124,8 +124,8 @@ class GuessedDrafts : public ::testing::Test {
             expect_same_draft(guessed, plain);
             const auto n_common = std::ranges::mismatch(guess, chain).in1 - guess.begin();
             EXPECT_EQ(guessed.n_guessed, n_common);
-            // The first pass has a row for the pending token and one for each guess that is right;
-            // one for the draft's last token would give logits that nobody asks for.
+            // The first pass has a row for the pending token and one for each correct guess, but
+            // none for the draft's last token, whose logits are not needed.
             const auto n_spared = std::min<std::ptrdiff_t>(n_common, n_chain - 1);
             EXPECT_EQ(guessed.n_passes, plain.n_passes - n_spared);
         }
@@ -176,7 +176,7 @@ TEST_F(GuessedDrafts, LeaveTheSameReusableRows) {
 }
 
 // Only those from inside the reusable layers: verification computes the others.
-TEST_F(GuessedDrafts, LeaveTheStreamsThatTheRoundWants) {
+TEST_F(GuessedDrafts, LeaveTheStreamsThatTheRoundRequests) {
     captures_ = {0, 1, 4, 5, 8};
     const ModulePlan drafting = plan("m2=skip");
     const Draft plain = expect_guesses_change_nothing({.plan = &drafting, .stop = {.n_max = 5}});
@@ -193,7 +193,7 @@ TEST_F(GuessedDrafts, LeaveTheStreamsThatTheRoundWants) {
     EXPECT_TRUE(draft({.plan = &inexact, .stop = {.n_max = 5}}, {})->streams.empty());
 }
 
-// A head that wants whatever the stream's first number says.
+// A head whose choice depends on the first number of the stream.
 class FakeHead final : public ExitHead {
   public:
     explicit FakeHead(const ModelConfig& config) : config_(config) {}
@@ -218,7 +218,7 @@ class FakeHead final : public ExitHead {
     std::vector<float> logits_;
 };
 
-TEST_F(GuessedDrafts, TakeTheirTokensFromAHeadOfTheirOwn) {
+TEST_F(GuessedDrafts, TakeTheirTokensFromACustomHead) {
     FakeHead head(model_.config);
     const ModulePlan drafting = plan("exit=2");
     const Draft plain =
@@ -233,14 +233,14 @@ TEST_F(GuessedDrafts, TakeTheirTokensFromAHeadOfTheirOwn) {
     }
 }
 
-TEST_F(GuessedDrafts, AreAsWideAsTheirConfidenceSays) {
+TEST_F(GuessedDrafts, HaveWidthsThatFollowTheirConfidence) {
     const ModulePlan drafting = plan("m1=skip");
     DraftWithPlan how{.plan = &drafting, .stop = {.n_max = 6, .exit_confidence = 1e-9f}};
     const std::vector<float> confidences = draft(how, {})->confidences;
     std::vector<float> sorted = confidences;
     std::ranges::sort(sorted);
     ASSERT_LT(sorted[1], sorted[4]);
-    // At a step's own confidence it is not exceeded yet.
+    // A confidence equal to a step's `above` does not exceed it.
     const std::vector<WidthStep> steps{{.above = sorted[4], .width = 1},
                                        {.above = sorted[1], .width = 2}};
     how.width = 4;
@@ -255,7 +255,7 @@ TEST_F(GuessedDrafts, AreAsWideAsTheirConfidenceSays) {
     EXPECT_EQ(draft(how, {})->parents, wide.parents) << "no stop rule needs the confidence";
 }
 
-TEST_F(GuessedDrafts, KeepToTheRoomThereIs) {
+TEST_F(GuessedDrafts, StayWithinTheRoom) {
     const ModulePlan drafting = plan("m1=skip");
     expect_guesses_change_nothing({.plan = &drafting, .stop = {.n_max = 9}}, 4);
     const Draft plain = *draft({.plan = &drafting, .stop = {.n_max = 9}}, {});
@@ -268,7 +268,7 @@ TEST_F(GuessedDrafts, KeepToTheRoomThereIs) {
     EXPECT_EQ(none.n_passes, 0);
 }
 
-TEST_F(GuessedDrafts, StopWhereTheRuleStopsThem) {
+TEST_F(GuessedDrafts, StopWhereTheStopRuleSays) {
     const ModulePlan drafting = plan("m1=skip");
     std::set<std::size_t> lengths;
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
@@ -304,7 +304,7 @@ TEST_F(GuessedDrafts, StopAtTheEndOfTheText) {
     }
 }
 
-TEST_F(GuessedDrafts, CanBeCancelledInThePassOfTheGuess) {
+TEST_F(GuessedDrafts, CanBeCancelledDuringTheGuessPass) {
     const ModulePlan drafting = plan("m1=skip");
     model_.backend.set_abort([] { return true; });
     EXPECT_FALSE(draft({.plan = &drafting, .stop = {.n_max = 8}}, {1, 2, 3}).has_value());

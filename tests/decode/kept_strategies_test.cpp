@@ -25,10 +25,10 @@ class Kept : public ::testing::Test {
     }
 
     KeptStrategies kept_;
-    std::vector<int> made_;  // lengths of the strategies that were not kept
+    std::vector<int> made_;  // draft_max of each strategy that had to be made
 };
 
-TEST_F(Kept, EqualOptionsHaveOneStrategyWhateverComesBetween) {
+TEST_F(Kept, EqualOptionsShareOneStrategyEvenAfterOthers) {
     const Strategy* first = &get(1);
     const Strategy* second = &get(2);
     EXPECT_EQ(&get(1), first);
@@ -37,7 +37,7 @@ TEST_F(Kept, EqualOptionsHaveOneStrategyWhateverComesBetween) {
     EXPECT_THAT(made_, ElementsAre(1, 2));
 }
 
-TEST_F(Kept, TheOneUnusedForLongestGoes) {
+TEST_F(Kept, LeastRecentlyUsedStrategyIsDropped) {
     static_assert(KeptStrategies::kMost == 4);
     for (const int draft_max : {1, 2, 3, 4, 1, 5}) {
         get(draft_max);
@@ -51,14 +51,14 @@ TEST_F(Kept, TheOneUnusedForLongestGoes) {
     EXPECT_THAT(made_, ElementsAre(2));
 }
 
-TEST_F(Kept, AreNewOnceTheyWereForgotten) {
+TEST_F(Kept, StrategiesAreMadeAgainAfterClear) {
     get(1);
     kept_.clear();
     get(1);
     EXPECT_THAT(made_, ElementsAre(1, 1));
 }
 
-TEST_F(Kept, StayWhenAnotherCannotBeMade) {
+TEST_F(Kept, StrategiesStayWhenAnotherCannotBeMade) {
     const Strategy* first = &get(1);
     const auto fails = [](const SpeculationOptions&) -> std::unique_ptr<Strategy> {
         fail("no such strategy");

@@ -15,7 +15,7 @@ namespace {
 struct Bag {
     int apples = 1;
     float weight = 0.5f;
-    std::string order{};  // of what was set
+    std::string order{};  // in which options were set
 };
 
 constexpr std::array kTable = {
@@ -52,7 +52,7 @@ std::string complaint(std::string_view text) {
     return "";
 }
 
-TEST(OptionTable, WhatIsNotNamedStaysAsItIs) {
+TEST(OptionTable, UnnamedOptionsKeepTheirDefaults) {
     EXPECT_EQ(parse("").order, "");
     const Bag bag = parse("weight=-0.25");
     EXPECT_EQ(bag.apples, 1);
@@ -60,7 +60,7 @@ TEST(OptionTable, WhatIsNotNamedStaysAsItIs) {
     EXPECT_EQ(bag.order, "weight ");
 }
 
-TEST(OptionTable, AreSetInTheOrderOfTheTable) {
+TEST(OptionTable, OptionsAreSetInTableOrder) {
     for (const char* text : {"all=many,weight=1,apples=3", "apples=3,weight=1,all=many"}) {
         const Bag bag = parse(text);
         EXPECT_EQ(bag.order, "all apples weight ") << text;
@@ -70,13 +70,13 @@ TEST(OptionTable, AreSetInTheOrderOfTheTable) {
     EXPECT_EQ(parse("all=many").apples, 9);
 }
 
-TEST(OptionTable, MistakesAreAnsweredWithWhatIsExpected) {
+TEST(OptionTable, ErrorsStateWhatIsExpected) {
     EXPECT_EQ(complaint("apples=12"), "`.settings`: expected apples=0..9, found '12'");
     EXPECT_EQ(complaint("all=some"), "`.settings`: expected all=few|many, found 'some'");
     EXPECT_THAT(complaint("apples=\n"), ::testing::EndsWith("found '?'"));
 }
 
-TEST(OptionTable, TablesAreJoinedInTheirOrder) {
+TEST(OptionTable, JoinedTablesKeepTheirOrder) {
     constexpr auto kJoined = join_tables(kTable, std::array{kTable[1]});
     const auto infos = infos_of(kJoined);
     ASSERT_EQ(infos.size(), 4u);
@@ -84,7 +84,7 @@ TEST(OptionTable, TablesAreJoinedInTheirOrder) {
     EXPECT_EQ(infos[3].key, "apples");
 }
 
-TEST(OptionTable, NumbersAreReadToTheirEndAndKeptInTheirRange) {
+TEST(OptionTable, NumbersAreReadWholeAndWithinTheirRange) {
     for (const char* text : {"apples=", "apples= 1", "apples=1 ", "apples=+1", "apples=1.5",
                              "apples=-1", "apples=10", "apples=99999999999", "apples=0x1"}) {
         EXPECT_THAT(complaint(text), ::testing::StartsWith("`.settings`: expected apples="))
@@ -101,7 +101,7 @@ TEST(OptionTable, NumbersAreReadToTheirEndAndKeptInTheirRange) {
     EXPECT_EQ(parse("weight=-1").weight, -1.0f);
 }
 
-TEST(OptionTable, ANumberThatIsRefusedChangesNothing) {
+TEST(OptionTable, RefusedNumberChangesNothing) {
     int value = 4;
     EXPECT_FALSE(read_integer("12", 0, 9, value));
     EXPECT_EQ(value, 4);

@@ -1,4 +1,4 @@
-// One round: what it emits, what it commits, what it leaves alone.
+// One round: what it emits, what it commits and what it leaves unchanged.
 #include "decode/round.h"
 
 #include <gmock/gmock.h>
@@ -29,10 +29,10 @@ class Rounds : public ::testing::Test {
         rewind();
     }
 
-    // Back to the prompt and the first generated token, which is pending.
+    // Goes back to the prompt, with the first generated token pending.
     void rewind() { rig_.rig.cache.truncate(static_cast<int>(case_.prompt.size())); }
 
-    // The i-th token after the pending one, as plain decoding has it; and another one.
+    // The i-th token after the pending one in plain decoding, and a different token.
     Token right(int i) const { return plain_.tokens[static_cast<std::size_t>(i)]; }
     Token wrong(int i) const { return (right(i) + 1) % model_.config.n_vocab; }
 
@@ -56,7 +56,7 @@ TEST_F(Rounds, WithoutADraftIsAPlainStep) {
     EXPECT_EQ(committed(), 71);
 }
 
-TEST_F(Rounds, KeepsTheRightBeginningOfAChainAndCorrectsTheRest) {
+TEST_F(Rounds, AcceptsTheCorrectStartOfAChainAndCorrectsTheNextToken) {
     DraftTree tree;
     tree.add(right(1), kPendingNode);
     tree.add(right(2), 0);
@@ -78,7 +78,7 @@ TEST_F(Rounds, WholeChainEarnsABonusToken) {
 }
 
 TEST_F(Rounds, TreePathIsGatheredToFollowTheContext) {
-    // The right path is 2 - 4 - 5; every other node is wrong.
+    // The correct path is 2 - 4 - 5; every other node is wrong.
     DraftTree tree;
     tree.add(wrong(1), kPendingNode);
     tree.add(wrong(2), 0);
@@ -91,7 +91,7 @@ TEST_F(Rounds, TreePathIsGatheredToFollowTheContext) {
     EXPECT_THAT(outcome->path, ElementsAre(2, 4, 5));
     EXPECT_THAT(outcome->emitted, ElementsAre(right(1), right(2), right(3), right(4)));
     EXPECT_EQ(committed(), 74);
-    // Plain decoding goes on from the gathered rows as from its own.
+    // Plain decoding continues from the gathered rows as from its own.
     const std::vector<Token> rest{right(4), right(5), right(6)};
     const auto logits = rig_.rig.feed(rest);
     Token next = 0;
@@ -116,7 +116,7 @@ TEST_F(Rounds, NothingOfARejectedDraftIsLeft) {
     EXPECT_EQ(rig_.rig.cache_bytes(), fresh.cache_bytes());
 }
 
-TEST_F(Rounds, CapturesAreThoseOfTheWholeModel) {
+TEST_F(Rounds, CapturesEqualThoseOfTheWholeModel) {
     DraftTree tree;
     tree.add(right(1), kPendingNode);
     tree.add(wrong(2), 0);
@@ -138,7 +138,7 @@ TEST_F(Rounds, CapturesAreThoseOfTheWholeModel) {
     }
 }
 
-TEST_F(Rounds, CancelledRoundLeavesTheLineWhereItWas) {
+TEST_F(Rounds, CancelledRoundCommitsNothing) {
     const ModulePlan plan(model_.config.n_layers);
     model_.backend.set_abort([] { return true; });
     const DraftWithPlan how{.plan = &plan, .stop = {.n_max = 4}};
@@ -157,7 +157,8 @@ TEST_F(Rounds, DraftsStopAtTheEndOfTheText) {
     EXPECT_EQ(round.run(right(0), {.draft = how})->tree.n_nodes(), 3);
 }
 
-// Layers that the plan leaves whole are not computed again: what drafting kept of them decides.
+// Layers that the plan runs in full are not computed again: the streams that drafting kept
+// determine the result.
 TEST(Verifier, ResumesFromReusableRows) {
     LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
     ForwardRig rig(model);

@@ -15,7 +15,7 @@ struct Drafted {
     bool is_end_of_text = false;
 };
 
-// How many of these tokens a rule lets through: the one that it stops at is counted.
+// How many of these tokens a rule lets be drafted, including the one that it stops at.
 int drafted_length(const StopRule& rule, const std::vector<Drafted>& tokens) {
     StopState state(rule);
     if (!state.starts()) {
@@ -46,7 +46,7 @@ int marginal_length(const MarginalRule& rule, const std::vector<Drafted>& tokens
     return drafted_length({.n_max = 16, .marginal = rule}, tokens);
 }
 
-TEST(StopRule, FixedLengthDraftsThatMany) {
+TEST(StopRule, DraftsAFixedLength) {
     const std::vector<Drafted> tokens(20);
     for (int length : {0, 1, 2, 16}) {
         EXPECT_EQ(drafted_length({.n_max = length}, tokens), length);
@@ -63,40 +63,40 @@ TEST(StopRule, ConfidenceExitKeepsTheTokenThatTriggersIt) {
     EXPECT_EQ(drafted_length({.n_max = 4, .exit_confidence = 0.7f}, tokens), 2);
 }
 
-TEST(StopRule, AtLeastOneTokenIsDraftedHoweverUnsure) {
+TEST(StopRule, DraftsAtLeastOneTokenHoweverUncertain) {
     EXPECT_EQ(drafted_length({.n_max = 4, .exit_confidence = 1.0f}, {{0.0f}, {1.0f}}), 1);
 }
 
-TEST(StopRule, ConfidenceEqualToTheThresholdGoesOn) {
+TEST(StopRule, ConfidenceEqualToTheThresholdContinues) {
     const std::vector<Drafted> tokens(4, {0.7f});
     EXPECT_EQ(drafted_length({.n_max = 4, .exit_confidence = 0.7f}, tokens), 4);
 }
 
 TEST(StopRule, ExitAtZeroNeverStops) {
-    // Nobody computed a confidence, so that any number may stand in its place.
+    // Confidences are not computed, so they may be any number.
     const std::vector<Drafted> tokens = {{0.0f}, {-1.0f}, {kNaN}, {0.0f}};
     EXPECT_EQ(drafted_length({.n_max = 4, .exit_confidence = 0.0f}, tokens), 4);
 }
 
-TEST(StopRule, ConfidencesAreNeededByTheRulesThatReadThem) {
+TEST(StopRule, OnlyRulesThatUseConfidencesNeedThem) {
     EXPECT_FALSE(StopRule{.n_max = 4}.needs_confidence());
     EXPECT_TRUE((StopRule{.n_max = 4, .exit_confidence = 0.1f}.needs_confidence()));
     EXPECT_TRUE((StopRule{.n_max = 4, .marginal = MarginalRule{}}.needs_confidence()));
 }
 
 TEST(MarginalRule, FollowsDecisionsComputedByHand) {
-    // Goes on while A * 0.5 > 0.25 * (0.75 + 0.25), that is while A > 0.5.
+    // Continues while A * 0.5 > 0.25 * (0.75 + 0.25), that is, while A > 0.5.
     EXPECT_EQ(marginal_length(some_rule(), {{0.95f}, {0.85f}, {0.75f}, {0.45f}, {0.95f}}), 4)
         << "A: 1, 0.9, 0.72, 0.36";
     EXPECT_EQ(marginal_length(some_rule(), {{0.65f}, {0.65f}, {0.95f}}), 2) << "A: 0.7, 0.49";
     EXPECT_EQ(marginal_length(some_rule(), {{0.15f}, {0.95f}}), 1) << "A: 0.2";
 }
 
-TEST(MarginalRule, StopsWhereATokenOnlyBreaksEven) {
+TEST(MarginalRule, StopsWhenATokenOnlyBreaksEven) {
     EXPECT_EQ(marginal_length(some_rule(), {{0.45f}, {0.95f}}), 1) << "A: 0.5";
 }
 
-TEST(MarginalRule, DoesNotStartWhereTheFirstTokenDoesNotPay) {
+TEST(MarginalRule, DoesNotStartWhenTheFirstTokenDoesNotPay) {
     MarginalRule rule = some_rule();
     rule.mean_acceptance = 0.25;
     EXPECT_EQ(marginal_length(rule, {{0.95f}}), 0);
@@ -113,8 +113,8 @@ TEST(MarginalRule, CountsBothTheDraftAndTheRowThatVerifiesIt) {
     EXPECT_EQ(marginal_length(slow_verify, tokens), 0);
 }
 
-TEST(MarginalRule, BinsHoldTheirLowerEdge) {
-    // Only bin 5, [0.5, 0.6), is worth going on from.
+TEST(MarginalRule, BinsIncludeTheirLowerEdge) {
+    // Only bin 5, [0.5, 0.6), is worth continuing from.
     MarginalRule rule = some_rule();
     rule.acceptance = {};
     rule.acceptance[5] = 1.0;
@@ -142,7 +142,7 @@ TEST(MarginalRule, CertaintyBelongsToTheLastBin) {
     EXPECT_EQ(marginal_length(rule, {{1.0f}, {}}), 2);
 }
 
-TEST(MarginalRule, LengthAndConfidenceExitHoldBesideIt) {
+TEST(MarginalRule, LengthAndConfidenceExitApplyAsWell) {
     const std::vector<Drafted> tokens = {{0.95f}, {0.95f}, {0.85f}, {0.95f}};
     EXPECT_EQ(drafted_length({.n_max = 2, .marginal = some_rule()}, tokens), 2);
     EXPECT_EQ(

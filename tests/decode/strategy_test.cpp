@@ -19,13 +19,13 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// Made once: options are checked against its four layers.
+// Made once. Options are checked against its four layers.
 StrategyParts parts() {
     static test::StrategyRig rig;
     return rig.parts();
 }
 
-// What make_strategy() throws; empty: nothing.
+// The error that make_strategy() throws; empty: none.
 std::string complaint(const SpeculationOptions& options) {
     try {
         EXPECT_NE(make_strategy(options, parts()), nullptr);
@@ -57,13 +57,13 @@ TEST(StrategyList, StartsWithPlainDecodingAndNamesEachOnce) {
     EXPECT_EQ(SpeculationOptions{}.strategy, "knapspec");
 }
 
-TEST(StrategyList, EveryOneCanBeMade) {
+TEST(StrategyList, EveryStrategyCanBeMade) {
     for (const StrategyInfo& info : list_strategies()) {
         EXPECT_EQ(complaint(options_for(info.name)), "") << info.name;
     }
 }
 
-TEST(StrategyList, AnUnknownNameIsAnsweredWithTheKnownOnes) {
+TEST(StrategyList, UnknownNameErrorListsTheKnownOnes) {
     EXPECT_EQ(complaint({.strategy = "magic\n"}),
               "`.strategy`: expected one of autoregressive, static, lookup, cascade, knapspec, "
               "knapspec-paper, clasp, swift, del, draft-verify, asd, layerskip, kangaroo; "
@@ -133,7 +133,7 @@ TEST(StrategyList, SettingsOfOtherStrategiesAreRefused) {
     }
 }
 
-TEST(StrategyList, UnknownSettingsAreAnsweredWithTheKnownOnes) {
+TEST(StrategyList, UnknownSettingErrorListsTheKnownOnes) {
     EXPECT_EQ(complaint({.strategy = "lookup", .settings = {{"pears", "1"}}}),
               "`.settings`: expected none for strategy lookup, found 'pears'");
     EXPECT_EQ(complaint({.strategy = "clasp", .settings = {{"a\n", "1"}}}),
@@ -148,7 +148,7 @@ TEST(StrategyList, UnknownSettingsAreAnsweredWithTheKnownOnes) {
     }
 }
 
-TEST(StrategyList, EverySettingTakesTheFirstValueThatItLists) {
+TEST(StrategyList, EverySettingAcceptsTheFirstValueThatItLists) {
     for (const StrategyInfo& info : list_strategies()) {
         for (const StrategyOptionInfo& option : info.options) {
             if (option.key == "plan" || option.key == "ratio") {  // 0 would skip nothing
@@ -169,7 +169,7 @@ TEST(ParseSettings, ReadsKeysAndValues) {
               (StrategySettings{{"plan", "a=w16+64"}, {"tau", "-0.5"}}));
 }
 
-TEST(ParseSettings, MistakesSayWhatIsExpected) {
+TEST(ParseSettings, ErrorsStateWhatIsExpected) {
     const auto error_of = [](std::string_view text) -> std::string {
         try {
             parse_settings(text);

@@ -20,7 +20,7 @@ namespace {
 constexpr int kLayers = 6;
 constexpr int kRows = 16;
 
-// A text in the cache, and the token behind it pending.
+// A text in the cache, with the token after it pending.
 class AsdOnText : public ::testing::Test {
   protected:
     AsdOnText() : rig_({.model = tiny_model_of_layers(kLayers)}), history_(rig_.text) {
@@ -46,7 +46,7 @@ class AsdOnText : public ::testing::Test {
         return asd.propose({.history = history_, .n_room = n_room});
     }
 
-    // c_l of the text's last kRows tokens, from a plain pass over all of it.
+    // c_l over the last kRows tokens of the text, from one plain pass over the whole text.
     std::vector<double> cosines() {
         std::vector<int> captures(2 * kLayers + 1);
         for (int i = 0; i <= 2 * kLayers; ++i) {
@@ -69,7 +69,7 @@ class AsdOnText : public ::testing::Test {
         return means;
     }
 
-    // Of the inner layers' cosines half lie above.
+    // A threshold that half of the inner layers' cosines exceed.
     static float middle(std::vector<double> cosines) {
         std::sort(cosines.begin() + 1, cosines.end() - 1);
         return static_cast<float>((cosines[kLayers / 2 - 1] + cosines[kLayers / 2]) / 2);
@@ -80,7 +80,7 @@ class AsdOnText : public ::testing::Test {
     CostProfile profile_;
 };
 
-TEST_F(AsdOnText, LeavesOutTheAttentionsThatTurnTheLastRowsLeast) {
+TEST_F(AsdOnText, SkipsTheAttentionsThatChangeTheLastRowsLeast) {
     const std::vector<double> expected = cosines();
     AsdStrategy asd = strategy({.rule = {.least_cosine = middle(expected)}, .n_rows = kRows});
     const Proposal proposal = propose(asd);
@@ -100,7 +100,7 @@ TEST_F(AsdOnText, LeavesOutTheAttentionsThatTurnTheLastRowsLeast) {
     EXPECT_THAT(asd.decisions()[0].reason, ::testing::StartsWith("2 of 6 attentions"));
 }
 
-TEST_F(AsdOnText, ChoosesOnceForARequestUnlessAskedToRefresh) {
+TEST_F(AsdOnText, ChoosesOncePerRequestUnlessAskedToRefresh) {
     AsdStrategy once = strategy({.rule = {.least_cosine = -1}});
     AsdStrategy often = strategy({.rule = {.least_cosine = -1}, .refresh_rounds = 3});
     for (int round = 0; round < 6; ++round) {
@@ -115,7 +115,7 @@ TEST_F(AsdOnText, ChoosesOnceForARequestUnlessAskedToRefresh) {
     EXPECT_EQ(once.decisions().size(), 1u);
 }
 
-TEST_F(AsdOnText, ThresholdIsThatOfDraftVerifyAndOutlivesARequest) {
+TEST_F(AsdOnText, ThresholdAdaptsLikeDraftVerifyAndOutlivesARequest) {
     AsdStrategy asd = strategy({.threshold = {.cap = 3}, .rule = {.least_cosine = -1}});
     EXPECT_EQ(std::get<DraftWithPlan>(propose(asd).draft).stop.n_max, 3);
     const FakeRound round({.row = 10, .n_drafted = 2, .n_accepted = 1});
@@ -125,14 +125,14 @@ TEST_F(AsdOnText, ThresholdIsThatOfDraftVerifyAndOutlivesARequest) {
     EXPECT_NEAR(std::get<DraftWithPlan>(proposal.draft).stop.exit_confidence, 0.601, 1e-6);
 }
 
-TEST_F(AsdOnText, WhereNothingQualifiesNothingIsDrafted) {
+TEST_F(AsdOnText, DraftsNothingWhenNoAttentionQualifies) {
     AsdStrategy asd = strategy({.rule = {.least_cosine = 1}});
     EXPECT_TRUE(std::holds_alternative<PlainStep>(propose(asd).draft));
     ASSERT_EQ(asd.decisions().size(), 1u);
     EXPECT_EQ(asd.decisions()[0].plan, "");
 }
 
-TEST_F(AsdOnText, ARoundWithoutRoomIsPlainAndCostsNoChoice) {
+TEST_F(AsdOnText, RoundWithoutRoomIsPlainAndMakesNoChoice) {
     AsdStrategy asd = strategy({.rule = {.least_cosine = -1}});
     EXPECT_TRUE(std::holds_alternative<PlainStep>(propose(asd, /*n_room=*/0).draft));
     EXPECT_TRUE(asd.decisions().empty());

@@ -24,12 +24,12 @@ TEST(RemovableAttentions, ReachTheCosineAndAreNeitherFirstNorLast) {
     EXPECT_THAT(removable_attentions(kCosines, {.least_cosine = 1}), IsEmpty());
 }
 
-TEST(RemovableAttentions, ACosineAtTheThresholdIsEnough) {
+TEST(RemovableAttentions, CosineEqualToTheThresholdIsEnough) {
     EXPECT_THAT(removable_attentions(std::vector{1.0, 0.5, 0.25, 1.0}, {.least_cosine = 0.5f}),
                 ElementsAre(1));
 }
 
-TEST(RemovableAttentions, ALimitOnTheTotalKeepsTheHighestCosines) {
+TEST(RemovableAttentions, LimitOnTheTotalKeepsTheHighestCosines) {
     EXPECT_THAT(removable_attentions(kCosines, {.least_cosine = 0.75f, .max_total = 1}),
                 ElementsAre(3));
     EXPECT_THAT(removable_attentions(kCosines, {.least_cosine = 0.75f, .max_total = 4}),
@@ -38,8 +38,8 @@ TEST(RemovableAttentions, ALimitOnTheTotalKeepsTheHighestCosines) {
                 ElementsAre(1, 2, 3, 4, 6));
 }
 
-// 3 goes first; 2 and 4 beside it would make runs of two and of three.
-TEST(RemovableAttentions, ALimitOnRunsCountsBothSides) {
+// Layer 3 is removed first. Removing its neighbours 2 and 4 would make runs of two and three.
+TEST(RemovableAttentions, LimitOnRunsCountsNeighboursOnBothSides) {
     EXPECT_THAT(removable_attentions(kCosines, {.least_cosine = 0.75f, .max_run = 1}),
                 ElementsAre(1, 3, 6));
     EXPECT_THAT(removable_attentions(kCosines, {.least_cosine = 0.75f, .max_run = 2}),
@@ -50,13 +50,13 @@ TEST(RemovableAttentions, ALimitOnRunsCountsBothSides) {
                 ElementsAre(1, 2, 3, 4, 6));
 }
 
-TEST(RemovableAttentions, BothLimitsHold) {
+TEST(RemovableAttentions, BothLimitsApply) {
     EXPECT_THAT(
         removable_attentions(kCosines, {.least_cosine = 0.75f, .max_run = 2, .max_total = 2}),
         ElementsAre(2, 3));
 }
 
-TEST(RemovableAttentions, OfEqualCosinesTheLowerLayerGoesFirst) {
+TEST(RemovableAttentions, LowerLayerGoesFirstWhenCosinesAreEqual) {
     const std::vector<double> equal(6, 0.995);
     EXPECT_THAT(removable_attentions(equal, {.max_total = 2}), ElementsAre(1, 2));
 }
@@ -68,7 +68,7 @@ TEST(RemovableAttentions, SmallModelsHaveNone) {
     }
 }
 
-TEST(RemovableAttentions, ACosineThatIsNoNumberIsNotHigh) {
+TEST(RemovableAttentions, NanCosineDoesNotQualify) {
     const double none = std::numeric_limits<double>::quiet_NaN();
     EXPECT_THAT(removable_attentions(std::vector{1.0, none, 1.0, 1.0}, {}), ElementsAre(2));
 }

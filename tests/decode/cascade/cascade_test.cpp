@@ -33,7 +33,7 @@ class Cascades : public ::testing::Test {
     Tokens history_;
 };
 
-TEST_F(Cascades, GuessWhatFollowedTheLastTokensBefore) {
+TEST_F(Cascades, GuessWhatFollowedAnEarlierMatch) {
     const auto strategy = build({.draft_max = 3, .settings = {{"plan", "exit=2"}}});
     strategy->begin({.prompt = Tokens{1, 2, 3, 10, 11}});
     const DraftWithPlan draft = propose(*strategy, {1, 2, 3, 10, 11, 12, 13, 1, 2, 3});
@@ -42,7 +42,7 @@ TEST_F(Cascades, GuessWhatFollowedTheLastTokensBefore) {
     EXPECT_EQ(*draft.plan, parse_plan("exit=2", rig_.model.config.n_layers));
 }
 
-TEST_F(Cascades, GuessNoMoreTokensThanTheMatchHas) {
+TEST_F(Cascades, GuessAtMostAsManyTokensAsTheMatchHas) {
     const auto strategy = build({.draft_max = 6, .settings = {{"plan", "exit=2"}}});
     const Tokens pair = {9, 2, 3, 10, 11, 12, 13, 14, 1, 2, 3};
     strategy->begin({.prompt = pair});
@@ -52,7 +52,7 @@ TEST_F(Cascades, GuessNoMoreTokensThanTheMatchHas) {
     EXPECT_EQ(propose(*strategy, looping).guess.size(), 6u);
 }
 
-TEST_F(Cascades, DraftWithThePlanAloneWhereNothingIsFound) {
+TEST_F(Cascades, DraftWithThePlanAloneWhenNothingMatches) {
     const auto strategy = build({.draft_max = 4, .settings = {{"plan", "exit=2"}}});
     strategy->begin({.prompt = Tokens{1, 2, 3}});
     const DraftWithPlan draft = propose(*strategy, {1, 2, 3, 4, 5});
@@ -60,20 +60,20 @@ TEST_F(Cascades, DraftWithThePlanAloneWhereNothingIsFound) {
     EXPECT_EQ(draft.stop.n_max, 4);
 }
 
-TEST_F(Cascades, KeepToTheRoom) {
+TEST_F(Cascades, StayWithinTheRoom) {
     const auto strategy = build({.draft_max = 9, .settings = {{"plan", "exit=2"}}});
     const Tokens looping(20, 7);
     strategy->begin({.prompt = looping});
     EXPECT_EQ(propose(*strategy, looping, 2).guess.size(), 2u);
     EXPECT_TRUE(std::holds_alternative<PlainStep>(
         strategy->propose({.history = looping, .n_room = 0}).draft));
-    // A round without room forgets none of the text.
+    // A round without room loses none of the text.
     Tokens longer = looping;
     longer.insert(longer.end(), {8, 9, 30, 8, 9});
     EXPECT_EQ(propose(*strategy, longer, 1).guess.front(), 30);
 }
 
-TEST_F(Cascades, TakeTheFlagsOfDraftingWithAPlan) {
+TEST_F(Cascades, AcceptTheSettingsOfPlanDrafts) {
     const auto strategy =
         build({.settings = {{"plan", "a=w4+8"}, {"width", "2"}, {"exit-confidence", "0.25"}}});
     strategy->begin({.prompt = Tokens(20, 7)});
@@ -88,8 +88,8 @@ TEST_F(Cascades, NeedAPlan) {
         build({});
         FAIL() << "built without a plan";
     } catch (const Error& error) {
-        EXPECT_THAT(error.what(),
-                    ::testing::StartsWith("`.settings[plan]`: strategy cascade needs the modules"));
+        EXPECT_THAT(error.what(), ::testing::StartsWith(
+                                      "`.settings[plan]`: expected a plan for strategy cascade"));
     }
 }
 

@@ -20,7 +20,7 @@ constexpr int kLayers = 4;
 constexpr int kEmbd = 2;
 constexpr int kPrompt = 20;
 
-// A request whose searches find prepared plans, one after the other.
+// A request whose searches return prepared plans in turn.
 class Request {
   public:
     explicit Request(const ClaspOptions& options)
@@ -42,7 +42,7 @@ class Request {
         history_.push_back(2);
     }
 
-    // Drafts three tokens and has `n_accepted` of them kept.
+    // Drafts three tokens, of which `n_accepted` are accepted.
     Proposal round(int n_accepted = 1) {
         const Proposal proposal = strategy_.propose({.history = history_, .n_room = 8});
         const test::FakeRound fake({.row = static_cast<int>(history_.size()) - 1,
@@ -86,7 +86,7 @@ TEST(Clasp, SearchesAfterTheFirstRoundAndEveryInterval) {
     EXPECT_THAT(request.decisions(), SizeIs(3));
 }
 
-TEST(Clasp, SearchesEveryRoundWhereTheIntervalIsOne) {
+TEST(Clasp, SearchesEveryRoundWhenTheIntervalIsOne) {
     Request request({.n_skipped = 1, .interval = 1});
     for (int round = 1; round <= 4; ++round) {
         request.round();
@@ -94,8 +94,8 @@ TEST(Clasp, SearchesEveryRoundWhereTheIntervalIsOne) {
     EXPECT_THAT(request.searched, SizeIs(3)) << "the last one waits for the next round";
 }
 
-// The row of the last accepted draft, or of the pending token where none was accepted.
-TEST(Clasp, LooksAtTheLastAcceptedToken) {
+// On the row of the last accepted draft, or of the pending token when none was accepted.
+TEST(Clasp, SearchesOnTheLastAcceptedToken) {
     for (const int n_accepted : {0, 1, 3}) {
         Request request({.n_skipped = 1, .interval = 2});
         const Proposal first = request.round(n_accepted);
@@ -125,14 +125,14 @@ TEST(Clasp, StartsEveryRequestWithTheWholeModel) {
     EXPECT_THAT(request.decisions(), IsEmpty());
 }
 
-TEST(Clasp, ACancelledSearchChangesNothing) {
+TEST(Clasp, CancelledSearchChangesNothing) {
     Request request({.n_skipped = 1, .interval = 1});
     request.finds_nothing = true;
     request.round();
     EXPECT_EQ(request.plan_of(request.round()), "full");
 }
 
-TEST(Clasp, DraftsAsLongAndAsSureAsItsOptionsSay) {
+TEST(Clasp, TakesDraftLengthAndExitConfidenceFromItsOptions) {
     Request request({.n_skipped = 1, .draft_max = 5, .exit_confidence = 0.7f});
     const StopRule stop = std::get<DraftWithPlan>(request.round().draft).stop;
     EXPECT_EQ(stop.n_max, 5);
@@ -149,7 +149,7 @@ TEST(ClaspOptions, SkipAsManyLayersAsThePublishedComparison) {
     EXPECT_EQ(clasp_skipped_layers(2), 1);
 }
 
-TEST(ClaspOptions, AreThoseOfTheCodeOrOfThePaper) {
+TEST(ClaspOptions, FollowTheCodeOrThePaper) {
     const auto read = [](const char* text) {
         return read_clasp_options({.strategy = "clasp", .settings = parse_settings(text)}, 32);
     };
@@ -165,7 +165,7 @@ TEST(ClaspOptions, AreThoseOfTheCodeOrOfThePaper) {
     EXPECT_EQ(flags.exit_confidence, 0.2f);
 }
 
-TEST(ClaspOptions, RefuseWhatTheModelCannotDo) {
+TEST(ClaspOptions, RefuseLayerCountsThatTheModelCannotSkip) {
     const auto complaint = [](const char* text, int n_layers) -> std::string {
         try {
             read_clasp_options({.strategy = "clasp", .settings = parse_settings(text)}, n_layers);
@@ -175,7 +175,7 @@ TEST(ClaspOptions, RefuseWhatTheModelCannotDo) {
         return "";
     };
     EXPECT_EQ(complaint("layers=32", 32),
-              "`.settings`: expected layers=1..31 (one of the model's layers runs), found "
+              "`.settings`: expected layers=1..31 (at least one layer must run), found "
               "32");
     EXPECT_EQ(complaint("layers=0", 32),
               "`.settings`: expected layers=code|paper|1..1000, found '0'");

@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 
 using State = std::vector<float>;
 
-// Layers that turn a state in the plane by an angle of their own, whatever the state is.
+// Layers that each rotate a state in the plane by a fixed angle, whatever the state.
 class Turns final : public LayerStates {
   public:
     explicit Turns(std::vector<double> angles) : angles_(std::move(angles)) {
@@ -51,7 +51,7 @@ class Turns final : public LayerStates {
     }
 
     bool is_cancelled = false;
-    std::vector<int> batches;  // states of every call
+    std::vector<int> batches;  // number of states in each call
 
   private:
     std::vector<double> angles_;
@@ -59,7 +59,8 @@ class Turns final : public LayerStates {
     State results_;
 };
 
-// Angles are added, so what a plan ends apart from the whole model by is the sum of what it skips.
+// Angles add up, so the angle between a plan's final state and the whole model's is the sum of the
+// skipped angles.
 double best_cosine(const std::vector<double>& angles, int n_skipped) {
     double best = -1;
     for (unsigned mask = 0; mask < 1u << angles.size(); ++mask) {
@@ -75,7 +76,7 @@ double best_cosine(const std::vector<double>& angles, int n_skipped) {
     return best;
 }
 
-// Where skipping only ever adds to what states are apart, the greedy table is exact.
+// The greedy table is exact when skipping a layer can only increase the angle to the whole model.
 TEST(LayerSearch, FindsWhatExhaustiveSearchFinds) {
     std::mt19937 random(3);
     std::uniform_real_distribution<double> angle(0.01, 0.6);
@@ -103,9 +104,10 @@ TEST(LayerSearch, FindsWhatExhaustiveSearchFinds) {
     }
 }
 
-// After layer 1 the cell of one skip keeps what skipped layer 1, 0.4 apart rather than 0.5, and
-// layer 2 never sees the other; exhaustively {0, 2} is best, which cancels to 0.
-TEST(LayerSearch, KeepsOneStateOfACell) {
+// After layer 1, the cell of one skip keeps the state that skipped layer 1, which is off by 0.4
+// instead of 0.5; the other state never reaches layer 2. The best plan skips {0, 2}, whose angles
+// cancel.
+TEST(LayerSearch, KeepsOneStatePerCell) {
     Turns layers({0.5, 0.4, -0.5});
     const auto found = find_skipped_layers(layers, 2);
     EXPECT_EQ(to_string(found->plan), "exit=1");
@@ -113,16 +115,16 @@ TEST(LayerSearch, KeepsOneStateOfACell) {
     EXPECT_NEAR(best_cosine({0.5, 0.4, -0.5}, 2), 1, 1e-6);
 }
 
-TEST(LayerSearch, SkipsOfEqualStates) {
+TEST(LayerSearch, PrefersSkippingWhenStatesAreEqual) {
     Turns layers({0.3, 0.3, 0.3});  // all plans are equal
     EXPECT_EQ(to_string(find_skipped_layers(layers, 1)->plan), "exit=2");
 }
 
-TEST(LayerSearch, RunsAllStatesOfALayerAtOnceAndNoneThatIsKnown) {
+TEST(LayerSearch, RunsTheStatesOfALayerInOneBatchExceptTheKnownOne) {
     Turns layers({0.1, 0.2, 0.3, 0.4, 0.5});
     find_skipped_layers(layers, 2);
-    // Before layer i there are states that skip 1..min(i, 2) layers; the one that skips none is the
-    // whole model's.
+    // Before layer i there are states that skip 1..min(i, 2) layers; the state that skips none is
+    // the whole model's and already known.
     EXPECT_THAT(layers.batches, ElementsAre(1, 2, 2, 2));
 }
 

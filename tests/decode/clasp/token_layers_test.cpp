@@ -1,4 +1,5 @@
-// CLaSp's states on a model: what a plan's last state is believed to be is what the plan computes.
+// CLaSp's states on a real model: the final state that the search assigns to a plan is the one that
+// the plan computes.
 #include "decode/clasp/token_layers.h"
 
 #include <algorithm>
@@ -30,7 +31,7 @@ class TokenLayersOnModel : public ::testing::Test {
     std::vector<float> target_;  // [n_embd, L + 1]
 };
 
-TEST_F(TokenLayersOnModel, ALayerOnTheWholeModelsStreamGivesItsNextOne) {
+TEST_F(TokenLayersOnModel, LayerOnTheWholeModelsStreamGivesItsNextStream) {
     TokenLayers states = layers();
     for (int layer = 0; layer < states.n_layers(); ++layer) {
         const auto next = states.run(layer, states.target(layer));
@@ -38,8 +39,8 @@ TEST_F(TokenLayersOnModel, ALayerOnTheWholeModelsStreamGivesItsNextOne) {
     }
 }
 
-// States do not see each other, though they share a pass.
-TEST_F(TokenLayersOnModel, StatesOfAPassAreComputedEachAlone) {
+// States share a pass but do not attend to each other.
+TEST_F(TokenLayersOnModel, StatesOfAPassAreIndependent) {
     TokenLayers states = layers();
     std::vector<float> both(states.target(1).begin(), states.target(1).end());
     both.insert(both.end(), states.target(3).begin(), states.target(3).end());
@@ -52,7 +53,7 @@ TEST_F(TokenLayersOnModel, StatesOfAPassAreComputedEachAlone) {
     EXPECT_NEAR(cosine(std::span(kept).last(static_cast<std::size_t>(n_embd)), second), 1, 1e-6);
 }
 
-TEST_F(TokenLayersOnModel, ThePlanFoundEndsWhereItsCellDid) {
+TEST_F(TokenLayersOnModel, FoundPlanEndsInTheStateOfItsCell) {
     for (int n_skipped = 1; n_skipped < rig_.n_layers(); ++n_skipped) {
         TokenLayers states = layers();
         const auto found = find_skipped_layers(states, n_skipped);
@@ -63,7 +64,7 @@ TEST_F(TokenLayersOnModel, ThePlanFoundEndsWhereItsCellDid) {
     }
 }
 
-TEST_F(TokenLayersOnModel, LeavesTheCommittedRowsAsTheyAre) {
+TEST_F(TokenLayersOnModel, LeavesTheCommittedRowsUnchanged) {
     const auto before = rig_.rig.cache_bytes();
     TokenLayers states = layers();
     find_skipped_layers(states, 2);

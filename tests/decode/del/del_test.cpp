@@ -23,11 +23,11 @@ constexpr int kEmbd = 2;
 constexpr int kVocab = 7;
 constexpr int kPrompt = 40;
 
-// What the strategy asked for, and how it is answered.
+// The strategy's requests, and how to answer them.
 struct SourceLog {
-    std::vector<std::vector<float>> read;  // the rows of every call
+    std::vector<std::vector<float>> read;  // the rows of each call
     std::vector<std::pair<std::size_t, int>> prompts;
-    // Says what a row with this first number is taken for; the whole model says token_at().
+    // The shadow token of a row of the call. The whole model chooses token_at().
     std::function<ShadowToken(std::size_t row)> answer = [](std::size_t) {
         return ShadowToken{.token = -1, .confidence = 0.5f};
     };
@@ -86,7 +86,7 @@ class Request {
         strategy_.observe(fake.outcome());
         history_.resize(history_.size() + static_cast<std::size_t>(n_accepted) + 1, 3);
     }
-    // A round in which everything goes as `n_accepted` says.
+    // Proposes, then observes a round with these numbers of drafted and accepted tokens.
     const DraftWithPlan round(int n_drafted, int n_accepted) {
         const Proposal proposal = propose();
         observe(n_drafted, n_accepted);
@@ -101,13 +101,13 @@ class Request {
     std::vector<Token> history_;
 };
 
-TEST(Del, WantsTheStreamsAfterEveryLayerButTheLast) {
+TEST(Del, CapturesTheStreamsAfterEveryLayerButTheLast) {
     Request request;
     EXPECT_THAT(request.propose().captures, ElementsAre(2, 4, 6));
     EXPECT_THAT(request.propose(0).captures, ElementsAre(2, 4, 6)) << "a plain step teaches, too";
 }
 
-TEST(Del, LeavesAfterTheFirstLayerWhereNothingIsKnown) {
+TEST(Del, ExitsAfterTheFirstLayerWhenNothingIsKnown) {
     Request request;
     const DraftWithPlan first = request.round(4, 1);
     EXPECT_EQ(to_string(*first.plan), "exit=1");
@@ -115,8 +115,9 @@ TEST(Del, LeavesAfterTheFirstLayerWhereNothingIsKnown) {
     EXPECT_EQ(first.stop.exit_confidence, 0) << "no threshold yet: drafting goes on";
 }
 
-// Pending token and accepted drafts, of every layer; the rejected ones follow another text.
-TEST(Del, LooksAtTheRowsUpToTheFirstRejectedDraft) {
+// The rows of the pending token and of the accepted drafts, after every layer. Later rows belong to
+// another text.
+TEST(Del, LearnsFromTheRowsBeforeTheFirstRejectedDraft) {
     Request request;
     request.round(4, 2);
     request.propose();
@@ -132,25 +133,26 @@ TEST(Del, LooksAtTheRowsUpToTheFirstRejectedDraft) {
     }
 }
 
-// Layer 2 says what the whole model says, at every row.
+// Layer 2 predicts the whole model's token at every row.
 ShadowToken second_layer_knows(std::size_t row, std::size_t n_rows) {
     const auto layer = row / n_rows;
     const int position = kPrompt + 1 + static_cast<int>(row % n_rows);
     return {layer == 1 ? test::token_at(position, kVocab) : -1, 0.5f};
 }
 
-TEST(Del, LeavesWhereTheMostTokensPerLayerAreExpected) {
+TEST(Del, ExitsWhereTheMostTokensPerLayerAreExpected) {
     Request request;
     request.log.answer = [](std::size_t row) { return second_layer_knows(row, 3); };
     request.round(4, 2);
     EXPECT_EQ(to_string(*request.round(1, 0).plan), "exit=2");
     ASSERT_THAT(request.decisions(), SizeIs(2));
     EXPECT_EQ(request.decisions()[1].plan, "exit=2");
-    EXPECT_EQ(request.decisions()[1].reason, "layer 2 agrees in 100 %, best draft length 17");
+    EXPECT_EQ(request.decisions()[1].reason,
+              "layer 2 agrees with the whole model in 100 % of rows, best draft length 17");
     EXPECT_NEAR(request.decisions()[1].predicted, 4 * 18.0 / (4 + 17 * 2), 1e-12);
 }
 
-TEST(Del, MayDraftAsLongAsIsBest) {
+TEST(Del, CanUseTheBestDraftLength) {
     Request request({.prompt_rows = 0, .uses_best_length = true});
     EXPECT_TRUE(std::holds_alternative<PlainStep>(request.propose().draft)) << "0 is best so far";
     request.observe(0, 0);
@@ -160,7 +162,7 @@ TEST(Del, MayDraftAsLongAsIsBest) {
     EXPECT_FALSE(how.stop.needs_confidence());
 }
 
-TEST(Del, BeginsWithTheEndOfThePrompt) {
+TEST(Del, StartsFromTheEndOfThePrompt) {
     Request request({.prompt_rows = 32});
     request.propose();
     ASSERT_THAT(request.log.prompts, SizeIs(1));
@@ -174,7 +176,7 @@ TEST(Del, BeginsWithTheEndOfThePrompt) {
     EXPECT_THAT(request.log.prompts, SizeIs(1)) << "once a request";
 }
 
-TEST(Del, ForgetsFromRequestToRequest) {
+TEST(Del, ForgetsBetweenRequests) {
     Request request;
     request.log.answer = [](std::size_t row) { return second_layer_knows(row, 3); };
     request.round(4, 2);
@@ -183,7 +185,7 @@ TEST(Del, ForgetsFromRequestToRequest) {
     EXPECT_EQ(to_string(*request.round(1, 0).plan), "exit=1");
 }
 
-TEST(Del, ACancelledLookTeachesNothing) {
+TEST(Del, LearnsNothingFromACancelledPass) {
     Request request;
     request.log.is_cancelled = true;
     request.round(4, 2);

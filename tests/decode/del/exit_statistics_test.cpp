@@ -7,13 +7,13 @@
 namespace knap::exit_statistics_test {
 namespace {
 
-// Three layers, of which two can be left at.
+// Three layers, two of which can be exits.
 class ThreeLayers : public ::testing::Test {
   protected:
     ExitStatistics statistics_{3, /*decay=*/0.5, /*max_length=*/17};
 };
 
-TEST_F(ThreeLayers, CountWhatAgreedAndForget) {
+TEST_F(ThreeLayers, CountAgreementWithDecay) {
     // Layer 1 is right at the second of three rows, layer 2 at the first and the last.
     statistics_.add(std::vector<ShadowToken>{{7, 0.4f},
                                              {8, 0.6f},
@@ -26,8 +26,8 @@ TEST_F(ThreeLayers, CountWhatAgreedAndForget) {
     EXPECT_DOUBLE_EQ(statistics_.acceptance(2), 2.0 / 3);
     EXPECT_FLOAT_EQ(statistics_.threshold(1), (0.6f + 0.3f) / 2);
     EXPECT_FLOAT_EQ(statistics_.threshold(2), (0.8f + 0.5f) / 2);
-    // One row more, after which the counts before weigh half: layer 1 has 0.5 + 1 matched and 1
-    // missed, layer 2 has 1 matched and 0.5 + 1 missed.
+    // One more row halves the earlier counts: layer 1 has 0.5 + 1 matched and 1 missed, layer 2 has
+    // 1 matched and 0.5 + 1 missed.
     statistics_.add(std::vector<ShadowToken>{{5, 0.8f}, {7, 0.2f}}, std::vector<Token>{5});
     EXPECT_DOUBLE_EQ(statistics_.acceptance(1), 1.5 / 2.5);
     EXPECT_DOUBLE_EQ(statistics_.acceptance(2), 1.0 / 2.5);
@@ -35,7 +35,7 @@ TEST_F(ThreeLayers, CountWhatAgreedAndForget) {
     EXPECT_FLOAT_EQ(statistics_.threshold(2), (0.8f + (0.5f * 0.5f + 0.2f) / 1.5f) / 2);
 }
 
-TEST_F(ThreeLayers, HaveNoThresholdBeforeBothOutcomesWereSeen) {
+TEST_F(ThreeLayers, HaveNoThresholdUntilBothOutcomesAreSeen) {
     EXPECT_EQ(statistics_.threshold(1), 0.0f);
     statistics_.add(std::vector<ShadowToken>{{5, 0.8f}, {7, 0.2f}}, std::vector<Token>{5});
     EXPECT_EQ(statistics_.threshold(1), 0.0f) << "never wrong";
@@ -44,7 +44,7 @@ TEST_F(ThreeLayers, HaveNoThresholdBeforeBothOutcomesWereSeen) {
     EXPECT_EQ(statistics_.acceptance(1), 0.0);
 }
 
-TEST_F(ThreeLayers, AreLeftAtTheFirstWhereNothingIsKnown) {
+TEST_F(ThreeLayers, ExitAtTheFirstWhenNothingIsKnown) {
     const ExitChoice choice = statistics_.best();
     EXPECT_EQ(choice.n_layers, 1);
     EXPECT_EQ(choice.draft_length, 0);
@@ -78,7 +78,7 @@ TEST(ExitStatistics, ChoosesTheMostTokensPerLayer) {
     EXPECT_NEAR(half.speed, 10 * 1.5 / 12, 1e-12);
 }
 
-TEST(ExitStatistics, RatesDraftsUpToALength) {
+TEST(ExitStatistics, RatesDraftLengthsUpToTheMaximum) {
     ExitStatistics statistics(4, 0.95, 3);
     statistics.add(std::vector<ShadowToken>(3, {1, 0.5f}), std::vector<Token>{1});
     EXPECT_EQ(statistics.best().n_layers, 1);

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kRounding = 1e-6;  // options are floats
 
-// What the next draft stops at.
+// The exit confidence of the next draft.
 float value_of(const AdaptiveThreshold& threshold) {
     return threshold.stop_rule(1).exit_confidence;
 }
@@ -27,8 +27,8 @@ void expect_trace(AdaptiveThreshold& threshold, std::initializer_list<TraceRound
     }
 }
 
-// By hand, methods 7: AR starts at 0 and halves its distance to a round's acceptance; the threshold
-// moves by a tenth of 0.01.
+// Computed by hand (docs/methods.md, "Adaptive threshold"): AR starts at 0 and moves half of the
+// way to each round's acceptance; the threshold moves by a tenth of 0.01.
 TEST(AdaptiveThreshold, FollowsTheRecurrence) {
     AdaptiveThreshold threshold({.cap = 4});
     EXPECT_NEAR(value_of(threshold), 0.6, kRounding);
@@ -36,7 +36,7 @@ TEST(AdaptiveThreshold, FollowsTheRecurrence) {
                                 {4, 4, 0.601},   // AR 0.5
                                 {4, 4, 0.602},   // AR 0.75
                                 {4, 4, 0.603},   // AR 0.875
-                                {4, 4, 0.603},   // AR 0.9375, and the draft was as long as may be
+                                {4, 4, 0.603},   // AR 0.9375, but the draft reached the cap
                                 {3, 3, 0.602},   // AR 0.96875
                                 {0, 2, 0.603},   // AR 0.484375
                                 {1, 2, 0.604},   // AR 0.4921875
@@ -44,7 +44,7 @@ TEST(AdaptiveThreshold, FollowsTheRecurrence) {
                             });
 }
 
-TEST(AdaptiveThreshold, EverySettingCounts) {
+TEST(AdaptiveThreshold, EverySettingHasAnEffect) {
     AdaptiveThreshold threshold({.cap = 2,
                                  .target = 0.5f,
                                  .step = 0.2f,
@@ -66,7 +66,7 @@ TEST(AdaptiveThreshold, AcceptanceAtTheTargetIsEnough) {
     expect_trace(threshold, {{1, 1, 0.599}});  // AR 0.5
 }
 
-TEST(AdaptiveThreshold, ARoundWithoutADraftChangesNothing) {
+TEST(AdaptiveThreshold, RoundWithoutADraftChangesNothing) {
     AdaptiveThreshold threshold({.cap = 4});
     expect_trace(threshold, {{0, 0, 0.6}, {4, 4, 0.601}, {0, 0, 0.601}, {4, 4, 0.602}});
 }
@@ -79,7 +79,7 @@ TEST(AdaptiveThreshold, StaysAProbability) {
     expect_trace(falling, {{1, 1, 0}, {1, 1, 0}});
 }
 
-TEST(AdaptiveThreshold, EndsDraftsAtItsValueAndTheCap) {
+TEST(AdaptiveThreshold, StopsDraftsAtItsValueAndTheCap) {
     AdaptiveThreshold threshold({.cap = 5, .start = 0.25f});
     for (const int n_room : {1, 4, 5, 9}) {
         const StopRule rule = threshold.stop_rule(n_room);

@@ -17,7 +17,7 @@ namespace {
 constexpr int kLayers = 4;
 
 StrategyParts parts() {
-    static test::StrategyRig rig;  // of kLayers layers
+    static test::StrategyRig rig;  // a model of kLayers layers
     return rig.parts();
 }
 
@@ -38,7 +38,7 @@ void observe(Strategy& strategy, int n_accepted, int n_drafted) {
     strategy.observe(round.outcome());
 }
 
-TEST(DraftVerify, DraftsTwelveTokensOfItsPlan) {
+TEST(DraftVerify, DraftsTwelveTokensWithItsPlan) {
     const auto strategy = build({.settings = {{"plan", "a1=skip,m2=skip"}, {"width", "2"}}});
     const DraftWithPlan draft = propose(*strategy);
     EXPECT_EQ(*draft.plan, parse_plan("a1=skip,m2=skip", kLayers));
@@ -49,7 +49,7 @@ TEST(DraftVerify, DraftsTwelveTokensOfItsPlan) {
     EXPECT_EQ(propose(*strategy, 3).stop.n_max, 3);
 }
 
-TEST(DraftVerify, ThresholdFollowsWhatIsAcceptedFromRequestToRequest) {
+TEST(DraftVerify, ThresholdFollowsAcceptanceAcrossRequests) {
     const auto strategy = build({.settings = {{"plan", "exit=2"}}});
     strategy->begin({});
     observe(*strategy, 1, 4);
@@ -60,7 +60,7 @@ TEST(DraftVerify, ThresholdFollowsWhatIsAcceptedFromRequestToRequest) {
     EXPECT_NEAR(propose(*strategy).stop.exit_confidence, 0.602, 1e-6);
 }
 
-TEST(DraftVerify, TheCapIsOneThatDraftsCanReach) {
+TEST(DraftVerify, CapIsALengthThatDraftsCanReach) {
     const auto strategy = build({.settings = {{"plan", "exit=2"},
                                               {"target", "0"},
                                               {"beta2", "0"},
@@ -78,7 +78,7 @@ TEST(DraftVerify, TakesItsSettings) {
     const SpeculationOptions sure{.settings = {{"plan", "exit=2"}, {"exit-confidence", "0.25"}}};
     EXPECT_EQ(propose(*build(sure)).stop.exit_confidence, 0.25f);
 
-    // AR = 0.25, below the target; the threshold goes half of the way to 0.5 + 0.25.
+    // AR = 0.25, below the target; the threshold moves half of the way to 0.5 + 0.25.
     const auto strategy = build({.settings = {{"plan", "exit=2"},
                                               {"target", "0.5"},
                                               {"eps", "0.25"},
@@ -95,8 +95,9 @@ TEST(DraftVerify, NeedsAPlan) {
         build({});
         FAIL() << "built without a plan";
     } catch (const Error& error) {
-        EXPECT_THAT(error.what(),
-                    ::testing::StartsWith("`.settings[plan]`: strategy draft-verify needs "));
+        EXPECT_THAT(
+            error.what(),
+            ::testing::StartsWith("`.settings[plan]`: expected a plan for strategy draft-verify"));
     }
 }
 

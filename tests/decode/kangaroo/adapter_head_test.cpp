@@ -30,7 +30,8 @@ class AdapterRows : public ::testing::Test {
         return random_tokens(n, rig_.model.config.n_vocab, seed);
     }
 
-    // The target's rows become those of `tokens`; the streams at the exit layer of rows `first` on.
+    // Fills the target's cache with the rows of `tokens`. Returns the streams at the exit layer
+    // from row `first` on.
     std::vector<float> compute(std::span<const Token> tokens, int first = 0) {
         const int capture = 2 * head_.exit_layer();
         rig_.rig.cache.truncate(0);
@@ -69,13 +70,13 @@ class AdapterRows : public ::testing::Test {
     AdapterHead& head_;
 };
 
-// Numbers that plain loops can be held to, in passes of a few rows.
+// In F32, so that results can be compared with plain loops, and in passes of a few rows.
 class AdapterNumbers : public AdapterRows {
   protected:
     AdapterNumbers() : AdapterRows("F32", GGML_TYPE_F32, {.capacity = 256, .n_ubatch = 7}) {}
 };
 
-TEST_F(AdapterNumbers, LogitsAreThoseOfPlainLoops) {
+TEST_F(AdapterNumbers, LogitsAgreeWithPlainLoops) {
     constexpr int kText = 25;
     constexpr int kDraft = 5;
     const Tokens tokens = text(kText + kDraft);
@@ -102,7 +103,7 @@ TEST_F(AdapterNumbers, LogitsAreThoseOfPlainLoops) {
     }
 }
 
-TEST_F(AdapterRows, CatchingUpLeavesTheTargetAsItWas) {
+TEST_F(AdapterRows, CatchingUpLeavesTheTargetUnchanged) {
     const Tokens tokens = text(60);
     compute(tokens);
     const auto before = rig_.rig.cache_bytes();
@@ -111,7 +112,7 @@ TEST_F(AdapterRows, CatchingUpLeavesTheTargetAsItWas) {
     EXPECT_EQ(rig_.rig.cache.committed(), 60);
 }
 
-TEST_F(AdapterRows, RowsThatAreThereAreNotComputedAgain) {
+TEST_F(AdapterRows, ExistingRowsAreNotComputedAgain) {
     const Tokens tokens = text(60);
     compute(tokens);
     const auto count = [&] {
@@ -124,14 +125,14 @@ TEST_F(AdapterRows, RowsThatAreThereAreNotComputedAgain) {
     EXPECT_EQ(count(), n_passes);
 }
 
-TEST_F(AdapterRows, OfAnotherTextAreDropped) {
+TEST_F(AdapterRows, RowsOfAnotherTextAreDropped) {
     Tokens tokens = text(60);
     compute(tokens);
     ASSERT_TRUE(follow(head_, tokens));
     const Tokens other = text(30, 2);
     std::ranges::copy(other, tokens.begin() + 20);
     for (const std::size_t n : {60u, 45u, 20u}) {
-        // The text may also have become shorter.
+        // The text may also get shorter.
         const auto changed = std::span(tokens).first(n);
         compute(changed);
         ASSERT_TRUE(follow(head_, changed));
@@ -140,13 +141,13 @@ TEST_F(AdapterRows, OfAnotherTextAreDropped) {
         const int n_rows = static_cast<int>(n);
         EXPECT_EQ(head_.cache().committed(), n_rows);
         const std::vector<float> stream = compute(changed, n_rows - 1);
-        // Rows of branches are summed where they lie, so not bit for bit.
+        // Branch rows are summed in cache order, so results are not bit-identical.
         EXPECT_LT(max_abs_difference(logits(head_, stream, n_rows), logits(fresh, stream, n_rows)),
                   0.01f);
     }
 }
 
-TEST_F(AdapterRows, OfADraftAreFinalAsFarAsItIsKept) {
+TEST_F(AdapterRows, DraftRowsBecomeFinalAsFarAsTheyAreAccepted) {
     const Tokens tokens = text(25);
     const std::vector<float> streams = compute(tokens, 20);
     const auto prompt = std::span(tokens).first(20);
@@ -160,7 +161,7 @@ TEST_F(AdapterRows, OfADraftAreFinalAsFarAsItIsKept) {
     EXPECT_EQ(head_.cache().committed(), 22);
 }
 
-TEST_F(AdapterRows, ThatWaitGoAlongWithTheNextPass) {
+TEST_F(AdapterRows, WaitingRowsJoinTheNextPass) {
     const Tokens tokens = text(25);
     const std::vector<float> streams = compute(tokens, 20);
     const auto prompt = std::span(tokens).first(20);
@@ -171,7 +172,7 @@ TEST_F(AdapterRows, ThatWaitGoAlongWithTheNextPass) {
     for (int i = 0; i < 4; ++i) {
         expected = logits(stepwise, row(streams, i), 20 + i);
     }
-    // Two rows drafted, three kept: the row of the third waits.
+    // Two rows are drafted and three accepted: the third row waits.
     logits(head_, row(streams, 0), 20);
     logits(head_, row(streams, 1), 21);
     head_.accept(std::span(tokens).subspan(20, 3), streams);
@@ -184,12 +185,12 @@ TEST_F(AdapterRows, ThatWaitGoAlongWithTheNextPass) {
     EXPECT_EQ(bytes(head_, 24), bytes(stepwise, 24));
 }
 
-TEST_F(AdapterRows, ThatWaitAreDroppedWithTheirText) {
+TEST_F(AdapterRows, WaitingRowsAreDroppedWithTheirText) {
     Tokens tokens = text(25);
     const std::vector<float> streams = compute(tokens, 20);
     rig_.rig.cache.truncate(20);
     ASSERT_TRUE(follow(head_, std::span(tokens).first(20)));
-    head_.accept(std::span(tokens).subspan(20, 1), streams);  // nothing drafted, one kept
+    head_.accept(std::span(tokens).subspan(20, 1), streams);  // none drafted, one accepted
     tokens[20] = (tokens[20] + 1) % rig_.model.config.n_vocab;
     const auto changed = std::span(tokens).first(21);
     const std::vector<float> stream = compute(changed, 20);
@@ -199,7 +200,7 @@ TEST_F(AdapterRows, ThatWaitAreDroppedWithTheirText) {
     EXPECT_LT(max_abs_difference(logits(head_, stream, 21), logits(fresh, stream, 21)), 0.01f);
 }
 
-TEST_F(AdapterRows, ThatWaitAreMadeWithThoseOfPlainStepsAfterThem) {
+TEST_F(AdapterRows, WaitingRowsAreComputedWithThoseOfLaterPlainSteps) {
     const Tokens tokens = text(25);
     const std::vector<float> streams = compute(tokens, 20);
     rig_.rig.cache.truncate(20);
@@ -214,7 +215,7 @@ TEST_F(AdapterRows, ThatWaitAreMadeWithThoseOfPlainStepsAfterThem) {
     EXPECT_LT(max_abs_difference(logits(head_, last, 24), logits(fresh, last, 24)), 0.01f);
 }
 
-TEST_F(AdapterRows, OfACancelledCatchUpAreMadeLater) {
+TEST_F(AdapterRows, RowsOfACancelledCatchUpAreComputedLater) {
     const Tokens tokens = text(60);
     compute(tokens);
     rig_.model.backend.set_abort([] { return true; });
@@ -225,7 +226,7 @@ TEST_F(AdapterRows, OfACancelledCatchUpAreMadeLater) {
     EXPECT_EQ(head_.cache().committed(), 60);
 }
 
-TEST_F(AdapterRows, OfACancelledPassWaitOn) {
+TEST_F(AdapterRows, RowsOfACancelledPassKeepWaiting) {
     const Tokens tokens = text(25);
     const std::vector<float> streams = compute(tokens, 20);
     rig_.rig.cache.truncate(20);

@@ -17,7 +17,7 @@ using ::testing::StartsWith;
 constexpr int kExit = 2;
 constexpr int kPrompt = 20;
 
-// Rounds of kangaroo after a prompt, whose drafts are kept by a coin of a given rate.
+// Rounds after a prompt. With `assumed_rate`, drafts are accepted at random at that rate.
 class KangarooRounds {
   public:
     KangarooRounds(StrategyRig& rig, Strategy& strategy, std::optional<double> assumed_rate)
@@ -36,7 +36,7 @@ class KangarooRounds {
         take(sampler_.sample(logits, kPrompt));
     }
 
-    // Nullopt: cancelled.
+    // Returns nullopt when cancelled.
     std::optional<RoundOutcome> step(int n_room = 64) {
         const auto outcome =
             round_.run(history_.back(), strategy_.propose({.history = history_, .n_room = n_room}));
@@ -49,7 +49,7 @@ class KangarooRounds {
         return outcome;
     }
 
-    // All tokens with a row of the target.
+    // The tokens that have a row in the target's cache.
     std::span<const Token> text() const {
         return std::span(history_).first(static_cast<std::size_t>(rig_.rig.cache.committed()));
     }
@@ -83,8 +83,8 @@ class Kangaroo : public ::testing::Test {
         return bytes;
     }
 
-    // The adapter's rows of a text, those after the prompt in one pass over the streams of a target
-    // that has never drafted.
+    // The adapter's rows of a text, computed with a target that has never drafted. The rows after
+    // the prompt are computed in one pass.
     std::vector<std::byte> rows_from_scratch(std::span<const Token> text) {
         ForwardRig target(rig_.model);
         AdapterHead head(rig_.adapter_parts);
@@ -140,16 +140,16 @@ TEST_F(Kangaroo, NeedsAnAdapter) {
         FAIL() << "made without one";
     } catch (const Error& error) {
         EXPECT_THAT(error.what(),
-                    StartsWith("`.adapter_path`: strategy kangaroo needs an adapter"));
+                    StartsWith("`.adapter_path`: expected an adapter trained for the model"));
     }
 }
 
 struct Acceptances {
     double rate;
-    int n_full;  // of 8 rounds; -1: some
+    int n_full;  // rounds of 8 with all drafts accepted; -1: some
 };
 
-// Confidence exits would end most drafts of random weights at their first token.
+// With random weights, confidence exits would end most drafts at their first token.
 constexpr KangarooOptions kSure{.length = 4, .exit_confidence = 0};
 
 TEST_F(Kangaroo, AdapterRowsMirrorTheTextWhateverIsAccepted) {
@@ -171,14 +171,14 @@ TEST_F(Kangaroo, AdapterRowsMirrorTheTextWhateverIsAccepted) {
         } else {
             EXPECT_TRUE(n_full > 0 && n_full < 8) << n_full;
         }
-        rounds.step();  // makes the row that may be missing
+        rounds.step();  // computes the row that may be missing
         EXPECT_EQ(rows(rig_.adapter_head, rig_.adapter_head.cache().committed()),
                   rows_from_scratch(rounds.text().first(
                       static_cast<std::size_t>(rig_.adapter_head.cache().committed()))));
     }
 }
 
-TEST_F(Kangaroo, ARowThatIsMissingCostsNoPassOfItsOwn) {
+TEST_F(Kangaroo, MissingRowCostsNoExtraPass) {
     for (const double rate : {0.0, 1.0}) {
         KangarooStrategy strategy(kSure, rig_.parts());
         KangarooRounds rounds(rig_, strategy, rate);
@@ -187,12 +187,13 @@ TEST_F(Kangaroo, ARowThatIsMissingCostsNoPassOfItsOwn) {
         const std::int64_t n_adapter = count_passes(rig_.adapter_head.forward());
         rounds.step();
         EXPECT_EQ(count_passes(rig_.adapter_head.forward()) - n_adapter, kSure.length);
-        // The first layers for every draft, for the last draft's own row, and the others once.
+        // The first layers run for every draft and for the last draft's own row; the other layers
+        // run once.
         EXPECT_EQ(count_passes(rig_.rig.forward) - n_target, kSure.length + 2);
     }
 }
 
-TEST_F(Kangaroo, CatchesUpWithPlainRounds) {
+TEST_F(Kangaroo, CatchesUpAfterPlainRounds) {
     KangarooStrategy strategy(kSure, rig_.parts());
     KangarooRounds rounds(rig_, strategy, 1.0);
     rounds.step();
@@ -204,7 +205,7 @@ TEST_F(Kangaroo, CatchesUpWithPlainRounds) {
     EXPECT_EQ(rig_.adapter_head.cache().committed() + 1, rig_.rig.cache.committed());
 }
 
-TEST_F(Kangaroo, ADoubtfulTokenIsKeptAndEndsTheDraft) {
+TEST_F(Kangaroo, UncertainTokenIsKeptAndEndsTheDraft) {
     KangarooStrategy strategy({.length = 6, .exit_confidence = 1}, rig_.parts());
     KangarooRounds rounds(rig_, strategy, std::nullopt);
     for (int i = 0; i < 4; ++i) {
@@ -212,12 +213,12 @@ TEST_F(Kangaroo, ADoubtfulTokenIsKeptAndEndsTheDraft) {
     }
 }
 
-TEST_F(Kangaroo, CancelledRoundsLeaveEverythingAsItWas) {
+TEST_F(Kangaroo, CancelledRoundsChangeNothing) {
     KangarooStrategy strategy(kSure, rig_.parts());
     KangarooRounds rounds(rig_, strategy, 1.0);
     for (int i = 0; i < 4; ++i) {
         rounds.step();
-        int n_left = 50 * (i + 1);  // polls: in the draft, and later in its verification
+        int n_left = 50 * (i + 1);  // polls: ends in the draft, later in its verification
         rig_.model.backend.set_abort([&] { return --n_left <= 0; });
         const int n_rows = rig_.rig.cache.committed();
         ASSERT_FALSE(rounds.step().has_value()) << "within " << 50 * (i + 1) << " polls";
@@ -239,7 +240,7 @@ TEST_F(Kangaroo, CancelledRoundsLeaveEverythingAsItWas) {
     EXPECT_EQ(found, rows(other_head, other_head.cache().committed()));
 }
 
-// An adapter that adds nothing, with the model's own norm: a plain early exit.
+// An adapter that adds nothing and has the model's own norm, which makes a plain early exit.
 std::filesystem::path neutral_adapter(const LoadedModel& model) {
     TinyGguf file = tiny_adapter({.exit_layer = kExit});
     auto& output = file.tensor("blk.0.attn_output.weight").values;
@@ -250,7 +251,7 @@ std::filesystem::path neutral_adapter(const LoadedModel& model) {
     return write_tiny(file, "neutral-adapter.gguf");
 }
 
-TEST_F(Kangaroo, WithAnAdapterThatAddsNothingIsAStaticEarlyExit) {
+TEST_F(Kangaroo, EqualsAStaticEarlyExitWhenTheAdapterAddsNothing) {
     StrategyRig neutral(tiny_model("tiny-llama", "Q8_0"), {}, neutral_adapter(rig_.model));
     KangarooStrategy kangaroo(kSure, neutral.parts());
     const auto exit = make_strategy(

@@ -8,7 +8,7 @@
 namespace knap::copy_drafts_test {
 namespace {
 
-// `n` tokens that repeat after `period`.
+// `n` tokens that repeat with period `period`.
 std::vector<Token> repeating(int n, int period) {
     std::vector<Token> text;
     for (int i = 0; i < n; ++i) {
@@ -17,7 +17,7 @@ std::vector<Token> repeating(int n, int period) {
     return text;
 }
 
-TEST(CopyDrafts, OffersWhatFollowedBefore) {
+TEST(CopyDrafts, OffersWhatFollowedAnEarlierMatch) {
     CopyDrafts copies;
     const auto text = repeating(50, 10);
     copies.begin(text);
@@ -28,7 +28,7 @@ TEST(CopyDrafts, OffersWhatFollowedBefore) {
     EXPECT_EQ(offer->acceptance.first.size(), 4u);
 }
 
-TEST(CopyDrafts, OffersNothingWhereNothingMatchesOrThereIsNoRoom) {
+TEST(CopyDrafts, OffersNothingWithoutAMatchOrRoom) {
     CopyDrafts copies;
     std::vector<Token> text(50);
     std::iota(text.begin(), text.end(), 0);
@@ -39,7 +39,7 @@ TEST(CopyDrafts, OffersNothingWhereNothingMatchesOrThereIsNoRoom) {
     EXPECT_FALSE(copies.offer(loop, 0).has_value());
 }
 
-// No copy is drafted here: every position of the text is a test of the one that could have been.
+// No copy is drafted here: every position of the text tests the copy that could have been drafted.
 TEST(CopyDrafts, LearnsFromEveryPositionOfTheText) {
     CopyDrafts right;
     CopyDrafts wrong;
@@ -49,7 +49,7 @@ TEST(CopyDrafts, LearnsFromEveryPositionOfTheText) {
     auto other = text;
     for (int i = 0; i < 100; ++i) {
         text.push_back(static_cast<Token>(text.size()) % 10);
-        // Begins as the loop does, and never goes on as it did.
+        // Starts like the loop, but never continues like it.
         other.insert(other.end(), {3, 4, 100 + i});
     }
     right.follow(text);
@@ -76,7 +76,7 @@ TEST(CopyDrafts, AreSuspendedWhenTheyLoseTime) {
     EXPECT_TRUE(copies.offer(text, 4).has_value()) << "tried again 64 tokens later";
 }
 
-TEST(CopyDrafts, ANewTextIsNotSuspended) {
+TEST(CopyDrafts, NewTextLiftsTheSuspension) {
     CopyDrafts copies;
     const auto text = repeating(50, 10);
     copies.begin(text);

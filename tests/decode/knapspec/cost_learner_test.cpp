@@ -11,7 +11,7 @@
 namespace knap::test::cost_learner_test {
 namespace {
 
-TEST(CostLearner, KnowsAProfileFromTheStart) {
+TEST(CostLearner, StartsWithTheCostsOfAProfile) {
     StrategyRig rig;
     const FakeMachine machine = plain_machine(4);
     rig.profile = machine.profile(profile_probes(machine.layer_classes, 1024, 8));
@@ -33,7 +33,7 @@ TEST(CostLearner, StartsFromTheMedianOfThreeSteps) {
     EXPECT_FALSE(learner.knows_rows());
 }
 
-TEST(CostLearner, ARoundOfSeveralRowsTellsWhatRowsCost) {
+TEST(CostLearner, RoundOfSeveralRowsShowsTheCostOfRows) {
     StrategyRig rig;
     CostLearner learner(rig.parts());
     for (int i = 0; i < 3; ++i) {
@@ -44,7 +44,7 @@ TEST(CostLearner, ARoundOfSeveralRowsTellsWhatRowsCost) {
     EXPECT_NEAR(learner.costs()->verify_ms(4, 200), 20, 1);
 }
 
-TEST(CostLearner, MeasuresWhatTheBudgetPaysFor) {
+TEST(CostLearner, MeasuresWithinTheBudget) {
     StrategyRig rig;
     rig.rig.feed(random_tokens(64, 256, 1));
     CostLearner learner(rig.parts());

@@ -11,7 +11,7 @@ Decision decision(int token, const char* source, double predicted = 1) {
 
 TEST(DecisionLog, MeasuresUntilTheNextDecision) {
     DecisionLog log;
-    log.add_round(10, 10);  // before any decision: nobody's
+    log.add_round(10, 10);  // before any decision: not counted
     log.decide(decision(0, "plain"), Reason::Kind::not_known);
     log.add_round(10, 10);
     log.decide(decision(5, "a=w16+64", 1.4), Reason::Kind::pays);
@@ -24,7 +24,7 @@ TEST(DecisionLog, MeasuresUntilTheNextDecision) {
     EXPECT_DOUBLE_EQ(log.decisions()[1].measured, 1.4);
 }
 
-TEST(DecisionLog, WhatStandsIsNotRepeated) {
+TEST(DecisionLog, UnchangedDecisionIsNotRepeated) {
     DecisionLog log;
     log.decide(decision(0, "plain"), Reason::Kind::too_short);
     log.decide(decision(8, "plain"), Reason::Kind::too_short);
@@ -33,14 +33,14 @@ TEST(DecisionLog, WhatStandsIsNotRepeated) {
     EXPECT_EQ(log.decisions().size(), 2u);
 }
 
-TEST(DecisionLog, ARequestStartsWithAnEmptyOne) {
+TEST(DecisionLog, RequestStartsWithAnEmptyLog) {
     DecisionLog log;
     log.decide(decision(0, "plain"), Reason::Kind::too_short);
     log.begin();
     EXPECT_TRUE(log.decisions().empty());
 }
 
-TEST(DecisionLog, TimesThatCannotBeAreLeftOut) {
+TEST(DecisionLog, ImpossibleTimesAreIgnored) {
     DecisionLog log;
     log.decide(decision(0, "plain"), Reason::Kind::too_short);
     log.add_round(0, 10);

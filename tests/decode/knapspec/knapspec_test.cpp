@@ -29,7 +29,7 @@ CostProfile profile_of(double row_price) {
 constexpr double kCheapRow = 0.05;
 constexpr double kWholeStep = 1;
 
-// A strategy whose rounds are made up: what is accepted, and how long it takes.
+// A strategy with simulated rounds: the test sets what is accepted and how long it takes.
 class World {
   public:
     World(const std::string& settings, const CostProfile& profile) {
@@ -49,7 +49,8 @@ class World {
             {.history = history_, .n_room = n_room, .elapsed_ms = elapsed_ms_, .n_expected = 1000});
     }
 
-    // A round of which `share` of the drafts are accepted, as long as the machine says it is.
+    // A round in which `share` of the drafts are accepted. It takes as long as on the fake machine,
+    // times `time_factor`.
     Proposal round(double share, double time_factor = 1) {
         const Proposal proposal = propose();
         int n_drafted = 0;
@@ -105,7 +106,7 @@ bool is_plain(const Proposal& proposal) {
 constexpr const char* kPlansOnly = "copies=off,budget=0";
 constexpr const char* kCopiesOnly = "plans=off,budget=0";
 
-TEST(Knapspec, DraftsWithAWindowWhereVerifyingIsCheap) {
+TEST(Knapspec, DraftsWithAWindowWhenVerifyingIsCheap) {
     World world(kPlansOnly, cheap_rows());
     world.begin(text(6000));
     const Proposal proposal = world.propose();
@@ -120,7 +121,7 @@ TEST(Knapspec, DraftsWithAWindowWhereVerifyingIsCheap) {
     EXPECT_EQ(world.decisions()[0].source, world.decisions()[0].plan);
 }
 
-TEST(Knapspec, DeclinesWhereEveryRowCostsAStep) {
+TEST(Knapspec, DoesNotDraftWhenEveryRowCostsAStep) {
     World world(kPlansOnly, profile_of(kWholeStep));
     world.begin(text(6000));
     EXPECT_TRUE(is_plain(world.propose()));
@@ -129,7 +130,7 @@ TEST(Knapspec, DeclinesWhereEveryRowCostsAStep) {
     EXPECT_EQ(world.decisions()[0].plan, "");
 }
 
-TEST(Knapspec, ADecisionSaysItsPlanBesideWhatElseIsDrafted) {
+TEST(Knapspec, DecisionNamesItsPlanAndTheOtherDraftSources) {
     World world("budget=0", cheap_rows());
     world.begin(text(6000));
     world.propose();
@@ -139,14 +140,14 @@ TEST(Knapspec, ADecisionSaysItsPlanBesideWhatElseIsDrafted) {
     EXPECT_EQ(decision.source, decision.plan + ", copies where they pay");
 }
 
-TEST(Knapspec, AContextShorterThanAnyWindowIsDecodedPlainly) {
+TEST(Knapspec, ContextShorterThanAnyWindowIsDecodedPlainly) {
     World world(kPlansOnly, cheap_rows());
     world.begin(text(20));
     EXPECT_TRUE(is_plain(world.propose()));
     EXPECT_THAT(world.last_reason(), HasSubstr("too short for windows"));
 }
 
-TEST(Knapspec, APlanThatLosesIsSuspendedAndTriedAgainLater) {
+TEST(Knapspec, LosingPlanIsSuspendedAndTriedAgainLater) {
     World world("copies=off,budget=0,windows=64", cheap_rows());
     world.begin(text(6000));
     int n_rounds = 0;
@@ -161,7 +162,7 @@ TEST(Knapspec, APlanThatLosesIsSuspendedAndTriedAgainLater) {
     EXPECT_GE(n_plain, 48);
 }
 
-TEST(Knapspec, WhatIsAcceptedIsDraftedLonger) {
+TEST(Knapspec, DraftsGetLongerWhenAccepted) {
     World world(kPlansOnly, cheap_rows());
     world.begin(text(6000));
     const Proposal first = world.round(1);
@@ -174,8 +175,8 @@ TEST(Knapspec, WhatIsAcceptedIsDraftedLonger) {
     EXPECT_GT(world.decisions().back().measured, 1);
 }
 
-// Seven tokens of the fake rounds' text repeat for ever.
-TEST(Knapspec, CopiesWhatRepeats) {
+// The text of fake rounds repeats after seven tokens.
+TEST(Knapspec, CopiesRepeatedText) {
     World world(kCopiesOnly, cheap_rows());
     std::vector<Token> prompt;
     for (int i = 0; i < 60; ++i) {
@@ -188,7 +189,7 @@ TEST(Knapspec, CopiesWhatRepeats) {
     EXPECT_EQ(copy->tree->token(0), token_at(60, 7));
 }
 
-TEST(Knapspec, CopiesNothingWhereNothingRepeats) {
+TEST(Knapspec, CopiesNothingWhenNothingRepeats) {
     World world(kCopiesOnly, cheap_rows());
     std::vector<Token> prompt(200);
     std::iota(prompt.begin(), prompt.end(), 0);
@@ -196,7 +197,7 @@ TEST(Knapspec, CopiesNothingWhereNothingRepeats) {
     EXPECT_TRUE(is_plain(world.propose()));
 }
 
-TEST(Knapspec, ACopyThatCannotPayIsNotDrafted) {
+TEST(Knapspec, CopyThatCannotPayIsNotDrafted) {
     World world(kCopiesOnly, profile_of(kWholeStep));
     world.begin(std::vector<Token>(100, 5));
     EXPECT_TRUE(is_plain(world.propose()));
@@ -211,7 +212,7 @@ TEST(Knapspec, StartsPlainWithoutAProfile) {
     EXPECT_THAT(world.last_reason(), HasSubstr("not measured yet"));
 }
 
-TEST(Knapspec, KeepsToItsRoom) {
+TEST(Knapspec, StaysWithinTheRoom) {
     World copies(kCopiesOnly, cheap_rows());
     copies.begin(std::vector<Token>(6000, 5));
     EXPECT_TRUE(is_plain(copies.propose(0)));
@@ -227,7 +228,7 @@ TEST(Knapspec, KeepsToItsRoom) {
     EXPECT_EQ(std::get<DraftWithPlan>(drafted.draft).stop.n_max, 1);
 }
 
-TEST(Knapspec, AClockThatJumpsChangesNothingForLong) {
+TEST(Knapspec, RecoversFromAClockThatJumps) {
     World world(kPlansOnly, cheap_rows());
     world.begin(text(6000));
     for (const double factor : {1.0, -1.0, 0.0, 1e15, std::numeric_limits<double>::quiet_NaN(),
@@ -243,7 +244,7 @@ TEST(Knapspec, AClockThatJumpsChangesNothingForLong) {
     EXPECT_TRUE(std::holds_alternative<DraftWithPlan>(world.propose().draft));
 }
 
-TEST(Knapspec, ARequestStartsItsDecisionsAnew) {
+TEST(Knapspec, RequestStartsWithoutDecisions) {
     World world(kPlansOnly, cheap_rows());
     world.begin(text(6000));
     world.round(1);

@@ -5,7 +5,7 @@
 namespace knap::match_acceptance_test {
 namespace {
 
-TEST(MatchAcceptance, LongerMatchesAreBelievedMore) {
+TEST(MatchAcceptance, LongerMatchesStartWithHigherAcceptance) {
     const MatchAcceptance acceptance;
     for (int length = 2; length < 20; ++length) {
         EXPECT_LE(acceptance.at(length), acceptance.at(length + 1)) << length;
@@ -14,7 +14,7 @@ TEST(MatchAcceptance, LongerMatchesAreBelievedMore) {
     EXPECT_GT(acceptance.at(32), 0.8);
 }
 
-TEST(MatchAcceptance, WhatIsSeenReplacesWhatWasBelieved) {
+TEST(MatchAcceptance, ObservationsReplaceThePrior) {
     MatchAcceptance acceptance;
     for (int i = 0; i < 200; ++i) {
         acceptance.observe(2, true);
@@ -47,7 +47,7 @@ TEST(MatchAcceptance, ACopyLengthensItsOwnMatch) {
     EXPECT_EQ(copy.at(4), 0) << "nothing is copied beyond";
 }
 
-TEST(MatchAcceptance, AnotherTextHalvesWhatWasSeen) {
+TEST(MatchAcceptance, FadingMovesBackTowardsThePrior) {
     MatchAcceptance acceptance;
     for (int i = 0; i < 8; ++i) {
         acceptance.observe(2, true);

@@ -17,7 +17,7 @@ KnapspecOptions read(std::string text) {
         {.strategy = "knapspec", .settings = parse_settings(std::move(text))});
 }
 
-TEST(KnapspecOptions, DefaultsAreThoseOfTheHelpTexts) {
+TEST(KnapspecOptions, DefaultsMatchTheHelpTexts) {
     const KnapspecOptions options = read("");
     EXPECT_FLOAT_EQ(options.budget, 0.02f);
     EXPECT_FLOAT_EQ(options.scout.margin, 0.03f);
@@ -29,7 +29,7 @@ TEST(KnapspecOptions, DefaultsAreThoseOfTheHelpTexts) {
     EXPECT_EQ(options.scout.windows.back(), (Window{16, 1024}));
 }
 
-TEST(KnapspecOptions, EveryKeySetsItsOwn) {
+TEST(KnapspecOptions, EveryKeySetsItsField) {
     EXPECT_FLOAT_EQ(read("budget=0.5").budget, 0.5f);
     EXPECT_FLOAT_EQ(read("margin=0").scout.margin, 0);
     EXPECT_FALSE(read("copies=off").copies);
@@ -42,7 +42,7 @@ TEST(KnapspecOptions, EveryKeySetsItsOwn) {
     EXPECT_EQ(read_knapspec_options({.draft_max = 4}).scout.max_length, 4);
 }
 
-TEST(KnapspecOptions, WhatCannotBeIsRefusedInOneLine) {
+TEST(KnapspecOptions, InvalidValuesAreRefusedInOneLine) {
     for (const char* text : {"budget=2", "margin=-1", "copies=yes", "knapsack=maybe",
                              "windows=", "windows=64/", "windows=0", "windows=1/2/3/4/5/6/7/8/9"}) {
         try {

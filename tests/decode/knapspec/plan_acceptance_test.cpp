@@ -7,7 +7,7 @@
 namespace knap::plan_acceptance_test {
 namespace {
 
-TEST(PlanAcceptance, StartsAsItsBelief) {
+TEST(PlanAcceptance, StartsAtThePrior) {
     const PlanAcceptance acceptance(prior_of(0.75, 4));
     EXPECT_DOUBLE_EQ(acceptance.rate(), 0.75);
     EXPECT_DOUBLE_EQ(acceptance.by_depth().at(0), 0.75);
@@ -15,7 +15,7 @@ TEST(PlanAcceptance, StartsAsItsBelief) {
     EXPECT_EQ(acceptance.n_observed(), 0);
 }
 
-TEST(PlanAcceptance, ReplayedRowsAreDrawnTowardsTheBelief) {
+TEST(PlanAcceptance, ReplayedRowsAreShrunkTowardsThePrior) {
     PlanAcceptance acceptance(prior_of(0.5, 4));
     acceptance.replay(8, 8);
     EXPECT_DOUBLE_EQ(acceptance.rate(), 10.0 / 12.0) << "(8 + 2) of (8 + 4)";
@@ -31,7 +31,7 @@ TEST(PlanAcceptance, ReplayNeverWeighsMoreThanSixteenDrafts) {
     EXPECT_LT(acceptance.rate(), 0.55);
 }
 
-TEST(PlanAcceptance, DraftsBehindARejectedOneAreNotJudged) {
+TEST(PlanAcceptance, DraftsAfterARejectedOneDoNotCount) {
     PlanAcceptance acceptance(prior_of(0.5, 1e-9));
     acceptance.observe(5, 1, {});
     EXPECT_NEAR(acceptance.n_observed(), 2, 0.02);
@@ -41,25 +41,25 @@ TEST(PlanAcceptance, DraftsBehindARejectedOneAreNotJudged) {
 TEST(PlanAcceptance, EveryPositionHasItsOwnRate) {
     PlanAcceptance acceptance(prior_of(0.5, 4));
     for (int i = 0; i < 100; ++i) {
-        acceptance.observe(2, 1, {});  // the first always, the second never
+        acceptance.observe(2, 1, {});  // accepts the first, rejects the second
     }
     EXPECT_GT(acceptance.by_depth().at(0), 0.9);
     EXPECT_LT(acceptance.by_depth().at(1), 0.1);
     EXPECT_NEAR(acceptance.by_depth().at(2), acceptance.rate(), 1e-12) << "never reached";
 }
 
-TEST(PlanAcceptance, BinsAreCalibratedByWhatBecameOfTheDrafts) {
+TEST(PlanAcceptance, ConfidenceBinsAreCalibratedByOutcomes) {
     PlanAcceptance acceptance(prior_of(0.5, 4));
     EXPECT_NEAR(acceptance.by_confidence()[9], 0.95, 1e-12) << "a confidence is believed at first";
     const std::vector<float> confidences = {0.95f, 0.15f};
     for (int i = 0; i < 100; ++i) {
-        acceptance.observe(2, 0, confidences);  // sure, and wrong; the second is never judged
+        acceptance.observe(2, 0, confidences);  // confident but wrong; the second does not count
     }
     EXPECT_LT(acceptance.by_confidence()[9], 0.1);
     EXPECT_NEAR(acceptance.by_confidence()[1], 0.15, 1e-12);
 }
 
-TEST(PlanAcceptance, AConfidenceOfOneFallsIntoTheLastBin) {
+TEST(PlanAcceptance, ConfidenceOfOneFallsIntoTheLastBin) {
     PlanAcceptance acceptance(prior_of(0.5, 4));
     const std::vector<float> sure = {1.0f};
     for (int i = 0; i < 100; ++i) {

@@ -26,7 +26,7 @@ CostTracker cheap_costs() {
     return CostTracker(CostModel(machine.profile(profile_probes(machine.layer_classes, 8192, 16))));
 }
 
-TEST(PlanPool, HoldsWindowsThatLeaveSomethingOut) {
+TEST(PlanPool, HoldsWindowsShorterThanTheContext) {
     PlanPool pool = pool_of();
     pool.grow(50);
     EXPECT_EQ(pool.n_plans(), 0);
@@ -38,7 +38,7 @@ TEST(PlanPool, HoldsWindowsThatLeaveSomethingOut) {
     EXPECT_EQ(pool.n_plans(), 2) << "each once";
 }
 
-TEST(PlanPool, OffersEveryPlanWithTheReducedHeadWhereThereIsOne) {
+TEST(PlanPool, OffersEveryPlanWithTheReducedHeadIfThereIsOne) {
     PlanPool pool = pool_of({}, HeadLevel::reduced);
     pool.grow(kContext);
     ASSERT_EQ(pool.n_plans(), 4);
@@ -46,7 +46,7 @@ TEST(PlanPool, OffersEveryPlanWithTheReducedHeadWhereThereIsOne) {
     EXPECT_LT(pool.at(1).acceptance.rate(), pool.at(0).acceptance.rate());
 }
 
-TEST(PlanPool, TakesSavedPlansOfAboutThisContext) {
+TEST(PlanPool, TakesSavedPlansForSimilarContexts) {
     const std::vector<SavedPlan> saved = {
         {.n_context = kContext, .plan = early_exit_plan(kLayers, 3), .agreed = 60, .n_rows = 64},
         {.n_context = 100, .plan = early_exit_plan(kLayers, 2), .agreed = 60, .n_rows = 64},
@@ -59,7 +59,7 @@ TEST(PlanPool, TakesSavedPlansOfAboutThisContext) {
     EXPECT_NEAR(pool.at(2).acceptance.rate(), 60.0 / 64, 1e-9);
 }
 
-TEST(PlanPool, WhatIsReplayedReplacesTheBelief) {
+TEST(PlanPool, ReplayReplacesThePrior) {
     PlanPool pool = pool_of();
     pool.grow(kContext);
     const double believed = pool.at(0).acceptance.rate();
@@ -71,7 +71,7 @@ TEST(PlanPool, WhatIsReplayedReplacesTheBelief) {
     EXPECT_GT(pool.at(2).acceptance.rate(), 0.9);
 }
 
-TEST(PlanPool, TheBestIsTheCheaperOfTwoThatAreBelievedAlike) {
+TEST(PlanPool, BestIsTheCheaperOfTwoPlansWithSimilarPriors) {
     PlanPool pool = pool_of();
     pool.grow(kContext);
     const auto best = pool.best(cheap_costs(), kContext, kLength);
@@ -79,7 +79,7 @@ TEST(PlanPool, TheBestIsTheCheaperOfTwoThatAreBelievedAlike) {
     EXPECT_EQ(pool.at(best->index).plan, uniform_window_plan(kLayers, kSmall));
 }
 
-TEST(PlanPool, SuspendedPlansWaitAndStartFromTheirBelief) {
+TEST(PlanPool, SuspendedPlansWaitAndRestartFromTheirPrior) {
     PlanPool pool = pool_of();
     pool.grow(kContext);
     const double believed = pool.at(0).acceptance.rate();
@@ -92,7 +92,7 @@ TEST(PlanPool, SuspendedPlansWaitAndStartFromTheirBelief) {
     EXPECT_DOUBLE_EQ(pool.at(0).acceptance.rate(), believed);
 }
 
-TEST(PlanPool, PromisesAreMadeForTheAcceptanceHopedFor) {
+TEST(PlanPool, PromisingPlansAreRatedAtAnAssumedAcceptance) {
     PlanPool pool = pool_of();
     pool.grow(kContext);
     const CostTracker costs = cheap_costs();
@@ -103,7 +103,7 @@ TEST(PlanPool, PromisesAreMadeForTheAcceptanceHopedFor) {
     EXPECT_GE(promising[0].rating.tokens_per_ms(), promising[1].rating.tokens_per_ms());
 }
 
-TEST(PlanPool, WindowsThatCoverTheContextAreNotDraftedWith) {
+TEST(PlanPool, WindowsThatCoverTheContextAreNotUsed) {
     PlanPool pool = pool_of();
     pool.grow(kContext);
     EXPECT_FALSE(pool.best(cheap_costs(), 40, kLength).has_value());

@@ -18,7 +18,7 @@ TEST(SearchBudget, IsAShareOfTheTimeSoFar) {
     EXPECT_DOUBLE_EQ(budget.left_ms(), 15);
 }
 
-TEST(SearchBudget, ANewRequestStartsWithNothing) {
+TEST(SearchBudget, NewRequestStartsWithNothing) {
     SearchBudget budget(0.02);
     budget.advance(1000, 0);
     budget.spend(5);
@@ -28,12 +28,12 @@ TEST(SearchBudget, ANewRequestStartsWithNothing) {
     EXPECT_DOUBLE_EQ(budget.left_ms(), 2);
 }
 
-TEST(SearchBudget, AClockThatLeapsBuysNoSearch) {
+TEST(SearchBudget, ClockJumpBuysNoSearch) {
     SearchBudget budget(0.02);
     budget.advance(1000, 0);
     budget.advance(1e9, 50);
     EXPECT_DOUBLE_EQ(budget.left_ms(), 0.02 * 1050);
-    budget.advance(500, 50);  // back again
+    budget.advance(500, 50);  // jumps back
     EXPECT_DOUBLE_EQ(budget.left_ms(), 0.02 * 1050);
     budget.advance(510, 50);
     EXPECT_DOUBLE_EQ(budget.left_ms(), 0.02 * 1060);

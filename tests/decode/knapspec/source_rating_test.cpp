@@ -7,41 +7,41 @@
 namespace knap::source_rating_test {
 namespace {
 
-const std::vector<double> kFlat(11, 10.0);  // verifying costs the same whatever the rows
+const std::vector<double> kFlat(11, 10.0);  // verifying costs the same for any number of rows
 const std::vector<double> kSteep = {10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110};
 
-TEST(SourceRating, SurplusIsWhatTheOtherSourceWouldNotHaveWritten) {
+TEST(SourceRating, SurplusIsTheTokensBeyondTheOtherSource) {
     const SourceRating rating{.length = 3, .tokens = 3, .ms = 20};
     EXPECT_DOUBLE_EQ(rating.surplus(0.1), 1);
     EXPECT_DOUBLE_EQ(rating.tokens_per_ms(), 0.15);
 }
 
-TEST(SourceRating, ACopyIsAsLongAsVerifyingIsFree) {
+TEST(SourceRating, CopyIsAsLongAsPossibleWhenVerifyingIsFree) {
     EXPECT_EQ(rate_copy({.rest = 0.9}, kFlat, 10, 0.1).length, 10);
     EXPECT_EQ(rate_copy({.rest = 0.9}, kFlat, 4, 0.1).length, 4);
 }
 
-TEST(SourceRating, ACopyThatCostsAStepPerTokenHasNoSurplus) {
+TEST(SourceRating, CopyThatCostsAStepPerTokenHasNoSurplus) {
     const SourceRating rating = rate_copy({.rest = 0.9}, kSteep, 10, 0.1);
     EXPECT_EQ(rating.length, 1) << "the least loss";
     EXPECT_LT(rating.surplus(0.1), 0);
 }
 
-// Two tokens for sure in 15 ms, or four for sure in 32 ms: the fraction prefers the first, but
-// beside a source of 0.1 tokens per ms the second leaves more.
-TEST(SourceRating, ALongGoodRoundBeatsAShortBetterOne) {
+// Two certain tokens in 15 ms, or four in 32 ms: the first has the better rate, but compared with a
+// source of 0.1 tokens per ms the second has the larger surplus.
+TEST(SourceRating, LongRoundCanBeatAShortOneWithABetterRate) {
     const std::vector<double> verify = {10, 15, 28, 32};
     EXPECT_EQ(rate_copy({.rest = 1}, verify, 3, 0.1).length, 3);
     EXPECT_EQ(rate_copy({.rest = 1}, verify, 3, 0.13).length, 1);
 }
 
-TEST(SourceRating, NothingToCopyIsNeverChosen) {
+TEST(SourceRating, EmptyDraftIsNeverChosen) {
     EXPECT_LT(rate_copy({.rest = 1}, kFlat, 0, 0.1).surplus(0.1), 0);
     EXPECT_EQ(rate_plan({.rest = 1}, {.draft_step_ms = 1, .verify_ms = kFlat}, 0).tokens_per_ms(),
               0);
 }
 
-TEST(SourceRating, APlanIsRatedAtItsBestLength) {
+TEST(SourceRating, PlanIsRatedAtItsBestLength) {
     const RoundCost cost{.draft_step_ms = 5, .verify_ms = kFlat};
     const SourceRating rating = rate_plan({.rest = 0.9}, cost, 10);
     EXPECT_EQ(rating.length,
@@ -49,9 +49,10 @@ TEST(SourceRating, APlanIsRatedAtItsBestLength) {
     EXPECT_DOUBLE_EQ(rating.ms, cost.round_ms(rating.length));
 }
 
-// By hand: a guess of two tokens, each kept with 1/2; a draft of three. Kept none (1/2): one draft
-// made, two steps left. Kept one (1/4): one step left. Kept both (1/4): none.
-TEST(SourceRating, ACascadeDraftsOnlyWhatTheGuessLeaves) {
+// Computed by hand: a guess of two tokens, each right with probability 1/2, and a draft of three.
+// If neither is right (1/2), the check gives one token and two steps remain; if one is right (1/4),
+// one step remains; if both are (1/4), none.
+TEST(SourceRating, CascadeDraftsOnlyWhatTheGuessLeaves) {
     const RoundCost round{.draft_step_ms = 4, .verify_ms = kFlat};
     const AcceptanceByDepth guess{.first = {0.5, 0.5}};
     const SourceRating rating =
@@ -61,7 +62,7 @@ TEST(SourceRating, ACascadeDraftsOnlyWhatTheGuessLeaves) {
     EXPECT_DOUBLE_EQ(rating.tokens, 4);
 }
 
-TEST(SourceRating, ACascadeHoldsItsWholeGuess) {
+TEST(SourceRating, CascadeIsAtLeastAsLongAsItsGuess) {
     const RoundCost round{.draft_step_ms = 100, .verify_ms = kFlat};
     const AcceptanceByDepth guess{.first = {1, 1, 1, 1}};
     EXPECT_GE(rate_cascade({.rest = 0.1}, guess, {.round = round, .check_ms = 1}, 8, 0.1).length,

@@ -39,7 +39,7 @@ TEST(SpeedLedger, RecentRoundsWeighMost) {
     EXPECT_TRUE(ledger.is_losing());
 }
 
-TEST(SpeedLedger, TimesThatCannotBeAreLeftOut) {
+TEST(SpeedLedger, ImpossibleTimesAreIgnored) {
     SpeedLedger ledger = after(10, 10, 20);
     for (const double ms : {-5.0, 0.0, std::numeric_limits<double>::infinity(),
                             std::numeric_limits<double>::quiet_NaN()}) {
@@ -49,7 +49,7 @@ TEST(SpeedLedger, TimesThatCannotBeAreLeftOut) {
     EXPECT_NEAR(ledger.speedup(), 2, 1e-12);
 }
 
-TEST(SpeedLedger, TimesThatCannotBeAreNoRounds) {
+TEST(SpeedLedger, ImpossibleTimesDoNotCountAsRounds) {
     SpeedLedger ledger = after(7, 10, 8);
     ledger.add(10, 0);
     EXPECT_FALSE(ledger.is_losing());

@@ -26,7 +26,7 @@ void add(KeptRows& kept, int row, int n_drafted, int n_accepted) {
     kept.add(round.outcome(), round.pending(), row);
 }
 
-// Every stream of rows [first, first + n) as the rounds gave them.
+// Expects rows [first, first + n), with every stream as the rounds gave it.
 void expect_rows(const TargetRows& rows, int first, int n) {
     EXPECT_EQ(rows.first_row, first);
     ASSERT_EQ(rows.n_rows(), n);
@@ -46,7 +46,7 @@ void expect_rows(const TargetRows& rows, int first, int n) {
 }
 
 TEST(KeptRows, AreThePendingTokenAndTheAcceptedDraftsInOrder) {
-    // Rounds of all, some and none accepted, and one without a draft.
+    // Rounds with all, some and no drafts accepted, and one without a draft.
     KeptRows kept(kEmbd, kVocab);
     add(kept, 10, 3, 3);
     add(kept, 14, 4, 1);
@@ -55,7 +55,7 @@ TEST(KeptRows, AreThePendingTokenAndTheAcceptedDraftsInOrder) {
     expect_rows(kept.rows(), 10, 8);
 }
 
-TEST(KeptRows, TheOldestAreLeftOut) {
+TEST(KeptRows, OldestAreDropped) {
     KeptRows kept(kEmbd, kVocab);
     add(kept, 10, 3, 3);
     add(kept, 14, 4, 1);
@@ -65,7 +65,7 @@ TEST(KeptRows, TheOldestAreLeftOut) {
     expect_rows(kept.rows(), 13, 3);
 }
 
-TEST(KeptRows, StartAnewWhenCleared) {
+TEST(KeptRows, StartEmptyAfterClear) {
     KeptRows kept(kEmbd, kVocab);
     add(kept, 10, 3, 3);
     kept.clear();

@@ -39,12 +39,12 @@ PaperSearchResult found_nothing() {
     return {.plain_step_ms = 10};
 }
 
-// Gives out prepared results, the last one over and over, and remembers what it was asked.
+// Returns prepared results, repeating the last one, and records the requests.
 struct SearchLog {
     std::vector<PaperSearchResult> results = {found("a1=skip")};
     int max_rows = 1000;
     std::vector<TargetRows> searched;
-    std::vector<std::pair<std::size_t, int>> last_rows;  // [call] committed tokens, rows asked
+    std::vector<std::pair<std::size_t, int>> last_rows;  // [call] committed tokens, rows requested
 };
 
 class LoggedSearch final : public PaperSearch {
@@ -68,7 +68,7 @@ class LoggedSearch final : public PaperSearch {
     SearchLog& log_;
 };
 
-// A request, round by round, and what the strategy proposed in each.
+// A request, round by round, and what the strategy proposed in each round.
 class Request {
   public:
     explicit Request(const PaperOptions& options = {}, int interval = 64)
@@ -94,7 +94,7 @@ class Request {
         return strategy.propose({.history = history, .n_room = n_room});
     }
 
-    // The strategy drafts all that it may, and so many are accepted.
+    // The strategy drafts as many tokens as it may, of which `n_accepted` are accepted.
     void round(int n_accepted = 1, int n_room = kMaxDraft) {
         ++n_rounds;
         const Proposal proposal = propose(n_room);
@@ -122,7 +122,7 @@ class Request {
         strategy.observe(outcome);
     }
 
-    // Rounds until the next proposal follows a search.
+    // Runs rounds until the next proposal follows a search.
     void run_to_search() {
         while (n_rounds % 64 != 6) {
             round();
@@ -135,7 +135,7 @@ class Request {
             const std::size_t before = log.searched.size();
             round();
             if (log.searched.size() > before) {
-                rounds.push_back(n_rounds - 1);  // it stands at the end of the round before
+                rounds.push_back(n_rounds - 1);  // it belongs to the end of the previous round
             }
         }
         return rounds;
@@ -149,7 +149,7 @@ class Request {
     KnapspecPaperStrategy strategy;
     std::vector<Token> history;
     std::vector<std::string> plans;   // of each round
-    std::vector<int> keeping_rounds;  // that asked for streams
+    std::vector<int> keeping_rounds;  // that requested streams
     int n_rounds = 0;
 };
 
@@ -160,7 +160,7 @@ TEST(KnapspecPaper, KeepsRowsOfFiveRoundsAndSearchesAfterTheSixth) {
                 ElementsAre(2, 3, 4, 5, 6, 66, 67, 68, 69, 70, 130, 131, 132, 133, 134));
 }
 
-TEST(KnapspecPaper, TheShortestIntervalSearchesEverySevenRounds) {
+TEST(KnapspecPaper, ShortestIntervalSearchesEverySevenRounds) {
     Request request({}, kShortestInterval);
     EXPECT_THAT(request.search_rounds(30), ElementsAre(6, 13, 20, 27));
     EXPECT_THAT(request.keeping_rounds, ElementsAre(2, 3, 4, 5, 6, 9, 10, 11, 12, 13, 16, 17, 18,
@@ -184,7 +184,7 @@ TEST(KnapspecPaper, TheWholeModelDraftsUntilTheFirstSearch) {
 
 TEST(KnapspecPaper, SearchesOnTheLastCommittedPositionsInOrder) {
     Request request;
-    // Of rounds 2 to 6, with none, some and all drafts accepted.
+    // The rows come from rounds 2 to 6, with none, some and all drafts accepted.
     const std::vector<int> accepted = {3, 0, 2, 10, 1, 5};
     for (const int n : accepted) {
         request.round(n);
@@ -208,14 +208,14 @@ TEST(KnapspecPaper, SearchesOnTheLastCommittedPositionsInOrder) {
     }
 }
 
-TEST(KnapspecPaper, EverySearchHasRowsOfItsOwn) {
+TEST(KnapspecPaper, EverySearchHasItsOwnRows) {
     Request request({}, kShortestInterval);
     request.search_rounds(14);
     ASSERT_THAT(request.log.searched, SizeIs(2));
     EXPECT_EQ(request.log.searched[1].n_rows(), 10) << "five rounds of two rows";
 }
 
-TEST(KnapspecPaper, RowsBeyondWhatASearchHoldsAreTheOldest) {
+TEST(KnapspecPaper, OldestRowsAreDroppedBeyondWhatASearchHolds) {
     Request request;
     request.log.max_rows = 4;
     request.run_to_search();
@@ -236,7 +236,7 @@ TEST(KnapspecPaper, DraftsTenTokensAndExitsBelowSeventyPercent) {
     EXPECT_THAT(draft.guess, IsEmpty());
 }
 
-TEST(KnapspecPaper, RoomLimitsDraftsAndWithoutRoomARoundIsPlainAndCounts) {
+TEST(KnapspecPaper, RoomLimitsDraftsAndPlainRoundsCount) {
     Request request;
     EXPECT_EQ(request.draft(3).stop.n_max, 3);
     request.begin();
@@ -264,7 +264,7 @@ TEST(KnapspecPaper, WithoutAnyCandidateTheWholeModelDraftsUntilTheNextSearch) {
     EXPECT_EQ(decisions[2].predicted, 1);
 }
 
-TEST(KnapspecPaper, ACancelledSearchChangesNothing) {
+TEST(KnapspecPaper, CancelledSearchChangesNothing) {
     Request request({}, kShortestInterval);
     request.log.results = {found("a1=skip"), {.is_cancelled = true}};
     request.search_rounds(14);
@@ -272,13 +272,13 @@ TEST(KnapspecPaper, ACancelledSearchChangesNothing) {
     EXPECT_THAT(request.strategy.decisions(), SizeIs(2));
 }
 
-TEST(KnapspecPaper, ARequestThatEndsWithTheSixthRoundIsNotSearched) {
+TEST(KnapspecPaper, RequestThatEndsWithTheSixthRoundIsNotSearched) {
     Request request;
     request.run_to_search();
     EXPECT_THAT(request.log.searched, IsEmpty());
 }
 
-TEST(KnapspecPaper, NothingIsCarriedToTheNextRequest) {
+TEST(KnapspecPaper, CarriesNothingToTheNextRequest) {
     Request request;
     request.log.results = {found("a1=skip")};
     request.run_to_search();
@@ -290,7 +290,7 @@ TEST(KnapspecPaper, NothingIsCarriedToTheNextRequest) {
     EXPECT_EQ(request.plans[0], "full");
     EXPECT_EQ(request.log.searched.front().n_rows(), 10);
 
-    // Also where the request before it ended while rows were kept.
+    // Also when the previous request ended while rows were being kept.
     request.begin();
     for (int i = 0; i < 4; ++i) {
         request.round();
@@ -300,7 +300,7 @@ TEST(KnapspecPaper, NothingIsCarriedToTheNextRequest) {
     EXPECT_EQ(request.log.searched.front().n_rows(), 10);
 }
 
-TEST(KnapspecPaper, TheBestLengthOfAPlanDoesNotLimitDrafts) {
+TEST(KnapspecPaper, BestLengthOfAPlanDoesNotLimitDrafts) {
     for (const int best : {0, 3, 17}) {
         Request request;
         request.log.results = {found("a1=skip", best)};
@@ -317,7 +317,7 @@ TEST(KnapspecPaper, OptionsReachTheStopRule) {
     EXPECT_EQ(draft.stop.confidence_of, ConfidenceOf::likeliest);
 }
 
-TEST(KnapspecPaper, MaySearchOnTheEndOfThePromptAsWell) {
+TEST(KnapspecPaper, CanAlsoSearchOnTheEndOfThePrompt) {
     for (const int n_prompt : {1, 63, 64, 200}) {
         Request request({.starts_on_prompt = true});
         request.begin(n_prompt);
@@ -334,7 +334,7 @@ TEST(KnapspecPaper, MaySearchOnTheEndOfThePromptAsWell) {
     EXPECT_THAT(request.log.last_rows, IsEmpty()) << "unless asked for it does not";
 }
 
-TEST(KnapspecPaper, RecordsWhatItDecidedAndWhatCameOfIt) {
+TEST(KnapspecPaper, RecordsDecisionsAndTheirOutcomes) {
     Request request;
     request.run_to_search();
     request.round(3);

@@ -21,7 +21,7 @@ using Fields = std::map<std::string, double>;
 
 constexpr double kNone = -99;
 
-// Every field, so that a key that changes another one than its own is noticed.
+// Every field, so that a test notices a key that changes the wrong one.
 Fields fields_of(const PaperOptions& options) {
     return {
         {"draft_max", options.draft_max},
@@ -77,7 +77,7 @@ const Fields kPublished = {
     {"on_prompt", 0},
 };
 
-TEST(PaperOptions, DefaultsAreThePublishedCodes) {
+TEST(PaperOptions, DefaultsMatchThePublishedCode) {
     EXPECT_EQ(fields_of(PaperOptions{}), kPublished);
     EXPECT_EQ(fields_of(parse("")), kPublished);
     EXPECT_EQ(fields_of(parse("variant=code")), kPublished);
@@ -88,7 +88,7 @@ struct Effect {
     Fields changed;
 };
 
-TEST(PaperOptions, EachKeyChangesWhatItSaysAndNothingElse) {
+TEST(PaperOptions, EachKeyChangesOnlyItsFields) {
     const std::vector<Effect> effects = {
         {"lengths=paper", {{"first_length", 1}, {"last_length", 10}}},
         {"candidates=paper", {{"passes_first", 0}}},
@@ -132,7 +132,7 @@ TEST(PaperOptions, EachKeyChangesWhatItSaysAndNothingElse) {
         << "the variant and nine differences";
 }
 
-TEST(PaperOptions, AKeyPartsFromTheVariantWhereverItStands) {
+TEST(PaperOptions, KeyOverridesTheVariantInAnyOrder) {
     for (const char* text : {"variant=paper,cap=code", "cap=code,variant=paper"}) {
         Fields expected = fields_of(parse("variant=paper"));
         expected["cap"] = 5;
@@ -140,11 +140,11 @@ TEST(PaperOptions, AKeyPartsFromTheVariantWhereverItStands) {
     }
 }
 
-TEST(PaperOptions, DraftMaxReplacesThePublishedOne) {
+TEST(PaperOptions, DraftMaxReplacesThePublishedLength) {
     EXPECT_EQ(read_paper_options({.draft_max = 3}).draft_max, 3);
 }
 
-TEST(PaperOptions, MistakesSayWhatIsExpected) {
+TEST(PaperOptions, ErrorsStateWhatIsExpected) {
     for (const StrategyOptionInfo& info : paper_option_infos()) {
         const std::string key(info.key);
         for (const char* bad : {"", "Paper", "none", "-2", "1e9"}) {
@@ -159,13 +159,13 @@ TEST(PaperOptions, MistakesSayWhatIsExpected) {
     }
 }
 
-TEST(PaperOptions, EveryKeyIsExplained) {
+TEST(PaperOptions, EveryKeyHasAHelpText) {
     for (const StrategyOptionInfo& info : paper_option_infos()) {
         EXPECT_FALSE(info.help.empty()) << info.key;
     }
 }
 
-TEST(PaperOptions, ThePapersIntervalFollowsTheModelsSize) {
+TEST(PaperOptions, PaperIntervalDependsOnTheModelSize) {
     const SearchInterval interval = parse("interval=paper").interval;
     EXPECT_EQ(interval.for_model(kLargeModel), 64);
     EXPECT_EQ(interval.for_model(kLargeModel + 1), 128);

@@ -29,7 +29,7 @@ class PaperModelSearchTest : public ::testing::Test {
     std::vector<Token> text_ = test::random_tokens(kText, 256, /*seed=*/3);
 };
 
-TEST_F(PaperModelSearchTest, LastRowsAreThoseOfTheTextWithEveryStream) {
+TEST_F(PaperModelSearchTest, LastRowsHaveTheTokensOfTheTextAndEveryStream) {
     PaperModelSearch search({}, rig_.parts());
     const TargetRows rows = search.last_rows(text_, kRows);
     EXPECT_EQ(rows.first_row, kText - kRows);
@@ -47,7 +47,7 @@ TEST_F(PaperModelSearchTest, WithoutSkippingTheModelAgreesWithItself) {
     EXPECT_EQ(found.choice->n_candidates, 1);
 }
 
-TEST_F(PaperModelSearchTest, TimesAreThoseOfTheProfileWhereThereIsOne) {
+TEST_F(PaperModelSearchTest, TimesComeFromTheProfileIfThereIsOne) {
     const int n_layers = rig_.model.config.n_layers;
     rig_.profile.samples = {{.plan = ModulePlan(n_layers), .n_context = kText, .ms = 5000}};
     EXPECT_NEAR(find().plain_step_ms, 5000, 50);
@@ -59,14 +59,14 @@ TEST_F(PaperModelSearchTest, WithoutAProfilePassesAreMeasured) {
     EXPECT_GT(found.plain_step_ms, 0);
 }
 
-TEST_F(PaperModelSearchTest, LeavesTheCommittedRowsAsTheyAre) {
+TEST_F(PaperModelSearchTest, LeavesTheCommittedRowsUnchanged) {
     const std::vector<std::byte> before = rig_.rig.cache_bytes();
     ASSERT_TRUE(find({.knapsack = {.min_cosine = -1}}).choice);
     EXPECT_EQ(rig_.rig.cache.committed(), kText);
     EXPECT_EQ(rig_.rig.cache_bytes(), before);
 }
 
-TEST_F(PaperModelSearchTest, ACancelledPassCancelsTheSearch) {
+TEST_F(PaperModelSearchTest, CancelledPassCancelsTheSearch) {
     int n_left = 0;
     int n_cancelled = 0;
     for (int n_polls = 0; n_polls < 300; n_polls = n_polls * 5 / 4 + 1) {
@@ -82,7 +82,7 @@ TEST_F(PaperModelSearchTest, ACancelledPassCancelsTheSearch) {
     EXPECT_GT(n_cancelled, 3);
 }
 
-TEST(PaperModelSearchOnDevice, FindsWithStreamsThatStayThereWhatCarriedOnesFind) {
+TEST(PaperModelSearchOnDevice, FindsTheSamePlanWithStreamsOnTheDeviceOrInHostMemory) {
     test::SearchRig rig({.device = test::remote_device()});
     Forward& forward = rig.rig.forward;
     const int n_layers = rig.n_layers();

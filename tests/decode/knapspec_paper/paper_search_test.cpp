@@ -19,7 +19,7 @@ using test::FakeModel;
 
 constexpr KindTimes kEqualTimes{.attention_ms = 1, .mlp_ms = 1};
 
-// methods 3.17: weights with cap 5.
+// Weights with cap 5 (docs/methods.md, "Worked examples").
 struct WeightVector {
     int n_layers;
     double c1, c2, c3;
@@ -62,8 +62,8 @@ TEST(PaperProblem, OptionsRemoveTheCapAndTheForcedLayers) {
     EXPECT_EQ(free.items.back().cheaper.size(), 1u);
 }
 
-// A search on a model of a few numbers in which candidate i agrees on the first agreed[i] of ten
-// rows, and on all of them beyond the list.
+// A search on a model of a few numbers, in which candidate i agrees on the first agreed[i] of ten
+// rows. Candidates beyond the list agree on all rows.
 struct Searched {
     explicit Searched(int n_layers = 4)
         : model(test::residual_model(/*seed=*/1, n_layers)), evaluator(model) {
@@ -113,7 +113,7 @@ struct Searched {
 
 const PaperOptions kNoPruning{.knapsack = {.min_cosine = -1}};
 
-TEST(PaperSearch, ChoosesThePlanOfMostTokensPerTime) {
+TEST(PaperSearch, ChoosesThePlanWithTheMostTokensPerTime) {
     Searched searched;
     const auto candidates = searched.candidates(kNoPruning);
     ASSERT_EQ(candidates.size(), 5u) << "two layers may be skipped: 0 to 4 modules";
@@ -130,7 +130,7 @@ TEST(PaperSearch, ChoosesThePlanOfMostTokensPerTime) {
     EXPECT_THAT(searched.states_asked, ::testing::ElementsAre(0, 1, 2, 3, 4));
 }
 
-TEST(PaperSearch, OfEqualOnesTheSmallestSkipAndLengthAreChosen) {
+TEST(PaperSearch, ChoosesTheSmallestSkipAndLengthAmongEquals) {
     Searched searched;
     searched.agreed = {0, 0, 0, 0, 0};
     const auto choice = searched.run(kNoPruning);
@@ -140,7 +140,7 @@ TEST(PaperSearch, OfEqualOnesTheSmallestSkipAndLengthAreChosen) {
     EXPECT_DOUBLE_EQ(choice->speedup, 1);
 }
 
-TEST(PaperSearch, ThePapersRuleChoosesFromAllAndFromLengthOneOn) {
+TEST(PaperSearch, PaperRuleConsidersAllCandidatesAndLengthsFromOne) {
     Searched searched;
     searched.agreed = {10, 0, 0, 0, 0};
     PaperOptions options = kNoPruning;
@@ -163,7 +163,7 @@ TEST(PaperSearch, WithTwoLayersEverythingIsForcedAndTheWholeModelIsChosen) {
     }
 }
 
-TEST(PaperSearch, StreamsThatAreNotNumbersLeaveNoCandidate) {
+TEST(PaperSearch, NanScoresLeaveNoCandidate) {
     Searched searched;
     searched.evaluator.spoil = [](int module, int, const Level&, double score) {
         return module == 4 ? std::numeric_limits<double>::quiet_NaN() : score;
@@ -179,7 +179,7 @@ TEST(PaperSearch, NothingIsChosenWhenTheHeadIsCancelled) {
     EXPECT_THAT(searched.states_asked, ::testing::ElementsAre(0, 1, 2));
 }
 
-// Every state has the same score: what is kept follows from the rules alone.
+// Every state has the same score, so the rules alone decide what is kept.
 std::optional<PaperChoice> run_with_equal_scores(double mean_cosine, const KnapsackOptions& rules) {
     Searched searched;
     searched.agreed = {0, 10, 0, 0, 0};  // one module skipped is the best choice
@@ -196,7 +196,7 @@ TEST(PaperSearch, PrunesBelowTau) {
     EXPECT_TRUE(run_with_equal_scores(0.49, {.min_cosine = 0.4}));
 }
 
-TEST(PaperSearch, OfEqualScoresTheModuleRunsOrAsThePaperPrintsItIsSkipped) {
+TEST(PaperSearch, EqualScoresRunTheModuleOrSkipItAsInThePaper) {
     const auto runs = run_with_equal_scores(0.9, {});
     ASSERT_TRUE(runs);
     EXPECT_EQ(to_string(runs->plan), "a1=skip") << "those behind it run";

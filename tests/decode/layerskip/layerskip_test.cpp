@@ -16,7 +16,7 @@ namespace {
 constexpr int kLayers = 4;
 
 std::unique_ptr<Strategy> build(SpeculationOptions options) {
-    static test::StrategyRig rig;  // of kLayers layers
+    static test::StrategyRig rig;  // a model of kLayers layers
     options.strategy = "layerskip";
     return build_layerskip(options, rig.parts());
 }
@@ -36,14 +36,14 @@ std::string complaint(const SpeculationOptions& options) {
     return "";
 }
 
-TEST(Layerskip, IsTheStaticEarlyExit) {
+TEST(Layerskip, IsAStaticEarlyExit) {
     const auto strategy = build({.draft_max = 3, .settings = {{"exit", "2"}}});
     const DraftWithPlan draft = propose(*strategy);
     EXPECT_EQ(*draft.plan, early_exit_plan(kLayers, 2));
     EXPECT_EQ(draft.stop.n_max, 3);
 }
 
-TEST(Layerskip, DraftsSixTokensWithAQuarterOfTheLayersUnlessToldOtherwise) {
+TEST(Layerskip, DraftsSixTokensWithAQuarterOfTheLayersByDefault) {
     const auto strategy = build({});
     const DraftWithPlan draft = propose(*strategy);
     EXPECT_EQ(*draft.plan, early_exit_plan(kLayers, 1));
@@ -65,7 +65,7 @@ TEST(Layerskip, TakesAPlan) {
               early_exit_plan(kLayers, 3));
 }
 
-TEST(Layerskip, AnExitThatTheModelDoesNotHaveIsRefused) {
+TEST(Layerskip, ExitThatTheModelDoesNotHaveIsRefused) {
     EXPECT_EQ(complaint({.settings = {{"exit", "4"}}}), "");
     EXPECT_EQ(complaint({.settings = {{"exit", "5"}}}),
               "`.settings`: expected exit=1..4 for this model, found 5");

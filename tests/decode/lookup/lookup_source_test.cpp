@@ -12,7 +12,7 @@ using Tokens = std::vector<Token>;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(LookupSource, GivesWhatFollowedAndHowLongTheMatchIs) {
+TEST(LookupSource, ReturnsTheContinuationAndTheMatchLength) {
     LookupSource source;
     const Tokens text = {1, 2, 3, 4, 5, 10, 11, 12, 2, 3, 4, 5};
     source.begin(text);
@@ -21,7 +21,7 @@ TEST(LookupSource, GivesWhatFollowedAndHowLongTheMatchIs) {
     EXPECT_EQ(found.match_length, 4);
 }
 
-TEST(LookupSource, GivesNothingWhereNothingMatchesOrIsAskedFor) {
+TEST(LookupSource, ReturnsNothingWithoutAMatchOrARequest) {
     LookupSource source;
     source.begin(Tokens{1, 2, 3});
     EXPECT_THAT(source.find(Tokens{1, 2, 3}, 5).tokens, IsEmpty());
@@ -30,7 +30,7 @@ TEST(LookupSource, GivesNothingWhereNothingMatchesOrIsAskedFor) {
     EXPECT_THAT(source.find(Tokens{1, 2, 3, 1, 2, 3}, 4).tokens, ElementsAre(1, 2, 3, 1));
 }
 
-TEST(LookupSource, TakesTheRangeOfRunsThatItIsGiven) {
+TEST(LookupSource, UsesTheGivenRangeOfRunLengths) {
     const Tokens text = {9, 2, 3, 10, 1, 2, 3};
     LookupSource long_runs({.min = 3, .max = 4});
     long_runs.begin(text);

@@ -14,7 +14,7 @@ namespace {
 
 using Tokens = std::vector<Token>;
 
-// The tokens of a proposal, which must be a chain that was chosen without chance; none for a plain
+// The tokens of a proposal, which must be a chain and must not be sampled; nullopt for a plain
 // step.
 std::optional<Tokens> drafted(Strategy& strategy, const Tokens& history, int n_room = kMaxDraft) {
     const Proposal proposal = strategy.propose({.history = history, .n_room = n_room});
@@ -36,8 +36,8 @@ std::optional<Tokens> drafted_once(const Tokens& text, const LookupOptions& opti
     return drafted(lookup, text);
 }
 
-// The definition: the longest run first, its latest occurrence, and a copy that may run into
-// itself.
+// The definition: try the longest run first, take its latest occurrence, and let the copy continue
+// into itself.
 std::optional<Tokens> draft_by_rescan(const Tokens& text, const LookupOptions& options) {
     const int size = static_cast<int>(text.size());
     for (int length = options.ngrams.max; length >= options.ngrams.min; --length) {
@@ -55,20 +55,20 @@ std::optional<Tokens> draft_by_rescan(const Tokens& text, const LookupOptions& o
     return std::nullopt;
 }
 
-TEST(Lookup, ProposesWhatFollowedTheLastTokensBefore) {
+TEST(Lookup, ProposesWhatFollowedAnEarlierMatch) {
     EXPECT_EQ(drafted_once({1, 2, 3, 10, 11, 12, 13, 1, 2, 3}, {.n_draft = 4}),
               (Tokens{10, 11, 12, 13}));
 }
 
-TEST(Lookup, TheMostRecentOccurrenceWins) {
+TEST(Lookup, MostRecentOccurrenceWins) {
     EXPECT_EQ(drafted_once({1, 2, 3, 10, 1, 2, 3, 20, 1, 2, 3}, {.n_draft = 1}), Tokens{20});
 }
 
-TEST(Lookup, ALongMatchGoesBeforeARecentOne) {
+TEST(Lookup, LongMatchBeatsARecentOne) {
     EXPECT_EQ(drafted_once({1, 2, 3, 10, 9, 2, 3, 20, 1, 2, 3}, {.n_draft = 1}), Tokens{10});
 }
 
-TEST(Lookup, ShorterMatchesFollowWhereTheLongOneFails) {
+TEST(Lookup, ShorterMatchesAreTriedWhenTheLongOneFails) {
     const Tokens text = {9, 2, 3, 10, 11, 1, 2, 3};
     EXPECT_EQ(drafted_once(text, {.n_draft = 2}), (Tokens{10, 11}));
     EXPECT_EQ(drafted_once(text, {.ngrams = {.min = 3}, .n_draft = 2}), std::nullopt);
@@ -85,12 +85,12 @@ TEST(Lookup, TextWithoutRepetitionIsDecodedPlainly) {
     EXPECT_EQ(drafted_once({}), std::nullopt);
 }
 
-TEST(Lookup, ALoopGoesOnForTheWholeDraft) {
+TEST(Lookup, LoopContinuesForTheWholeDraft) {
     EXPECT_EQ(drafted_once({7, 7, 7}), Tokens(10, 7));
     EXPECT_EQ(drafted_once({1, 2, 3, 1, 2, 3}, {.n_draft = 8}), (Tokens{1, 2, 3, 1, 2, 3, 1, 2}));
 }
 
-TEST(Lookup, DraftsNoMoreThanThereIsRoomFor) {
+TEST(Lookup, StaysWithinTheRoom) {
     const Tokens text = {1, 2, 3, 10, 11, 12, 13, 1, 2, 3};
     LookupStrategy lookup({.n_draft = 3});
     lookup.begin({.prompt = text});
@@ -100,7 +100,7 @@ TEST(Lookup, DraftsNoMoreThanThereIsRoomFor) {
     EXPECT_EQ(drafted(lookup, text, 0), std::nullopt);
 }
 
-TEST(Lookup, FindsWhatTheAnswerHasSaid) {
+TEST(Lookup, FindsMatchesInTheAnswer) {
     LookupStrategy lookup({.n_draft = 2});
     lookup.begin({.prompt = Tokens{1, 2}});
     EXPECT_EQ(drafted(lookup, {1, 2, 5}), std::nullopt);
@@ -108,7 +108,7 @@ TEST(Lookup, FindsWhatTheAnswerHasSaid) {
     EXPECT_EQ(drafted(lookup, {1, 2, 5, 6, 8, 9, 5, 6}), (Tokens{8, 9}));
 }
 
-TEST(Lookup, AConversationThatGoesOnIsRemembered) {
+TEST(Lookup, ContinuedConversationIsRemembered) {
     LookupStrategy lookup({.n_draft = 2});
     lookup.begin({.prompt = Tokens{1, 2}});
     EXPECT_EQ(drafted(lookup, {1, 2, 5, 6, 8, 9}), std::nullopt);
@@ -116,8 +116,8 @@ TEST(Lookup, AConversationThatGoesOnIsRemembered) {
     EXPECT_EQ(drafted(lookup, {1, 2, 5, 6, 8, 9, 30, 31, 5, 6}), (Tokens{8, 9}));
 }
 
-TEST(Lookup, AnotherPromptForgetsTheOneBefore) {
-    // The pair that ends each prompt has occurred in the first one alone.
+TEST(Lookup, NewPromptForgetsThePreviousOne) {
+    // The pair that ends each second prompt occurs before only in the first prompt.
     const Tokens first = {1, 2, 3, 4, 5};
     for (const Tokens& second : {Tokens{3, 4}, {1, 2, 9, 3, 4}, {9, 8, 7, 6, 5, 10, 3, 4}}) {
         LookupStrategy lookup({});
@@ -128,7 +128,7 @@ TEST(Lookup, AnotherPromptForgetsTheOneBefore) {
     }
 }
 
-TEST(Lookup, AgreesWithARescanThroughRequests) {
+TEST(Lookup, AgreesWithARescanAcrossRequests) {
     constexpr LookupOptions kOptions{.n_draft = 7};
     std::mt19937 random(3);
     for (const unsigned n_letters : {2u, 4u, 12u}) {
@@ -150,7 +150,7 @@ TEST(Lookup, AgreesWithARescanThroughRequests) {
     }
 }
 
-TEST(Lookup, DraftMaxReplacesItsOwnLength) {
+TEST(Lookup, DraftMaxReplacesTheDefaultLength) {
     const Tokens text(40, 7);
     test::StrategyRig rig;
     for (const auto& [draft_max, expected] : {std::pair{0, 10}, {1, 1}, {kMaxDraft, kMaxDraft}}) {

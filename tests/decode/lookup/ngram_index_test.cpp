@@ -17,7 +17,7 @@ struct Lengths {
     int max;
 };
 
-// How many tokens before `next` are those at the end of the text.
+// How many tokens before `next` match the end of the text.
 int count_match(std::span<const Token> text, std::size_t next) {
     std::size_t length = 0;
     while (length < next && text[next - length - 1] == text[text.size() - length - 1]) {
@@ -70,32 +70,32 @@ TEST(NgramIndex, TriesLongRunsFirst) {
     expect_same(find_end(text, {2, 2}), NgramIndex::Match{2, 7});
 }
 
-TEST(NgramIndex, AnOccurrenceMayOverlapTheEnd) {
+TEST(NgramIndex, OccurrenceMayOverlapTheEnd) {
     expect_same(find_end({4, 4, 4}, {2, 2}), NgramIndex::Match{2, 2});
     expect_same(find_end({4, 4, 4, 4}, {2, 2}), NgramIndex::Match{3, 3});
 }
 
-TEST(NgramIndex, AMatchIsAsLongAsTheTextsAreTheSame) {
+TEST(NgramIndex, MatchExtendsAsFarAsTheTextsAgree) {
     expect_same(find_end({1, 2, 3, 4, 5, 9, 2, 3, 4, 5}, {2, 3}), NgramIndex::Match{4, 5});
     expect_same(find_end({2, 3, 4, 5, 9, 2, 3, 4, 5}, {2, 3}), NgramIndex::Match{4, 4});
     expect_same(find_end(std::vector<Token>(20, 7), {2, 3}), NgramIndex::Match{19, 19});
     expect_same(find_end(std::vector<Token>(60, 7), {2, 3}), NgramIndex::Match{32, 59});
 }
 
-TEST(NgramIndex, TheEndIsNoEarlierOccurrenceOfItself) {
+TEST(NgramIndex, EndDoesNotMatchItself) {
     expect_same(find_end({}, {1, 3}), std::nullopt);
     expect_same(find_end({1}, {1, 3}), std::nullopt);
     expect_same(find_end({1, 2, 3}, {1, 3}), std::nullopt);
 }
 
-TEST(NgramIndex, AskingChangesNothing) {
+TEST(NgramIndex, FindingChangesNothing) {
     NgramIndex index(1, 2);
     index.append(std::vector<Token>{1, 2, 1});
     expect_same(index.find_end(), NgramIndex::Match{1, 1});
     expect_same(index.find_end(), NgramIndex::Match{1, 1});
 }
 
-TEST(NgramIndex, AgreesWithARescanThroughAppendsAndResets) {
+TEST(NgramIndex, AgreesWithARescanAfterAppendsAndResets) {
     std::mt19937 random(5);
     for (const Lengths lengths : {Lengths{1, 1}, {2, 3}, {1, 4}, {3, 3}}) {
         for (const unsigned n_letters : {1u, 2u, 3u, 6u, 40u}) {
@@ -122,7 +122,7 @@ TEST(NgramIndex, AgreesWithARescanAfterGrowingManyTimes) {
     NgramIndex index(kLengths.min, kLengths.max);
     for (int request = 0; request < 2; ++request) {
         index.clear();
-        // Of 40,000 pairs of 200 letters most occur; nearly all runs of three are new.
+        // Most of the 40,000 pairs of 200 letters occur; nearly all runs of three are new.
         std::vector<Token> text;
         for (int step = 0; step < 200; ++step) {
             const auto tokens = random_text(random, 200, 200);

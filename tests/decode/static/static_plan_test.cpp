@@ -28,7 +28,7 @@ StaticPlanStrategy with_options(const StaticPlanOptions& options) {
 }
 
 std::unique_ptr<Strategy> build(const SpeculationOptions& options) {
-    static test::StrategyRig rig;  // of kLayers layers
+    static test::StrategyRig rig;  // a model of kLayers layers
     return build_static_plan(options, rig.parts());
 }
 
@@ -54,7 +54,7 @@ TEST(StaticPlan, WindowsAreFullWhileTheyCoverTheContext) {
     }
 }
 
-TEST(StaticPlan, ARoundWithoutRoomIsPlain) {
+TEST(StaticPlan, RoundWithoutRoomIsPlain) {
     auto strategy = with_options({});
     const std::vector<Token> history(11);
     const Proposal proposal = strategy.propose({.history = history, .n_room = 0});
@@ -82,7 +82,7 @@ TEST(StaticPlan, IsBuiltFromTheOptions) {
     EXPECT_EQ(draft.width, 2);
 }
 
-TEST(StaticPlan, DraftsSixTokensUnlessToldOtherwise) {
+TEST(StaticPlan, DraftsSixTokensByDefault) {
     const auto strategy = build({.strategy = "static", .settings = {{"plan", "full"}}});
     const DraftWithPlan draft = propose(*strategy, 10);
     EXPECT_EQ(draft.stop.n_max, 6);
@@ -90,7 +90,7 @@ TEST(StaticPlan, DraftsSixTokensUnlessToldOtherwise) {
     EXPECT_EQ(draft.width, 1);
 }
 
-TEST(StaticPlan, WithoutAPlanTheMessageShowsOne) {
+TEST(StaticPlan, MissingPlanErrorShowsAnExample) {
     try {
         build({.strategy = "static"});
         FAIL() << "built without a plan";
@@ -100,7 +100,7 @@ TEST(StaticPlan, WithoutAPlanTheMessageShowsOne) {
     }
 }
 
-TEST(StaticPlan, APlanThatDoesNotFitTheModelIsRefused) {
+TEST(StaticPlan, PlanThatDoesNotFitTheModelIsRefused) {
     for (const char* plan : {"exit=9", "a4=skip", "m0=w1+2", "nonsense"}) {
         EXPECT_THROW(build({.strategy = "static", .settings = {{"plan", plan}}}), Error) << plan;
     }

@@ -19,7 +19,7 @@ using ::testing::StartsWith;
 
 using Fields = std::map<std::string, double>;
 
-// Every field, so that a key that changes another one than its own is noticed.
+// Every field, so that a test notices a key that changes the wrong one.
 Fields fields_of(const SwiftOptions& options) {
     return {
         {"draft_max", options.draft_max},
@@ -58,11 +58,11 @@ const Fields kPublished = {
     {"seed", 0},
 };
 
-TEST(SwiftOptions, DefaultsAreThePublishedCodes) {
+TEST(SwiftOptions, DefaultsMatchThePublishedCode) {
     EXPECT_EQ(fields_of(parse("")), kPublished);
 }
 
-TEST(SwiftOptions, EachKeyChangesWhatItSaysAndNothingElse) {
+TEST(SwiftOptions, EachKeyChangesOnlyItsField) {
     const std::map<std::string, std::pair<std::string, double>> effects = {
         {"window=50", {"window", 50}},
         {"ratio=0.5", {"ratio", 0.5}},
@@ -84,11 +84,11 @@ TEST(SwiftOptions, EachKeyChangesWhatItSaysAndNothingElse) {
     }
 }
 
-TEST(SwiftOptions, DraftMaxReplacesThePublishedOne) {
+TEST(SwiftOptions, DraftMaxReplacesThePublishedLength) {
     EXPECT_EQ(read_swift_options({.draft_max = 3}).draft_max, 3);
 }
 
-TEST(SwiftOptions, MistakesSayWhatIsExpected) {
+TEST(SwiftOptions, ErrorsStateWhatIsExpected) {
     for (const StrategyOptionInfo& info : swift_option_infos()) {
         EXPECT_FALSE(info.help.empty()) << info.key;
         const std::string key(info.key);
@@ -114,7 +114,7 @@ std::vector<int> widths_of(SwiftTree tree, bool is_greedy) {
     return all;
 }
 
-TEST(SwiftOptions, WidthsAreThePublishedOnes) {
+TEST(SwiftOptions, WidthsMatchThePublishedOnes) {
     EXPECT_THAT(widths_of(SwiftTree::code, true), ElementsAre(3, 5, 8, 10));
     EXPECT_THAT(widths_of(SwiftTree::code, false), ElementsAre(1, 3, 5, 10));
     for (const bool is_greedy : {true, false}) {

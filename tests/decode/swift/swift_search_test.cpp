@@ -17,7 +17,7 @@ constexpr int kLayers = 6;
 constexpr int kInner = kLayers - 2;
 constexpr int kSkipped = 3;  // 0.45 of 8 modules
 
-TEST(SwiftSearch, BeginsWithEverySecondLayerSkippedButTheOuterOnes) {
+TEST(SwiftSearch, StartsWithEverySecondInnerLayerSkipped) {
     EXPECT_EQ(to_string(SwiftSearch(6, {}).plan()), "l1+3=skip");
     EXPECT_EQ(to_string(SwiftSearch(7, {}).plan()), "l1+3+5=skip");
     EXPECT_EQ(to_string(SwiftSearch(4, {}).plan()), "l1=skip");
@@ -52,7 +52,7 @@ void expect_outer_layers_run(const ModulePlan& plan) {
     }
 }
 
-TEST(SwiftSearch, ChanceSkipsEveryInnerModuleEquallyOften) {
+TEST(SwiftSearch, RandomCandidatesSkipEveryInnerModuleEquallyOften) {
     constexpr int kCandidates = 800;
     SwiftSearch search(kLayers, {.patience = kCandidates, .bayes_interval = kCandidates + 1});
     std::vector<int> counts(2 * kInner);
@@ -68,12 +68,12 @@ TEST(SwiftSearch, ChanceSkipsEveryInnerModuleEquallyOften) {
         }
         search.add_score(0);
     }
-    // 300 each on average, with a deviation of 14.
+    // 300 each on average, with a standard deviation of 14.
     EXPECT_GT(*std::ranges::min_element(counts), 240);
     EXPECT_LT(*std::ranges::max_element(counts), 360);
 }
 
-TEST(SwiftSearch, EveryTwentyFifthCandidateIsTheOptimisers) {
+TEST(SwiftSearch, EveryTwentyFifthCandidateComesFromTheOptimiser) {
     SwiftSearch search(kLayers, {});
     std::vector<int> suggested;
     for (int i = 1; i <= 80; ++i) {
@@ -85,7 +85,7 @@ TEST(SwiftSearch, EveryTwentyFifthCandidateIsTheOptimisers) {
     EXPECT_THAT(suggested, ElementsAre(25, 50, 75));
 }
 
-TEST(SwiftSearch, TheLargestCoordinatesOfTheOptimisersPointAreSkipped) {
+TEST(SwiftSearch, SkipsTheLargestCoordinatesOfTheOptimisersPoint) {
     SwiftSearch search(kLayers, {.bayes_interval = 1});
     for (int i = 0; i < 20; ++i) {
         const SwiftCandidate candidate = search.candidate();
@@ -104,7 +104,7 @@ TEST(SwiftSearch, TheLargestCoordinatesOfTheOptimisersPointAreSkipped) {
     }
 }
 
-TEST(SwiftSearch, TheOptimiserHearsOfEveryScore) {
+TEST(SwiftSearch, OptimiserReceivesEveryScore) {
     const auto suggestion = [](double score_of_twelfth) {
         SwiftSearch search(kLayers, {.bayes_interval = 14});
         for (int i = 1; i <= 13; ++i) {
@@ -117,7 +117,7 @@ TEST(SwiftSearch, TheOptimiserHearsOfEveryScore) {
     EXPECT_NE(suggestion(0.5), suggestion(0.05));
 }
 
-// Gives the scores, one candidate each, and says which were adopted.
+// Adds the scores, one per candidate. Returns which candidates were adopted.
 std::vector<bool> adopted(SwiftSearch& search, const std::vector<double>& scores) {
     std::vector<bool> results;
     for (const double score : scores) {
@@ -129,7 +129,7 @@ std::vector<bool> adopted(SwiftSearch& search, const std::vector<double>& scores
     return results;
 }
 
-TEST(SwiftSearch, AdoptsWhatIsBetterThanAllBefore) {
+TEST(SwiftSearch, AdoptsCandidatesThatBeatAllBefore) {
     SwiftSearch search(kLayers, {});
     EXPECT_THAT(adopted(search, {0, 0.25, 0.125, 0.25, 0.5, 0.375}),
                 ElementsAre(false, true, false, false, true, false));
@@ -138,7 +138,7 @@ TEST(SwiftSearch, AdoptsWhatIsBetterThanAllBefore) {
     EXPECT_FALSE(search.end());
 }
 
-TEST(SwiftSearch, EndsBeyondTheScoreThatIsGoodEnough) {
+TEST(SwiftSearch, EndsAboveTheMaximumScore) {
     SwiftSearch search(kLayers, {.max_score = 0.75});
     adopted(search, {0.5, 0.75});
     EXPECT_FALSE(search.end());
@@ -154,7 +154,7 @@ TEST(SwiftSearch, EndsWhenPatienceIsExceeded) {
     EXPECT_EQ(search.end(), SwiftEnd::out_of_patience);
 }
 
-TEST(SwiftSearch, EndsBeyondSoManyCandidates) {
+TEST(SwiftSearch, EndsWhenMaxIterationsAreExceeded) {
     SwiftSearch search(kLayers, {.max_iterations = 3});
     adopted(search, {0.1, 0.2, 0.3});
     EXPECT_FALSE(search.end());
@@ -162,7 +162,7 @@ TEST(SwiftSearch, EndsBeyondSoManyCandidates) {
     EXPECT_EQ(search.end(), SwiftEnd::out_of_iterations);
 }
 
-TEST(SwiftSearch, ACandidateStaysUntilItHasAScore) {
+TEST(SwiftSearch, CandidateStaysUntilItHasAScore) {
     SwiftSearch search(kLayers, {.bayes_interval = 2});
     for (int i = 0; i < 4; ++i) {
         const SwiftCandidate first = search.candidate();
@@ -173,7 +173,7 @@ TEST(SwiftSearch, ACandidateStaysUntilItHasAScore) {
     }
 }
 
-TEST(SwiftSearch, CandidatesFollowFromTheSeed) {
+TEST(SwiftSearch, CandidatesDependOnTheSeed) {
     SwiftSearch one(30, {.seed = 1});
     SwiftSearch same(30, {.seed = 1});
     SwiftSearch other(30, {.seed = 2});

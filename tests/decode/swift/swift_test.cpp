@@ -25,11 +25,12 @@ constexpr int kLayers = 6;
 constexpr int kPrompt = 20;
 constexpr int kVocab = 11;
 constexpr int kWindow = 4;
-// One token a round, the first with the prompt: so many rounds until W + 2 have rows.
+// The prompt gives the first token and each round one more: after this many rounds, W + 2 tokens of
+// the answer have rows.
 constexpr int kFirstSearch = kWindow + 2;
 const std::string kFirstPlan = "l1+3=skip";
 
-// What a candidate was held against.
+// What a candidate was evaluated on.
 struct Evaluation {
     std::string plan;
     std::vector<Token> text;
@@ -37,7 +38,7 @@ struct Evaluation {
     int n_rounds;
 };
 
-// Requests, round by round, with prepared scores for candidates, the last one over and over.
+// Requests, round by round, with prepared scores for candidates. The last score repeats.
 class Requests {
   public:
     explicit Requests(const SwiftOptions& options = {.window = kWindow})
@@ -65,7 +66,7 @@ class Requests {
             strategy.propose({.history = history, .n_room = kMaxDraft}).draft);
     }
 
-    // Nothing is accepted: a round writes one token.
+    // No draft is accepted, so a round emits one token.
     void rounds(int n) {
         for (int i = 0; i < n; ++i) {
             latest_plan = to_string(*draft().plan);
@@ -93,21 +94,21 @@ class Requests {
     std::string latest_plan;  // of the latest round
 };
 
-TEST(Swift, TriesACandidateARoundOnceTheAnswerIsLongerThanTheWindow) {
+TEST(Swift, TriesOneCandidatePerRoundOnceTheAnswerIsLongerThanTheWindow) {
     Requests requests;
     requests.rounds(kFirstSearch + 3);
     EXPECT_THAT(requests.search_rounds(),
                 ElementsAre(kFirstSearch, kFirstSearch + 1, kFirstSearch + 2));
 }
 
-TEST(Swift, MayLetRoundsPassBetweenCandidates) {
+TEST(Swift, CanWaitSeveralRoundsBetweenCandidates) {
     Requests requests({.window = kWindow, .opt_interval = 4});
     requests.rounds(18);
-    // Rounds 1, 5, 9, ... are those after which a search may come.
+    // A search may follow rounds 1, 5, 9, ...
     EXPECT_THAT(requests.search_rounds(), ElementsAre(9, 13, 17));
 }
 
-TEST(Swift, CandidatesAreHeldAgainstTheFirstTokensOfTheAnswer) {
+TEST(Swift, CandidatesAreEvaluatedOnTheFirstTokensOfTheAnswer) {
     Requests requests;
     requests.rounds(kFirstSearch + 5);
     for (const int n_prompt : {kPrompt, 7}) {
@@ -123,7 +124,7 @@ TEST(Swift, CandidatesAreHeldAgainstTheFirstTokensOfTheAnswer) {
     }
 }
 
-TEST(Swift, ABetterCandidateDraftsAtOnce) {
+TEST(Swift, BetterCandidateDraftsImmediately) {
     Requests requests;
     requests.scores = {0.25, 0.125, 0.5, 0.5};
     requests.rounds(kFirstSearch);
@@ -138,7 +139,7 @@ TEST(Swift, ABetterCandidateDraftsAtOnce) {
     EXPECT_NE(tried[0].plan, tried[2].plan);
 }
 
-TEST(Swift, KeepsItsPlanAndBestScoreFromRequestToRequest) {
+TEST(Swift, KeepsItsPlanAndBestScoreAcrossRequests) {
     Requests requests;
     requests.scores = {0.5, 0.4};
     requests.rounds(kFirstSearch + 1);
@@ -150,7 +151,7 @@ TEST(Swift, KeepsItsPlanAndBestScoreFromRequestToRequest) {
     EXPECT_EQ(requests.latest_plan, requests.evaluations[0].plan) << "0.4 is less than 0.5";
 }
 
-TEST(Swift, AfterTheEndOfTheSearchThePlanStays) {
+TEST(Swift, KeepsThePlanAfterTheSearchEnds) {
     Requests requests({.window = kWindow, .search = {.patience = 2}});
     requests.scores = {0.5, 0.1};
     requests.rounds(20);
@@ -162,7 +163,7 @@ TEST(Swift, AfterTheEndOfTheSearchThePlanStays) {
     EXPECT_EQ(requests.latest_plan, requests.evaluations[0].plan);
 }
 
-TEST(Swift, ACancelledEvaluationChangesNothing) {
+TEST(Swift, CancelledEvaluationChangesNothing) {
     Requests requests;
     requests.scores = {std::nullopt, 0.5};
     requests.rounds(kFirstSearch + 1);
@@ -192,7 +193,7 @@ TEST(Swift, DraftsAChainOfUpTo25WithSiblingsByConfidence) {
     EXPECT_THAT(chain.draft().width_steps, IsEmpty());
 }
 
-TEST(Swift, DraftsNoMoreThanThereIsRoomFor) {
+TEST(Swift, StaysWithinTheRoom) {
     Requests requests({.draft_max = 9, .exit_confidence = 0.5f});
     EXPECT_EQ(requests.draft().stop.n_max, 9);
     EXPECT_EQ(requests.draft().stop.exit_confidence, 0.5f);
@@ -213,10 +214,10 @@ TEST(Swift, RecordsEveryPlanThatDraftsAndTheEndOfTheSearch) {
     EXPECT_EQ(decisions[0].reason, "no search yet: every second layer is skipped");
     EXPECT_EQ(decisions[1].token, kFirstSearch + 1);
     EXPECT_EQ(decisions[1].plan, requests.evaluations[0].plan);
-    EXPECT_EQ(decisions[1].reason, "matchness 25 % on 4 tokens, plan 1 by chance");
+    EXPECT_EQ(decisions[1].reason, "matchness 25 % on 4 tokens, plan 1, chosen at random");
     EXPECT_EQ(decisions[2].token, kFirstSearch + 3);
     EXPECT_EQ(decisions[2].source, requests.evaluations[2].plan);
-    EXPECT_EQ(decisions[2].reason, "matchness 75 % on 4 tokens, plan 3 by the optimiser");
+    EXPECT_EQ(decisions[2].reason, "matchness 75 % on 4 tokens, plan 3, from the optimiser");
     EXPECT_EQ(decisions[3].plan, requests.evaluations[2].plan);
     EXPECT_EQ(decisions[3].reason,
               "the search ends after 3 plans, matchness 75 %: the matchness is good enough");
@@ -238,7 +239,7 @@ std::string complaint(int n_layers, const std::string& options) {
     return "";
 }
 
-TEST(Swift, IsRefusedWhereThereIsNothingToSkip) {
+TEST(Swift, IsRefusedWhenThereIsNothingToSkip) {
     EXPECT_EQ(complaint(3, ""),
               "`.strategy`: expected a model of 4 layers or more for swift, found 3");
     EXPECT_EQ(complaint(4, "ratio=0.2"),
