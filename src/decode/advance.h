@@ -1,5 +1,5 @@
-// Bringing the cache up to a text: the whole model over every token that has no row yet. A prompt
-// is many rows at once; a step of plain decoding is the case of one.
+// Brings the cache up to date with a text: runs the whole model over every token that has no row
+// yet. A prompt takes many rows per pass; a step of plain decoding takes one.
 #pragma once
 
 #include <functional>
@@ -13,10 +13,10 @@ namespace knap {
 class Forward;
 class KvCache;
 
-// Computes and commits rows [cache.committed(), tokens.size()) in passes as large as memory allows,
-// and gives the logits that follow the last token, valid until the next pass. At least one row must
-// be missing. `on_progress` (may be empty) hears of every finished pass. Nullopt: cancelled; the
-// passes that finished stay committed.
+// Computes and commits rows [cache.committed(), tokens.size()) in passes as large as memory allows.
+// At least one row must be missing. Returns the logits after the last token, valid until the next
+// pass, or nullopt when cancelled; passes that finished stay committed. `on_progress` (may be
+// empty) is called after every pass with the number of committed rows.
 std::optional<std::span<const float>> advance(
     Forward& forward,
     KvCache& cache,

@@ -1,6 +1,6 @@
-// How many draft steps to chain on the device before the program looks at what they chose: as many
-// as drafts have been long of late. Steps after the one that ends a draft are computed for nothing;
-// to ask after every step costs a round trip each.
+// How many draft steps to chain on the device before the host looks at the tokens they chose. Chain
+// length follows recent draft lengths: steps after the one that ends a draft are wasted, and every
+// look at the results costs a round trip.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@ namespace knap {
 
 class ChainLength {
   public:
-    // Steps to chain when `n_drafted` tokens are drafted and at most `n_left` more are wanted.
-    // `may_stop_early`: a stop rule looks at every token.
+    // Steps to chain after `n_drafted` drafted tokens, when at most `n_left` more may follow.
+    // `may_stop_early`: the stop rule may end the draft after any token.
     int next(int n_drafted, int n_left, bool may_stop_early) const {
         if (!may_stop_early) {
             return n_left;
@@ -20,7 +20,7 @@ class ChainLength {
         return std::clamp(n_expected - n_drafted, 1, n_left);
     }
 
-    // A draft ended with so many tokens.
+    // Records the length of a finished draft.
     void observe(int n_drafted) { mean_ += kWeight * (n_drafted - mean_); }
 
   private:

@@ -58,7 +58,7 @@ std::optional<DraftRows::Chosen> DraftRows::next_choice(Token token, int n_steps
     return Chosen{chain_.tokens[row], chain_.probabilities[row]};
 }
 
-// The cache row of the latest pass's first row.
+// The cache row of the first row of the latest pass.
 int DraftRows::row_of_pass() const {
     return first_row_ + static_cast<int>(n_before_);
 }
@@ -76,7 +76,7 @@ bool DraftRows::run_chain(Token token, int n_steps) {
     if (!chain_.is_complete) {
         return false;
     }
-    // Each row is that of the choice before it.
+    // Each row holds the token that the step before it chose.
     tokens_.assign(1, token);
     tokens_.insert(tokens_.end(), chain_.tokens.begin(), chain_.tokens.end() - 1);
     result_ = {.captures = chain_.captures};
@@ -93,7 +93,8 @@ ReusableRows DraftRows::reusable() const {
             .streams = streams_};
 }
 
-// A pass is replaced where the draft parts from it, so all rows before are the draft's.
+// The draft gets a new pass as soon as it diverges from the latest one, so all rows before this one
+// belong to the draft.
 bool DraftRows::is_computed(Token token) const {
     const std::size_t row = n_given_ - n_before_;
     return row < tokens_.size() && tokens_[row] == token;

@@ -43,7 +43,8 @@ bool Drafter::draft(Token pending,
         return false;
     }
     n_guessed_ = count_common(tree.tokens(), how.guess);
-    // After the chain, so that the chain's rows lie in the cache where plain decoding has them.
+    // Leaves come after the chain, so that the chain's rows have the same indices as in plain
+    // decoding.
     for (const Leaf& leaf : leaves_) {
         tree.add(leaf.token, leaf.parent);
     }
@@ -61,7 +62,7 @@ bool Drafter::draft_chain(Token pending, const DraftWithPlan& how, int max_nodes
     Token token = pending;
     int parent = kPendingNode;
     for (bool goes_on = stop.starts(); goes_on;) {
-        // Where nodes are short, siblings go before depth does.
+        // If nodes are scarce, siblings are given up before depth.
         const int n_reserved = rule.n_max + static_cast<int>(leaves_.size());
         const int n_children = std::min(how.width, 1 + max_nodes - n_reserved);
         const auto step =
@@ -83,7 +84,7 @@ bool Drafter::draft_chain(Token pending, const DraftWithPlan& how, int max_nodes
     return true;
 }
 
-// From the logits of the row after `token`; `n_drafted` tokens are drafted before it.
+// Chooses the next token by the logits after `token`; `n_drafted` tokens are drafted so far.
 std::optional<Drafter::Step> Drafter::choose(Token token,
                                              const DraftWithPlan& how,
                                              int n_drafted,
@@ -92,7 +93,7 @@ std::optional<Drafter::Step> Drafter::choose(Token token,
     if (logits.empty()) {
         return std::nullopt;
     }
-    // The pending token's position is its row in the cache; the first draft follows it.
+    // The pending token's position equals its cache row; the first draft follows it.
     const int position = cache_.committed() + n_drafted + 1;
     const DraftChoice& choice = choices_.choose(logits, position, n_children);
     return Step{.token = choice.tokens.front(),
@@ -116,8 +117,8 @@ std::optional<Drafter::Step> Drafter::choose_on_device(Token token,
     return Step{.token = chosen->token, .confidence = chosen->probability};
 }
 
-// How many siblings are tried may depend on the first candidate: they only come to be judged where
-// it was rejected, and what is left of the target then is the same for all.
+// The number of siblings may depend on the first candidate: siblings are judged only after it was
+// rejected, and what is then left of the target distribution does not depend on their number.
 void Drafter::add_siblings(const DraftChoice& choice,
                            std::size_t width,
                            int parent,
@@ -131,7 +132,7 @@ void Drafter::add_siblings(const DraftChoice& choice,
 }
 
 // The tokens of a guess whose rows a draft of at most `n_max` tokens can use: nothing is drafted
-// after its last token, nor after the end of the text.
+// after its last token or after the end of the text.
 std::span<const Token> Drafter::useful_part(std::span<const Token> guess, int n_max) const {
     const auto n_rows = static_cast<std::size_t>(std::max(0, n_max - 1));
     const auto room = guess.first(std::min(guess.size(), n_rows));

@@ -1,6 +1,6 @@
-// Drafting with a cheaper version of the model: every token is its choice after the one before.
-// Cache row `committed` holds the pending token and row committed + i the i-th draft, whatever the
-// plan skips: verification overwrites them all.
+// Drafts with a cheaper version of the model: each token is its choice after the one before. Cache
+// row `committed` holds the pending token and row committed + i the i-th draft, whatever the plan
+// skips. Verification overwrites all of them.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ class KvCache;
 
 class Drafter {
   public:
-    // Everything given must outlive the object; `is_end_of_text` says which tokens end a draft.
+    // All arguments must outlive the object. `is_end_of_text` tells which tokens end a draft.
     Drafter(Forward& forward,
             const KvCache& cache,
             Sampler& sampler,
@@ -29,20 +29,20 @@ class Drafter {
             const std::function<bool(Token)>& is_end_of_text);
 
     // Drafts after `pending` into `tree`: a chain of first choices, then their siblings as leaves,
-    // at most `max_nodes` in all. The sampler's history ends with the pending token, before and
-    // after. `captures` are the streams that the round wants of its rows (Proposal::captures), as
-    // far as drafting computes them. False: cancelled.
+    // at most `max_nodes` nodes in all. The sampler's history ends with the pending token, before
+    // and after the call. `captures` are the streams that the round needs (Proposal::captures);
+    // drafting keeps those that it computes exactly. Returns false when cancelled.
     bool draft(Token pending,
                const DraftWithPlan& how,
                std::span<const int> captures,
                int max_nodes,
                DraftTree& tree);
 
-    // Of the latest draft(); valid until the next.
+    // The rows of the latest draft(); valid until the next one.
     ReusableRows reusable_rows() const { return rows_.reusable(); }
-    // Of the chain's tokens, where the stop rule or a width looks at them; empty otherwise.
+    // Confidences of the chain's tokens; empty if neither the stop rule nor the widths need them.
     std::span<const float> confidences() const { return confidences_; }
-    // How many tokens of the guess the chain begins with.
+    // How many leading tokens of the chain equal the guess.
     int n_guessed() const { return n_guessed_; }
 
   private:
@@ -51,10 +51,10 @@ class Drafter {
         int parent;
     };
 
-    // What is drafted next.
+    // The next token of a draft.
     struct Step {
         Token token;
-        float confidence;                     // 1 where nobody looks at it
+        float confidence;                     // 1 if it was not computed
         const DraftChoice* choice = nullptr;  // null: the device chose
     };
     std::optional<Step> choose(Token token,

@@ -1,6 +1,6 @@
-// The strategies of a session, one for each set of options: what a strategy has learned lasts from
-// request to request, also where requests with other options come between. Only the few that were
-// used last are kept.
+// The strategies of a session, one for each set of options. What a strategy has learned lasts from
+// request to request, even if requests with other options come in between. Only the few most
+// recently used strategies are kept.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ class KeptStrategies {
     static constexpr std::size_t kMost = 4;
 
     using Make = std::function<std::unique_ptr<Strategy>(const SpeculationOptions& options)>;
-    // The strategy for `options`; `make` makes it unless it is kept. The one that was not used for
-    // longest goes where there would be more than kMost. What `make` throws changes nothing. Valid
-    // until the next call.
+    // Returns the strategy for `options`; calls `make` if it is not kept. Drops the least recently
+    // used one if there would be more than kMost. If `make` throws, nothing changes. Valid until
+    // the next call.
     Strategy& get(const SpeculationOptions& options, const Make& make);
     void clear() { kept_.clear(); }
 
@@ -30,7 +30,7 @@ class KeptStrategies {
         SpeculationOptions options;
         std::unique_ptr<Strategy> strategy;
     };
-    std::vector<Kept> kept_;  // the latest used is the last
+    std::vector<Kept> kept_;  // the most recently used is last
 };
 
 }  // namespace knap

@@ -10,7 +10,8 @@ namespace knap {
 
 namespace {
 
-// The whole of `text`, inside the range. (std::from_chars takes no leading '+' and no space.)
+// Accepts only a number within the range that takes up all of `text`. (std::from_chars accepts
+// neither a leading '+' nor spaces.)
 template <typename Number>
 bool read_whole(std::string_view text, Number min, Number max, Number& value) {
     Number read{};

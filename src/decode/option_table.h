@@ -1,6 +1,5 @@
 // The settings of a strategy (SpeculationOptions::settings). A strategy declares them in one table:
-// the key, the values it takes, what it means and how it is set. Help texts and error messages
-// follow from the table.
+// key, accepted values, meaning and setter. Help texts and error messages are made from the table.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +22,8 @@ struct StrategyOption {
 
 [[noreturn]] void refuse_value(const StrategyOptionInfo& info, std::string_view value);
 
-// Read the whole of `text`. They return false, and leave `value` alone, when it is not a number
-// within the range.
+// Parse all of `text`. They return false and leave `value` unchanged if it is not a number within
+// the range.
 bool read_integer(std::string_view text, int min, int max, int& value);
 bool read_number(std::string_view text, float min, float max, float& value);
 
@@ -44,8 +43,8 @@ constexpr auto join_tables(const std::array<StrategyOption<Options>, First>& fir
     return all;
 }
 
-// Changes `options` as `settings` says, in the order of the table. Keys that the table does not
-// have are make_strategy()'s to refuse. Throws when a value is not one of its key's.
+// Applies `settings` to `options` in the order of the table. Unknown keys are ignored here:
+// make_strategy() rejects them. Throws when a value is not accepted.
 template <typename Options, std::size_t Size>
 void apply_settings(const StrategySettings& settings,
                     const std::array<StrategyOption<Options>, Size>& table,
@@ -58,12 +57,12 @@ void apply_settings(const StrategySettings& settings,
     }
 }
 
-// The longest draft that the request allows, or the strategy's own where it says nothing.
+// The longest draft that the request allows, or the strategy's own limit if the request sets none.
 inline int draft_max_or(const SpeculationOptions& options, int own) {
     return options.draft_max > 0 ? options.draft_max : own;
 }
 
-// For options with a member `exit_confidence`.
+// The setting `exit-confidence`, for options with a member `exit_confidence`.
 template <typename Options>
 constexpr StrategyOption<Options> exit_confidence_option(std::string_view help) {
     return {{"exit-confidence", "0..1", help}, [](Options& options, std::string_view text) {

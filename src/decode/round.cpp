@@ -30,7 +30,7 @@ std::optional<RoundOutcome> Round::run(Token pending, const Proposal& proposal) 
     }
     const double verify_ms = verify_watch.elapsed_ms();
 
-    // The pending token's position is its row in the cache; the first draft follows it.
+    // The pending token's position equals its cache row; the first draft follows it.
     const Verdict& verdict = acceptance_.judge(tree_, target.logits, cache_.committed() + 1);
     keep(verdict.path);
     emitted_.clear();
@@ -52,15 +52,15 @@ std::optional<RoundOutcome> Round::run(Token pending, const Proposal& proposal) 
     };
 }
 
-// Fills `tree_` with what the proposal drafts, and `reusable_` with the rows that verification need
-// not compute from the first layer on.
+// Fills `tree_` with the proposed draft, and `reusable_` with the rows whose leading layers
+// verification need not compute.
 bool Round::draft(Token pending, const Proposal& proposal) {
     tree_.clear();
     reusable_ = {};
     confidences_ = {};
     n_guessed_ = 0;
     if (const auto* given = std::get_if<DraftTokens>(&proposal.draft)) {
-        KNAP_ASSERT(given->tree->n_nodes() <= max_nodes(), "a proposal keeps to its room");
+        KNAP_ASSERT(given->tree->n_nodes() <= max_nodes(), "a proposed draft fits the round");
         tree_ = *given->tree;
         return true;
     }
@@ -75,8 +75,8 @@ bool Round::draft(Token pending, const Proposal& proposal) {
     return true;
 }
 
-// Commits the pending token and the accepted path. The rows of a path that is not the beginning of
-// the tree are gathered to follow one another; all that is left above them is scratch again.
+// Commits the pending token and the accepted path. If the path is not the beginning of the tree,
+// its rows are moved next to each other. Everything above them is scratch again.
 void Round::keep(std::span<const int> path) {
     const int first_node_row = cache_.committed() + 1;
     int next_row = first_node_row;

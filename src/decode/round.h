@@ -1,11 +1,11 @@
-// One speculative round: draft, verify, accept, roll back. Written once, for chains and trees; it
-// knows no strategy.
+// One speculative round: draft, verify, accept, roll back. There is one implementation for chains
+// and trees, and it does not depend on the strategy.
 //
-// At entry the cache holds a row for every token of the text but the last, the pending one. The
-// round drafts successors of it, runs the whole model once over the pending token and the drafts,
-// and keeps the drafts that the acceptance rule keeps. It emits those and one token of the whole
-// model's own, so a round that drafts nothing is a step of plain decoding. At exit the cache holds
-// a row for every token but that last one, each with the bits that the whole model gave it.
+// On entry the cache has a row for every token of the text but the last, the pending one. The round
+// drafts tokens after it, runs the whole model once over the pending token and the drafts, and
+// keeps the drafts that the acceptance rule accepts. It emits those and one token of the whole
+// model's own, so a round without drafts is a step of plain decoding. On exit the cache has a row
+// for every token but that last one, each as the whole model computed it.
 #pragma once
 
 #include <functional>
@@ -30,12 +30,12 @@ struct RoundOptions {
 
 class Round {
   public:
-    // `sampler` has heard every token of the text, and hears of those that a round emits from the
-    // caller. Everything given must outlive the object.
+    // `sampler` has seen every token of the text; the caller passes it the tokens that a round
+    // emits. `forward`, `cache` and `sampler` must outlive the object.
     Round(Forward& forward, KvCache& cache, Sampler& sampler, const RoundOptions& options);
 
-    // `pending` is the last token of the text. Nullopt: cancelled, and the cache as it was. The
-    // outcome is valid until the next round.
+    // `pending` is the last token of the text. Returns nullopt when cancelled; the committed rows
+    // are then unchanged. The outcome is valid until the next round.
     std::optional<RoundOutcome> run(Token pending, const Proposal& proposal);
 
   private:

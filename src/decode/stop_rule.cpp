@@ -6,7 +6,7 @@
 namespace knap {
 
 std::size_t MarginalRule::bin_of(float confidence) {
-    // The product is exact in double, so that a confidence lands in the bin that holds it.
+    // The product is exact in double, so every confidence falls into the bin that covers it.
     const int bin = static_cast<int>(static_cast<double>(confidence) * kBins);
     return static_cast<std::size_t>(std::clamp(bin, 0, kBins - 1));
 }

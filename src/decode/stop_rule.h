@@ -1,6 +1,6 @@
-// When to stop drafting, judged after each drafted token. The token that triggers the stop is kept
-// and verified: dropping it for its own probability would change the distribution of the text
-// (methods 1.6, condition 4).
+// When to stop drafting, decided after each drafted token. The token that triggers the stop is kept
+// and verified: dropping it because of its own probability would change the distribution of the
+// text (docs/methods.md, "Conditions for exact sampling").
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace knap {
 
-// Draft another token only while it pays (methods 3.15, O6): while
+// Drafts another token only while it pays (docs/methods.md, "Marginal stop rule"): while
 //     (acceptance of all drafts so far) * mean_acceptance > tokens_per_ms * (draft_ms + verify_ms).
 struct MarginalRule {
     static constexpr int kBins = 10;
@@ -20,8 +20,8 @@ struct MarginalRule {
 
     // Measured acceptance of drafts by their confidence: bin i holds [i / kBins, (i + 1) / kBins).
     std::array<double, kBins> acceptance{};
-    double mean_acceptance = 0;  // of the draft to come, whose confidence is not known yet
-    double tokens_per_ms = 0;    // current throughput
+    double mean_acceptance = 0;  // of the next draft, whose confidence is not known yet
+    double tokens_per_ms = 0;    // expected throughput of the round
     double draft_ms = 0;         // of one more draft step
     double verify_ms = 0;        // of one more row in the verification
 };
@@ -32,19 +32,19 @@ struct StopRule {
     ConfidenceOf confidence_of = ConfidenceOf::drafted;
     std::optional<MarginalRule> marginal{};
 
-    // Whether the rule looks at confidences, which cost a pass over the vocabulary.
+    // Whether the rule needs confidences, which cost a pass over the vocabulary.
     bool needs_confidence() const { return exit_confidence > 0 || marginal.has_value(); }
 };
 
-// A rule being applied to one draft.
+// Applies a rule to one draft.
 class StopState {
   public:
     explicit StopState(const StopRule& rule) : rule_(rule) {}
 
-    // Before the first token: whether to draft at all.
+    // Whether to draft at all; for use before the first token.
     bool starts() const;
-    // Takes a drafted token; true when drafting goes on. `confidence` is not looked at unless the
-    // rule needs it.
+    // Records a drafted token and returns whether to draft another. `confidence` is ignored unless
+    // the rule needs it.
     bool goes_on(float confidence, bool is_end_of_text);
 
   private:

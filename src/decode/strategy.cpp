@@ -50,7 +50,8 @@ constexpr std::array kStrategies = {
     },
     StrategyEntry{
         .info = {.name = "cascade",
-                 .summary = "copy as lookup does, then check and extend it with a fixed plan"},
+                 .summary =
+                     "copy as lookup does, then check and extend the copy with a fixed plan"},
         .build = build_cascade,
         .options = static_plan_option_infos,
     },
@@ -139,7 +140,7 @@ void check_ranges(const SpeculationOptions& options) {
     }
     // Written so that NaN fails.
     if (!(options.assume_acceptance <= 1)) {
-        fail("`.assume_acceptance`: expected a number of 0..1, found ", options.assume_acceptance);
+        fail("`.assume_acceptance`: expected 0..1, found ", options.assume_acceptance);
     }
 }
 
@@ -163,7 +164,7 @@ bool has_setting(const StrategyInfo& strategy, std::string_view key) {
          " for strategy ", strategy.name, ", found ", in_quotes(key));
 }
 
-// A setting that would do nothing is a mistake that the user should know about.
+// A setting without effect is a mistake that the user should know about.
 void check_settings(const SpeculationOptions& options, const StrategyInfo& strategy) {
     for (const auto& [key, value] : options.settings) {
         if (!has_setting(strategy, key)) {

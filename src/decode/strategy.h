@@ -1,7 +1,8 @@
-// What to draft with next. A strategy answers that question before each round and hears afterwards
-// what came of it; drafting, verifying and accepting are the round's (round.h), the same for all.
-// One strategy serves one session: what it learns may last beyond a request, and requests that it
-// does not see may come between two of its own.
+// The interface of a strategy, and the list of strategies. Before each round a strategy decides
+// what to draft with, and afterwards it receives the outcome. Drafting, verifying and accepting
+// belong to the round (round.h) and are the same for all strategies. A strategy serves one session:
+// what it learns may last beyond a request, and requests that it does not see may come between two
+// of its own.
 #pragma once
 
 #include <memory>
@@ -24,14 +25,14 @@ class Forward;
 class KvCache;
 struct ModelConfig;
 
-// What a strategy may use of its session; all of it outlives the strategy.
+// The parts of a session that a strategy may use. All of them outlive the strategy.
 struct StrategyParts {
     const ModelConfig& config;
-    Forward& forward;  // for passes of its own, into rows above the committed ones
+    Forward& forward;  // for its own passes, into scratch rows
     const KvCache& cache;
-    const CostProfile& profile;  // its layer classes; its samples where this machine was measured
-    std::span<const SavedPlan> plans{};  // found good in earlier runs
-    int max_rows = 0;                    // of a verification, with the pending token
+    const CostProfile& profile;          // layer classes; samples if this machine was measured
+    std::span<const SavedPlan> plans{};  // saved by earlier runs
+    int max_rows = 0;                    // of a verification, including the pending token
     AdapterHead* adapter = nullptr;      // null: the engine has none
 };
 
@@ -43,68 +44,69 @@ struct RequestStart {
 struct RoundState {
     // Every token so far. The last one is pending: emitted, but not in the cache.
     std::span<const Token> history;
-    // Most tokens that a draft may have: request, context and scratch allow no more.
+    // The longest draft that the request, the context and the scratch rows allow.
     int n_room = 0;
-    double elapsed_ms = 0;  // of the request so far, its prompt included
-    int n_expected = 0;     // tokens that the answer may still have
+    double elapsed_ms = 0;  // of the request so far, including its prompt
+    int n_expected = 0;     // how many more tokens the answer may have
 };
 
 // No draft: a step of plain decoding.
 struct PlainStep {};
 
-// Tokens that cost nothing to draft.
+// Tokens that the strategy already has. Drafting them costs nothing.
 struct DraftTokens {
     const DraftTree* tree = nullptr;  // valid until the next propose()
 };
 
-// Computes logits from the streams at the end of a draft's last layer, in place of the model's own
-// head.
+// Computes logits from the streams after a draft's last layer, in place of the model's own head.
 class ExitHead {
   public:
     virtual ~ExitHead() = default;
-    // [n_vocab, n_rows] after `hidden`, the streams [n_embd, n_rows] at the end of the plan's last
-    // layer, of cache rows first_row, first_row + 1, ... Valid until the next call; empty:
-    // cancelled.
+    // Returns the logits [n_vocab, n_rows] for `hidden`, the streams [n_embd, n_rows] after the
+    // plan's last layer, of cache rows first_row, first_row + 1, ... Valid until the next call;
+    // empty when cancelled.
     virtual std::span<const float> logits(std::span<const float> hidden, int first_row) = 0;
 };
 
-// How many candidates a position has when the first of them is more probable than `above`.
+// How many candidates a position has if the first is more probable than `above`.
 struct WidthStep {
     float above = 0;
     int width = 1;
 };
 
-// Drafting with a cheaper version of the model.
+// Draft with a cheaper version of the model.
 struct DraftWithPlan {
     const ModulePlan* plan = nullptr;  // valid until the next propose()
     StopRule stop{};
-    int width = 1;  // candidates per position: the first goes on, the others are leaves beside it
-    // Widths by the first candidate's confidence, the most confident first, none above `width`:
-    // the first step that it exceeds counts, and `width` where it exceeds none.
+    int width = 1;  // candidates per position: the first continues the draft, the others are leaves
+    // Widths by the first candidate's confidence, in descending order of `above`; none exceeds
+    // `width`. The first step whose `above` the confidence exceeds applies, or else `width`.
     std::span<const WidthStep> width_steps{};
-    ExitHead* head = nullptr;  // null: the model's own; else the plan is an early exit
-    // What the draft might be: the plan checks these tokens in one pass and goes on where they end
-    // or part from its own choices (methods 3.20). The draft is the same with or without them.
+    ExitHead* head = nullptr;  // null: the model's own; otherwise the plan is an early exit
+    // A guess of the draft. The plan checks these tokens in one pass and continues where they end
+    // or differ from its own choices (docs/methods.md, "Cascade"). The draft is the same with or
+    // without a guess.
     std::span<const Token> guess{};
 };
 
 struct Proposal {
     std::variant<PlainStep, DraftTokens, DraftWithPlan> draft{};
-    // Residual streams wanted of the verification, of every row: after how many modules, ascending.
+    // Residual streams to capture in the verification, for every row; each is given by the number
+    // of modules before it, ascending.
     std::span<const int> captures{};
 };
 
-// What a round did. Everything is valid during observe() alone.
+// The result of a round. It is valid only during observe().
 struct RoundOutcome {
     const DraftTree& tree;
     std::span<const int> path;       // accepted nodes
     std::span<const Token> emitted;  // the tokens of the path, then the whole model's own
     std::span<const float> gaps;     // Verdict::gaps
     std::span<const float> logits;   // whole model: [n_vocab, n_nodes + 1], the pending token first
-    std::span<const std::span<const float>> captures;  // as asked for, [n_embd, n_nodes + 1] each
-    // Of the drafts in their order, by the draft's own logits; empty where nobody asked for them.
+    std::span<const std::span<const float>> captures;  // as requested, [n_embd, n_nodes + 1] each
+    // Confidences of the chain's tokens, by the draft's own logits; empty if nothing needs them.
     std::span<const float> confidences{};
-    int n_guessed = 0;  // guesses that became drafts
+    int n_guessed = 0;  // leading drafts that equal the guess
     double draft_ms = 0;
     double verify_ms = 0;
 };
@@ -113,15 +115,15 @@ class Strategy {
   public:
     virtual ~Strategy() = default;
 
-    // A request begins; its prompt is all of its tokens.
+    // Called when a request begins. The prompt is the whole conversation so far.
     virtual void begin(const RequestStart& request);
     virtual Proposal propose(const RoundState& state) = 0;
     virtual void observe(const RoundOutcome& outcome);
-    // Of the request at hand.
+    // Decisions of the current request.
     virtual std::span<const Decision> decisions() const { return {}; }
 };
 
-// Every strategy by name, plain decoding first: the one list of them.
+// All strategies, plain decoding first.
 std::span<const StrategyInfo> list_strategies();
 // Throws when the name is unknown or an option does not fit the strategy or the model.
 std::unique_ptr<Strategy> make_strategy(const SpeculationOptions& options,

@@ -60,7 +60,7 @@ ForwardResult Verifier::run_resumed(const DraftTree& tree,
         streams_[i] = reusable.streams[i];
         streams_[i].insert(streams_[i].end(), lower.captures[i].begin(), lower.captures[i].end());
     }
-    const std::size_t n_lower = streams_.size() - 1;  // captures that lie below the upper layers
+    const std::size_t n_lower = streams_.size() - 1;  // captures inside the reused layers
     ForwardResult upper = forward_.run({
         .hidden = streams_.back(),
         .first_row = cache_.committed(),

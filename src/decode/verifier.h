@@ -1,9 +1,9 @@
-// One pass of the whole model over the pending token and everything that was drafted. It rewrites
-// the drafts' scratch rows with the whole model's keys and values.
+// Verifies a draft: one pass of the whole model over the pending token and all drafted tokens. The
+// pass overwrites the drafts' scratch rows with the whole model's keys and values.
 //
-// Where drafting has computed the leading layers of some rows already, only the other rows go
-// through those layers, and then all rows through the rest: early-exit verification (methods 9) and
-// its generalisation to any plan that begins with whole layers.
+// If drafting has already computed the leading layers of some rows, only the other rows go through
+// those layers, and then all rows through the rest. This is early-exit verification, generalised to
+// every plan that begins with whole layers (docs/methods.md, "Exact leading layers").
 #pragma once
 
 #include <span>
@@ -21,8 +21,9 @@ class Verifier {
   public:
     Verifier(Forward& forward, const KvCache& cache) : forward_(forward), cache_(cache) {}
 
-    // Logits of every row, the pending token's first, then those of the tree's nodes; captures as
-    // asked for, of all rows. Valid until the next pass. An incomplete result: cancelled.
+    // Returns the logits of every row, the pending token's first, then those of the tree's nodes,
+    // and the requested captures of all rows. Valid until the next pass. The result is incomplete
+    // when cancelled.
     ForwardResult run(Token pending,
                       const DraftTree& tree,
                       const ReusableRows& reusable,
@@ -39,11 +40,11 @@ class Verifier {
     Forward& forward_;
     const KvCache& cache_;
     std::vector<Token> tokens_;  // [n_rows]
-    std::vector<int> parents_;   // [n_rows], as AttentionLayout wants them
+    std::vector<int> parents_;   // [n_rows], as AttentionLayout expects them
     std::vector<int> rows_;      // 0, 1, 2, ... [n_rows]
-    // The streams that a resumed pass is made of: those of ReusableRows, of all rows
+    // The streams of a resumed pass: those of ReusableRows, for all rows.
     std::vector<std::vector<float>> streams_;        // [n_embd, n_rows] each
-    std::vector<std::span<const float>> all_views_;  // of a resumed pass: its captures
+    std::vector<std::span<const float>> all_views_;  // captures of a resumed pass
 };
 
 }  // namespace knap
