@@ -1,4 +1,5 @@
-// Plain decoding: nothing is drafted. What every other strategy is measured against (methods 2).
+// Plain decoding: drafts nothing. It is the baseline of every comparison (docs/methods.md, "Plain
+// decoding").
 #pragma once
 
 #include <memory>

@@ -7,7 +7,7 @@ namespace knap {
 Proposal CascadeStrategy::propose(const RoundState& state) {
     Proposal proposal = drafting_.propose(state);
     if (auto* how = std::get_if<DraftWithPlan>(&proposal.draft)) {
-        // Rows of a guess that is wrong are lost: a short match is not trusted with many.
+        // The rows of a wrong guess are wasted, so a guess is no longer than its match.
         const auto found = source_.find(state.history, how->stop.n_max);
         how->guess = found.tokens.first(
             std::min(found.tokens.size(), static_cast<std::size_t>(found.match_length)));

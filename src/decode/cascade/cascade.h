@@ -1,6 +1,6 @@
-// Drafting in two stages (methods 3.20): the text's own past guesses what follows, and the plan
-// that the user has chosen checks the guess in one pass and goes on from where it ends. The draft
-// is the plan's, token for token: a guess only spares it passes.
+// Drafts in two stages (docs/methods.md, "Cascade"): lookup guesses the next tokens, and a plan
+// that the user has chosen checks the guess in one pass and continues from where it ends. The draft
+// is exactly the plan's: a guess only saves passes.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Drafting by looking back (lookup_source.h), and nothing else: what is found is verified as it is.
-// It costs no pass, and wins where text repeats itself: summaries, code, edits, loops.
+// Drafts by lookup alone (lookup_source.h): copied tokens are verified as they are. Drafting costs
+// no pass, and gains where text repeats itself: summaries, code, edits, loops.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace knap {
 
 struct LookupOptions {
     NgramRange ngrams{};
-    int n_draft = 10;  // tokens proposed, at most
+    int n_draft = 10;  // longest draft, in tokens
 };
 
 class LookupStrategy final : public Strategy {

@@ -16,7 +16,7 @@ bool starts_with(std::span<const Token> text, std::span<const Token> beginning) 
 }  // namespace
 
 void LookupSource::begin(std::span<const Token> prompt) {
-    // Another conversation is indexed anew, which is small beside the pass that its tokens need.
+    // Another conversation is indexed from scratch, which is cheap next to its prefill.
     if (!starts_with(prompt, index_.text())) {
         index_.clear();
     }
@@ -25,7 +25,7 @@ void LookupSource::begin(std::span<const Token> prompt) {
 
 LookupSource::Found LookupSource::find(std::span<const Token> history, int n_tokens) {
     const std::size_t n_indexed = index_.text().size();
-    KNAP_ASSERT(n_indexed <= history.size(), "a history grows from its prompt");
+    KNAP_ASSERT(n_indexed <= history.size(), "the history extends the indexed text");
     index_.append(history.subspan(n_indexed));
     const auto match = index_.find_end();
     if (!match || n_tokens <= 0) {
@@ -35,8 +35,8 @@ LookupSource::Found LookupSource::find(std::span<const Token> history, int n_tok
     return {.tokens = tokens_, .match_length = match->length};
 }
 
-// Copies the tokens from place `next` on. The copy may run past the end of the text into what it
-// has just copied (as in LZ77), so that a loop goes on for as long as a draft may be.
+// Copies the tokens from index `next` on. The copy may run past the end of the text into what it
+// has just copied (as in LZ77), so that a loop fills the whole draft.
 void LookupSource::copy_from(std::size_t next, std::size_t n_tokens) {
     const auto text = index_.text();
     tokens_.clear();

@@ -1,5 +1,5 @@
-// A text's own past as a source of drafts: when its last few tokens have occurred before, what
-// followed them then may follow again (methods 3.20). Asking costs no pass.
+// Drafts copied from the text itself: if its last few tokens have occurred before, the tokens that
+// followed them then may follow again (docs/methods.md, "Lookup"). A lookup costs no pass.
 #pragma once
 
 #include <cstddef>
@@ -22,15 +22,15 @@ class LookupSource {
   public:
     explicit LookupSource(NgramRange lengths = {}) : index_(lengths.min, lengths.max) {}
 
-    // A request begins. A conversation that goes on keeps its index.
+    // Begins a request. The index is kept if the prompt continues the indexed text.
     void begin(std::span<const Token> prompt);
 
     struct Found {
-        std::span<const Token> tokens{};  // valid until the next call; empty: nothing was found
-        int match_length = 0;  // tokens that had occurred before, up to NgramIndex::kLongestMatch
+        std::span<const Token> tokens{};  // valid until the next call; empty: no match
+        int match_length = 0;             // matching tokens, up to NgramIndex::kLongestMatch
     };
-    // What may follow `history`, which begins with the prompt and only grows within a request:
-    // `n_tokens` tokens, or none.
+    // Returns `n_tokens` tokens that may follow `history`, or none. `history` begins with the
+    // prompt and only grows within a request.
     Found find(std::span<const Token> history, int n_tokens);
 
   private:

@@ -9,7 +9,7 @@ namespace knap {
 
 namespace {
 
-// Enough for an ordinary request not to grow the table; 32 KiB each.
+// Large enough that an ordinary request does not grow the table; 32 KiB each.
 constexpr std::size_t kInitialSlots = 8192;
 
 std::span<const Token> run_before(std::span<const Token> text,
@@ -26,7 +26,8 @@ std::uint64_t hash(std::span<const Token> run) {
     return state;
 }
 
-// Tokens before `place` that are those at the end of the text, `known` of them for certain.
+// Counts the tokens before index `place` that equal those at the end of the text; `known` of them
+// are known to be equal.
 int count_match(std::span<const Token> text, std::size_t place, std::size_t known) {
     const std::size_t limit =
         std::min(std::max(known, std::size_t{NgramIndex::kLongestMatch}), place);
@@ -81,7 +82,8 @@ void NgramTable::grow(std::span<const Token> text) {
 }
 
 NgramIndex::NgramIndex(int min_length, int max_length) {
-    KNAP_ASSERT(1 <= min_length && min_length <= max_length, "there are runs to index");
+    KNAP_ASSERT(1 <= min_length && min_length <= max_length,
+                "run lengths are positive and in order");
     for (int length = max_length; length >= min_length; --length) {
         tables_.emplace_back(length);
     }
@@ -89,7 +91,7 @@ NgramIndex::NgramIndex(int min_length, int max_length) {
 
 void NgramIndex::append(std::span<const Token> tokens) {
     for (const Token token : tokens) {
-        // The run at the end of the text is indexed once a token follows it, so that find_end()
+        // The run at the end of the text is indexed only when a token follows it, so find_end()
         // never finds the end itself.
         for (NgramTable& table : tables_) {
             if (table.length() <= text_.size()) {

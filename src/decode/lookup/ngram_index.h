@@ -1,5 +1,5 @@
-// Where short runs of tokens (n-grams) occurred last, in a text that grows at its end. Appending a
-// token and asking where the end of the text was seen before cost constant time, amortised.
+// Finds the latest occurrence of short runs of tokens (n-grams) in a text that grows at its end.
+// Appending a token and looking up the end of the text take amortised constant time.
 #pragma once
 
 #include <cstddef>
@@ -12,30 +12,31 @@
 
 namespace knap {
 
-// The latest occurrence of every run of `length` tokens that another token follows.
+// The latest occurrence of every run of `length` tokens that is followed by another token.
 //
-// An open-addressing table over the text itself: a slot names a run by the place right after it, so
-// that runs are compared by their tokens (equal hashes prove nothing) and none is stored. Nothing
-// is ever removed but all at once; the text given must be the one that was given before, or longer.
+// An open-addressing table over the text itself. A slot holds the index right after a run, so runs
+// are not stored and are compared token by token (equal hashes prove nothing). Runs are never
+// removed one by one. The text given must be the one given before, or a continuation of it.
 class NgramTable {
   public:
     explicit NgramTable(int length);
 
-    // `end` >= length is the place after the run.
+    // `end` >= length is the index after the run.
     void insert(std::span<const Token> text, std::size_t end);
-    // The latest inserted place after a run equal to the one before `end`; 0: there is none.
+    // Returns the latest inserted index after a run equal to the one before `end`; 0: there is
+    // none.
     std::size_t find(std::span<const Token> text, std::size_t end) const;
     void clear();
 
     std::size_t length() const { return length_; }
 
   private:
-    // The slot of the run before `end`: the one that holds its place, or the empty one for it.
+    // The slot of the run before `end`: the one that holds it, or the empty one where it belongs.
     std::size_t slot_of(std::span<const Token> text, std::size_t end) const;
     void grow(std::span<const Token> text);
 
     std::size_t length_;
-    std::vector<std::uint32_t> slots_;  // places, 0: empty; a power of two, at most half in use
+    std::vector<std::uint32_t> slots_;  // indices, 0: empty; a power of two, at most half in use
     std::size_t n_used_ = 0;
 };
 
@@ -47,15 +48,16 @@ class NgramIndex {
     void append(std::span<const Token> tokens);
     void clear();  // keeps the memory
 
-    // Tokens of a match that are counted: how sure a longer one is of what follows hardly differs.
+    // Matches are counted up to this length. Beyond it, length hardly affects how likely the match
+    // is to continue.
     static constexpr int kLongestMatch = 32;
 
     struct Match {
-        int length;        // tokens before `next` that the text ends with, up to kLongestMatch
-        std::size_t next;  // the place after the earlier occurrence: what followed begins here
+        int length;  // tokens before `next` that equal the end of the text, up to kLongestMatch
+        std::size_t next;  // index after the earlier occurrence, where its continuation begins
     };
-    // The most recent earlier occurrence of the longest indexed run at the end of the text that has
-    // one, with as much of what stands before it as is the same.
+    // The latest earlier occurrence of the longest indexed run at the end of the text that has one,
+    // extended backwards while tokens are equal.
     std::optional<Match> find_end() const;
 
     std::span<const Token> text() const { return text_; }

@@ -41,8 +41,8 @@ Proposal StaticPlanStrategy::propose(const RoundState& state) {
     };
 }
 
-// A window that covers the context is `full`, so the canonical plan changes where the context
-// outgrows a window, and nowhere else.
+// A window that covers the context is `full`, so the canonical plan changes only when the context
+// outgrows a window.
 void StaticPlanStrategy::adapt_to(int n_context) {
     if (first_context_ <= n_context && n_context <= last_context_) {
         return;
@@ -70,9 +70,9 @@ StaticPlanStrategy make_static_plan(const StaticPlanOptions& options,
                                     std::string_view strategy,
                                     const StrategyParts& parts) {
     if (options.plan.empty()) {
-        fail(kPlanSetting, ": strategy ", strategy,
-             " needs the modules to draft with, such as exit=8, a=w16+256 or a3-7=skip,m5=skip "
-             "(`knap search` finds some); found none");
+        fail(kPlanSetting, ": expected a plan for strategy ", strategy,
+             ", such as exit=8, a=w16+256 or a3-7=skip,m5=skip (`knap search` finds plans); found "
+             "none");
     }
     ModulePlan plan = parse_plan(options.plan, parts.config.n_layers);
     check_runnable(plan, parts.config.n_layers, kPlanSetting, parts.forward.cheapest_head());

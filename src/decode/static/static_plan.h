@@ -1,5 +1,5 @@
-// Drafting with a part of the model that the user has chosen: the same plan, length and exit
-// threshold in every round (methods 1.3, 1.8). The LayerSkip early exit is the plan `exit=N`.
+// Drafts with a plan that the user has chosen: the same plan, length and exit confidence in every
+// round (docs/methods.md, "Static plan"). LayerSkip's early exit is the plan `exit=N`.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ struct StaticPlanOptions {
     int width = 1;              // candidates per position
 };
 
-// The settings `plan` and `width`, for options with a member `drafting` of StaticPlanOptions.
+// The settings `plan` and `width`, for options with a member `drafting` of type StaticPlanOptions.
 template <typename Options>
 constexpr auto plan_settings() {
     using Option = StrategyOption<Options>;
@@ -37,7 +37,7 @@ constexpr auto plan_settings() {
     };
 }
 
-// Those and `exit-confidence`.
+// The settings of plan_settings() and `exit-confidence`.
 template <typename Options>
 constexpr auto static_plan_settings() {
     using Option = StrategyOption<Options>;
@@ -53,7 +53,7 @@ constexpr auto static_plan_settings() {
 
 class StaticPlanStrategy final : public Strategy {
   public:
-    // `plan` must be one that can run (check_runnable).
+    // `plan` must be runnable (check_runnable).
     StaticPlanStrategy(ModulePlan plan, const StaticPlanOptions& options);
 
     Proposal propose(const RoundState& state) override;
@@ -63,13 +63,13 @@ class StaticPlanStrategy final : public Strategy {
 
     ModulePlan plan_;
     StaticPlanOptions options_;
-    // The canonical form of plan_ at every context length of first_context_..last_context_.
+    // The canonical form of plan_, valid at context lengths first_context_..last_context_.
     ModulePlan current_;
     int first_context_ = 0;
     int last_context_ = -1;
 };
 
-// What `draft_max` and the settings say, over the strategy's own defaults.
+// Reads `draft_max` and the settings; the rest keeps its default.
 StaticPlanOptions read_static_plan(const SpeculationOptions& options);
 // Throws when the plan is missing or cannot run.
 StaticPlanStrategy make_static_plan(const StaticPlanOptions& options,
