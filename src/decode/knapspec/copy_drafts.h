@@ -1,6 +1,6 @@
-// Tokens copied after a match in the text, offered with what they are worth. Every position of the
-// answer is a test of the copy that could have been made there, drafted or not, so that the offers'
-// acceptance is known before anything is risked on them.
+// Drafts copied after a match in the text, offered with their expected acceptance. Every position
+// of the answer tests the copy that could have been made there, drafted or not, so the acceptance
+// is known before anything is risked (docs/methods.md, "Copies by match length").
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace knap {
 
-// What copies may follow.
+// Lengths of the matches that copies may follow.
 inline constexpr NgramRange kCopyMatches{.min = 2, .max = 4};
 
 class CopyDrafts {
@@ -22,19 +22,20 @@ class CopyDrafts {
     CopyDrafts();
 
     void begin(std::span<const Token> prompt);
-    // The text has grown to `history`.
+    // Processes the tokens that the text has gained; it is now `history`.
     void follow(std::span<const Token> history);
 
     struct Offer {
         std::span<const Token> tokens;  // valid until the next offer
-        AcceptanceByDepth acceptance;   // of each of them
+        AcceptanceByDepth acceptance;   // of each token
     };
-    // Up to `max_tokens` tokens to follow `history`, which was followed; none where nothing
-    // matches, or where copies are suspended.
+    // Returns up to `max_tokens` tokens that may follow `history`, which follow() has processed.
+    // Returns nullopt if nothing matches or copies are suspended.
     std::optional<Offer> offer(std::span<const Token> history, int max_tokens);
 
-    // A round that verified a copy took `ms` and emitted what plain decoding writes in `plain_ms`.
-    // False: copies have not paid, and are suspended for a while.
+    // Records a round that verified a copy: it took `ms`, and plain decoding would have taken
+    // `plain_ms` for the same tokens. Returns false if copies keep losing time and are now
+    // suspended.
     bool record_round(double ms, double plain_ms);
     bool is_suspended() const { return n_followed_ < suspended_until_; }
 
@@ -42,7 +43,7 @@ class CopyDrafts {
     LookupSource source_;
     MatchAcceptance acceptance_;
     SpeedLedger ledger_;
-    std::size_t n_followed_ = 0;       // tokens of the text
+    std::size_t n_followed_ = 0;       // tokens of the text processed so far
     std::size_t suspended_until_ = 0;  // length of the text
     int n_suspensions_ = 0;
 };

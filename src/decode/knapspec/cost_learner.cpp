@@ -12,9 +12,9 @@ namespace knap {
 
 namespace {
 
-// The first step pays for building its graph; the median of three does not.
+// The first step includes building its graph; the median of three does not.
 constexpr std::size_t kFirstSteps = 3;
-// Rows whose price a request asks for: longer drafts are priced by extrapolation.
+// The most rows that a probe has; the cost of longer drafts is extrapolated.
 constexpr int kMaxProbeRows = 8;
 
 }  // namespace
@@ -52,7 +52,7 @@ void CostLearner::start(int n_context) {
     profile_.samples.push_back(
         {.plan = whole_model_, .n_context = n_context, .ms = median(first_steps_ms_)});
     probes_ = first_probes(profile_.layer_classes, n_context, std::min(max_rows_, kMaxProbeRows));
-    probes_.erase(probes_.begin());  // a step of plain decoding, which has just been seen
+    probes_.erase(probes_.begin());  // the plain step, which has just been measured
     std::ranges::reverse(probes_);
     costs_.emplace(CostModel(profile_));
 }

@@ -1,6 +1,6 @@
-// What passes cost, learned while a request runs: from a saved profile where there is one, else
-// from the steps of plain decoding and from a few passes of its own that the search budget pays
-// for. Corrected by every round.
+// Learns the cost of passes while requests run: from a saved profile if there is one, otherwise
+// from steps of plain decoding and a few measured passes that the search budget pays for. Every
+// round corrects it (docs/methods.md, "Measured costs").
 #pragma once
 
 #include <optional>
@@ -14,20 +14,20 @@ namespace knap {
 
 class CostLearner {
   public:
-    // Everything in `parts` outlives it.
+    // Everything in `parts` must outlive the object.
     explicit CostLearner(const StrategyParts& parts);
 
-    // Null until a step of plain decoding was seen, or a profile was given.
+    // Null until a few steps of plain decoding were timed, unless there is a profile.
     const CostTracker* costs() const { return costs_ ? &*costs_ : nullptr; }
-    // Whether the prices of rows were measured: before that, drafting is a guess.
+    // Whether the cost of several rows was measured. Before that, the cost of a draft is unknown.
     bool knows_rows() const { return costs_ && costs_->model().knows_rows(); }
 
-    // A round's verification of `n_rows` rows after `n_context` committed ones.
+    // Records the time of a verification of `n_rows` rows after `n_context` committed ones.
     void observe_verify(int n_rows, int n_context, double ms);
     void observe_draft(const ModulePlan& plan, int n_context, int n_steps, double ms);
 
-    // Measures one more pass where its predicted time fits `budget_ms`. The time spent; 0: there is
-    // nothing left to measure, or no time for it.
+    // Measures one more pass if its predicted time fits `budget_ms`. Returns the time spent; 0 if
+    // nothing is left to measure, there is no time for it, or it was cancelled.
     double learn(int n_context, double budget_ms);
 
   private:
@@ -39,8 +39,8 @@ class CostLearner {
     CostProfile profile_;
     ModulePlan whole_model_;
     std::optional<CostTracker> costs_;
-    std::vector<double> first_steps_ms_;  // of plain decoding, while nothing else is known
-    std::vector<Probe> probes_;           // to be measured, the next one last
+    std::vector<double> first_steps_ms_;  // of plain decoding, until there is a cost model
+    std::vector<Probe> probes_;           // still to be measured; the next one is last
 };
 
 }  // namespace knap

@@ -1,4 +1,4 @@
-// The choices that a strategy makes, with what each was expected to give and what it gave.
+// The decisions of a strategy, each with its predicted and its measured speed.
 #pragma once
 
 #include <span>
@@ -11,14 +11,14 @@ namespace knap {
 
 struct Reason {
     enum class Kind {
-        not_measured,  // what passes cost
-        switched_off,  // plans
-        too_short,     // the context, for windows
-        cannot_pay,    // any plan, even if nearly all its drafts were accepted
-        not_known,     // of any plan that it pays
-        out_of_plans,  // all are suspended, or the whole model again
-        lost_time,     // the plan in use
-        pays,          // the plan in use
+        not_measured,  // the cost of passes is not known yet
+        switched_off,  // plans are switched off
+        too_short,     // the context is too short for windows
+        cannot_pay,    // no plan would pay off even if nearly all its drafts were accepted
+        not_known,     // no plan is known to pay off
+        out_of_plans,  // every plan is suspended or amounts to the whole model
+        lost_time,     // the plan in use lost time
+        pays,          // the plan in use pays off
     };
     Kind kind{};
     std::string text{};
@@ -27,11 +27,12 @@ struct Reason {
 class DecisionLog {
   public:
     void begin();
-    // `decision` holds from its token on, because of a reason of this kind. A decision for the same
-    // source and a reason of the same kind is not repeated, though numbers in the text may have
+    // Records a decision that holds from its token on, for a reason of this kind. If source and
+    // kind are those of the last decision, nothing is recorded, even if numbers in the text have
     // changed.
     void decide(Decision decision, Reason::Kind kind);
-    // A round took `ms` and emitted what plain decoding writes in `plain_ms`; both positive.
+    // Records a round that took `ms` and emitted what plain decoding writes in `plain_ms`. Ignored
+    // unless both are positive.
     void add_round(double ms, double plain_ms);
 
     std::span<const Decision> decisions() const { return decisions_; }

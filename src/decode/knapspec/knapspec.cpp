@@ -12,17 +12,17 @@ namespace knap {
 
 namespace {
 
-// Prices and plans are looked at every so many rounds: they change slowly.
+// Rounds between reviews of prices and plans, which change slowly.
 constexpr int kRefreshRounds = 8;
-// Time that one round can have taken at most, in steps of plain decoding: more is a clock's fault,
-// or another program's.
+// The longest plausible time of a round, in steps of plain decoding. Anything longer is due to the
+// clock or to another program.
 constexpr double kPlausibleSteps = 64;
-// Tokens of a copy that is tried to learn what rows cost.
+// Length of a copy that is drafted to measure the cost of rows.
 constexpr int kTrialLength = 3;
-// A guess that is reached less often than this wastes its row.
+// A guessed token that is reached with a lower probability is not worth its row.
 constexpr double kWorthGuessing = 0.3;
 
-// How many tokens of a copy are worth a row in the pass of a plan; one at least.
+// How many tokens of a copy are worth a row in a pass of a plan; at least one.
 int worth_guessing(const CopyDrafts::Offer& offer, int max_length) {
     const int n_tokens = std::min(max_length, static_cast<int>(offer.tokens.size()));
     double reached = 1;
@@ -71,7 +71,7 @@ Proposal KnapspecStrategy::propose(const RoundState& state) {
     return choose(state);
 }
 
-// A profile first: without the price of rows nothing can be weighed.
+// Costs come first: without the cost of rows, draft sources cannot be compared.
 void KnapspecStrategy::learn(const RoundState& state) {
     budget_.spend(learner_.learn(n_context_, budget_.left_ms()));
     if (options_.plans && learner_.knows_rows()) {
@@ -89,8 +89,8 @@ void KnapspecStrategy::refresh() {
     log_choice();
 }
 
-// While the price of rows is not known, a copy that is almost sure to be right tells it, at the
-// price of a bounded risk: every row is taken to cost a whole step.
+// Drafts a short copy to measure the cost of rows while it is unknown. Every row is assumed to cost
+// a whole step, and the expected loss must fit the budget.
 std::optional<Proposal> KnapspecStrategy::try_copy(const RoundState& state) {
     const int length = std::min(kTrialLength, state.n_room);
     const auto offer = options_.copies ? copies_.offer(state.history, length) : std::nullopt;
@@ -115,7 +115,7 @@ Proposal KnapspecStrategy::choose(const RoundState& state) {
     const SourceRating plain = rate_plain(verify_ms_);
     const bool has_plan = scout_.chosen().has_value();
     const SourceRating usual = has_plan ? scout_.chosen()->rating : plain;
-    // A copy must beat what is done without it, and plain decoding by the margin.
+    // A copy must beat the rate without copies, and plain decoding by the margin.
     const double rate =
         std::max(usual.tokens_per_ms(), (1 + options_.scout.margin) * plain.tokens_per_ms());
     const int max_copy = std::min(options_.max_copy, state.n_room);
@@ -191,7 +191,7 @@ void KnapspecStrategy::log_choice() {
     if (!learner_.knows_rows()) {
         log_.decide({.token = n_written,
                      .source = "plain",
-                     .reason = "the cost of drafting is not measured yet",
+                     .reason = "the cost of drafting has not been measured yet",
                      .predicted = 1},
                     Reason::Kind::not_measured);
         return;
@@ -215,7 +215,8 @@ void KnapspecStrategy::observe(const RoundOutcome& outcome) {
     const int n_drafted = outcome.tree.n_nodes();
     const bool knew_rows = learner_.knows_rows();
     const bool has_plan = source_ == DraftSource::plan || source_ == DraftSource::cascade;
-    // Layers that drafting has already computed are not in this time.
+    // If the plan has exact leading layers, the verification did not compute the whole model for
+    // every row.
     if (!has_plan || exact_layers(plan_) == 0) {
         learner_.observe_verify(n_drafted + 1, n_context_, outcome.verify_ms);
     }
@@ -230,8 +231,8 @@ void KnapspecStrategy::observe(const RoundOutcome& outcome) {
     }
 }
 
-// Records what the round took beside what plain decoding would have taken, for the log and for the
-// source that drafted, which is suspended when it keeps losing time.
+// Records the round's time and that of plain decoding for the same tokens, in the log and for the
+// draft source, which is suspended if it keeps losing time.
 void KnapspecStrategy::record_round(const RoundOutcome& outcome) {
     const double ms = outcome.draft_ms + outcome.verify_ms;
     const double plain_ms =

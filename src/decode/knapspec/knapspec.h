@@ -36,7 +36,7 @@ class KnapspecStrategy final : public Strategy {
     enum class DraftSource { plain, copy, plan, cascade };
 
     void learn(const RoundState& state);
-    // Prices at the context at hand, and the plan to draft with while no copy is better.
+    // Updates prices for the current context, and the plan that drafts while no copy is better.
     void refresh();
     Proposal choose(const RoundState& state);
     std::optional<Proposal> try_copy(const RoundState& state);
@@ -54,7 +54,7 @@ class KnapspecStrategy final : public Strategy {
     CopyDrafts copies_;
     DecisionLog log_;
 
-    // Of the round at hand.
+    // State of the current round.
     DraftSource source_ = DraftSource::plain;
     int n_context_ = 0;  // committed rows
     DraftTree copy_;
@@ -62,7 +62,7 @@ class KnapspecStrategy final : public Strategy {
 
     std::size_t n_prompt_ = 0;
     std::vector<double> verify_ms_;  // [g], at the context of the last refresh; empty: not known
-    int refresh_in_ = 0;             // rounds until prices are looked at again
+    int refresh_in_ = 0;             // rounds until the next refresh
 };
 
 std::unique_ptr<Strategy> build_knapspec(const SpeculationOptions& options,

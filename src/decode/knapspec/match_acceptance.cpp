@@ -7,13 +7,13 @@ namespace knap {
 
 namespace {
 
-// The longest match of each bin but the last.
+// The longest match length of each bin but the last.
 constexpr std::array kLongest = {2, 3, 4, 6, 9, 15};
-// What is believed before anything is seen, and how many observations that is worth: copies after
-// short matches are mostly wrong in prose, and long matches mostly go on.
+// The belief before any observation, and how many observations it is worth. Copies after short
+// matches are mostly wrong in prose, and long matches mostly continue.
 constexpr std::array kBelief = {0.2, 0.35, 0.45, 0.55, 0.7, 0.8, 0.9};
 constexpr double kBeliefWeight = 8;
-// Observations count less as the text goes on, so that the table follows a change of style.
+// Decay per observation, so that the table follows a change of style.
 constexpr double kMatchMemory = 0.99;
 
 }  // namespace

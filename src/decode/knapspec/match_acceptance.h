@@ -1,6 +1,7 @@
-// How often a copied token is right, by how long the match is that it was copied after: measured
-// for nothing at every position of the text, whether a copy was drafted there or not. A copied run
-// lengthens its own match, so this table alone says what a draft of any length is worth.
+// How often a copied token is right, by the length of the match that it was copied after. This is
+// measured for free at every position of the text, whether a copy was drafted there or not. A right
+// token lengthens the match, so one table gives the acceptance of copies of any length
+// (docs/methods.md, "Copies by match length").
 #pragma once
 
 #include <array>
@@ -16,11 +17,11 @@ class MatchAcceptance {
 
     // The probability that the next token is the one that followed a match of this length.
     double at(int match_length) const;
-    // Of a draft of up to `n_tokens` tokens copied after such a match.
+    // Acceptance of a draft of `n_tokens` tokens copied after such a match.
     AcceptanceByDepth of_copy(int match_length, int n_tokens) const;
 
     void observe(int match_length, bool is_right);
-    // Another text begins: what was seen counts half as much.
+    // Halves the weight of all observations, for the beginning of another text.
     void fade();
 
   private:

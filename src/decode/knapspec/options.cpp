@@ -13,7 +13,8 @@ namespace {
 
 using Knapsack = PlanScoutOptions::Knapsack;
 
-// Attention leans on the first tokens of a text whatever they say (methods 3.18).
+// Attention relies on the first tokens of a text whatever they say (docs/methods.md, "Plans and
+// levels").
 constexpr int kSinks = 16;
 constexpr std::array kRecentRows = {64, 128, 256, 512, 1024};
 constexpr std::size_t kMaxSizes = 8;
@@ -23,7 +24,7 @@ bool read_switch(std::string_view text, bool& value) {
     return text == "on" || text == "off";
 }
 
-// Sizes written "64/256".
+// Parses sizes such as "64/256".
 bool set_windows(KnapspecOptions& options, std::string_view text) {
     std::vector<Window>& windows = options.scout.windows;
     windows.clear();

@@ -1,4 +1,4 @@
-// The settings of the strategy `knapspec`.
+// The settings of the strategy `knapspec` (docs/methods.md, "KnapSpec, extended").
 #pragma once
 
 #include <span>
@@ -11,10 +11,10 @@ namespace knap {
 
 struct KnapspecOptions {
     float budget = 0.02f;  // share of a request's time that measuring and searching may take
-    bool copies = true;    // tokens may be copied after a match in the text
-    bool plans = true;     // cheaper versions of the model may draft
-    bool cascades = true;  // copies may be checked and extended by a plan
-    int max_copy = 16;     // tokens copied in a row, at most
+    bool copies = true;    // allow drafts copied from the text
+    bool plans = true;     // allow drafts with plans
+    bool cascades = true;  // allow copies that a plan checks and extends
+    int max_copy = 16;     // longest copy, in tokens
     PlanScoutOptions scout{};
 };
 

@@ -7,13 +7,14 @@ namespace knap {
 
 namespace {
 
-// A count's memory in observations: about as many as 1 / (1 - kPlanMemory).
+// Decay per observation: a count remembers about 1 / (1 - kPlanMemory) of them.
 constexpr double kPlanMemory = 0.99;
-// How many observations the rate of all positions is worth at each of them, and the confidence
-// itself as the acceptance of its bin.
+// How many observations a prior is worth: for each position, the rate of all positions; for each
+// bin of confidences, the confidence itself.
 constexpr double kDepthWeight = 6;
 constexpr double kBinWeight = 4;
-// Replayed rows are first drafts of other rounds: evidence, but not the rounds themselves.
+// The most drafts that a belief with replays is worth: replayed rows are evidence from first
+// drafts, not from the rounds themselves.
 constexpr double kMaxReplayWeight = 16;
 
 }  // namespace
@@ -34,7 +35,7 @@ void PlanAcceptance::replay(double agreed, int n_rows) {
 }
 
 void PlanAcceptance::observe(int n_drafted, int n_accepted, std::span<const float> confidences) {
-    // Drafts behind the first rejected one were never judged.
+    // Drafts after the first rejected one were never judged.
     const int n_judged = std::min(n_drafted, n_accepted + 1);
     for (int i = 0; i < n_judged; ++i) {
         const auto place = static_cast<std::size_t>(i);

@@ -1,6 +1,6 @@
-// What is believed and known of a plan's drafts: the acceptance by position and by confidence.
-// Beliefs come from replay or from earlier runs (methods 3.15 O4, 3.19); what rounds show outweighs
-// them soon, and old rounds fade.
+// The acceptance of a plan's drafts, by position and by confidence. It starts as a belief, from
+// replays or from earlier runs (docs/methods.md, "Shrinkage" and "Replay"). Observed rounds soon
+// outweigh the belief, and old rounds fade.
 #pragma once
 
 #include <array>
@@ -16,16 +16,16 @@ class PlanAcceptance {
   public:
     explicit PlanAcceptance(const AcceptancePrior& belief) : belief_(belief) {}
 
-    // Replaces the belief: `agreed` of `n_rows` replayed rows, drawn towards what was believed.
+    // Updates the belief with a replay: `agreed` of `n_rows` rows, shrunk towards the old belief.
     void replay(double agreed, int n_rows);
-    // A round drafted `n_drafted` tokens in a row and kept the first `n_accepted`; confidences of
-    // the drafts, or none.
+    // Records a round that drafted a chain of `n_drafted` tokens, of which the first `n_accepted`
+    // were accepted. `confidences` are those of the drafts, or empty.
     void observe(int n_drafted, int n_accepted, std::span<const float> confidences);
 
-    double rate() const;  // of a draft, all positions together
+    double rate() const;  // of a draft at any position
     AcceptanceByDepth by_depth() const;
     std::array<double, MarginalRule::kBins> by_confidence() const;
-    double n_observed() const { return total_.all; }  // drafts, old ones fading
+    double n_observed() const { return total_.all; }  // drafts; old ones fade
 
   private:
     struct Count {

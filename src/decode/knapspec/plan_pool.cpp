@@ -10,19 +10,20 @@ namespace knap {
 
 namespace {
 
-// Measured at 7.6K tokens, windows keep more than nine in ten first drafts (methods 3.18); further
-// ones are a little less sure.
+// At 7.6K tokens, more than nine in ten first drafts of a window are accepted (docs/methods.md,
+// "Uniform windows"); later drafts are slightly less sure.
 constexpr AcceptancePrior kWindowBelief{.accepted = 3.4, .rejected = 0.6};
 constexpr AcceptancePrior kUnknownBelief{.accepted = 1.2, .rejected = 0.8};
-// Replayed rows of an earlier run on other text count, but a new text's own rounds soon count more.
+// Weights, in drafts, of evidence from other texts: saved plans, and plans of the last request.
+// They are low, so that the new text's own rounds soon outweigh them.
 constexpr double kMaxSavedWeight = 12;
 constexpr double kFadedWeight = 8;
-// A plan found at one context length is worth a try at lengths within this factor.
+// A saved plan is tried at context lengths within this factor of its own.
 constexpr int kContextFactor = 2;
-// A window that reads almost all of the context saves nothing.
+// A window that reads a larger share of the context saves too little.
 constexpr double kMaxWindowShare = 0.75;
 constexpr std::size_t kMaxPlans = 32;
-// Of what a plan accepts with the whole head: the other tokens cannot be drafted.
+// Acceptance with the reduced head, relative to the whole head: other tokens cannot be drafted.
 constexpr double kReducedHeadShare = 0.95;
 
 bool is_near(int n_context, int found_at) {
@@ -147,7 +148,8 @@ int PlanPool::find(const ModulePlan& plan) const {
     return found == plans_.end() ? -1 : static_cast<int>(found - plans_.begin());
 }
 
-// A suspended plan waits; one whose windows cover the context is the whole model again.
+// A suspended plan is not usable, nor is one whose windows cover the context: it is the whole
+// model.
 bool PlanPool::is_usable(const PooledPlan& pooled, int n_context) const {
     return n_context >= pooled.suspended_until && !canonical(pooled.plan, n_context).is_full();
 }

@@ -1,5 +1,6 @@
-// The plans that drafting may choose from, and what is known of each: uniform windows, plans saved
-// by earlier runs, plans that a search has found (methods 3.18).
+// The plans to choose from, and what is known of each: uniform windows (docs/methods.md, "Uniform
+// windows"), plans saved by earlier runs ("Warm start"), and plans that a search has found ("Level
+// knapsack").
 #pragma once
 
 #include <optional>
@@ -18,10 +19,10 @@ namespace knap {
 
 struct PooledPlan {
     ModulePlan plan;
-    AcceptancePrior belief;  // to begin with
+    AcceptancePrior belief;  // the initial one
     PlanAcceptance acceptance;
     SpeedLedger ledger{};
-    int suspended_until = 0;  // length of the text up to which it is not tried again
+    int suspended_until = 0;  // not used below this context length
     int n_suspensions = 0;
 };
 
@@ -32,14 +33,14 @@ class PlanPool {
              std::vector<Window> windows,
              std::span<const SavedPlan> saved);
 
-    // Adds what makes sense at this context for the first time.
+    // Adds the plans that suit this context and are not in the pool yet.
     void grow(int n_context);
-    // Takes in what a search has found.
+    // Adds the plans that a search has found and records their replays.
     void learn(std::span<const FoundPlan> found);
-    // Leaves a plan alone for a while. Then it is tried with the belief that it had to begin with:
-    // a text may have changed.
+    // Suspends a plan for a while. Then it starts again from its initial belief, because the text
+    // may have changed.
     void suspend(int index, int n_context);
-    // Another text begins: plans stay, what was seen of them becomes a belief.
+    // Another text begins: plans stay, what was observed becomes a belief, and suspensions end.
     void fade();
 
     int n_plans() const { return static_cast<int>(plans_.size()); }
@@ -50,10 +51,10 @@ class PlanPool {
         int index = -1;
         SourceRating rating{};
     };
-    // The best plan by what is believed of it; none where the pool is empty or all are suspended.
+    // The plan with the highest predicted throughput; none if no plan is usable.
     std::optional<Rated> best(const CostTracker& costs, int n_context, int max_length) const;
-    // Plans that would write more than `tokens_per_ms` if `acceptance` of their drafts were
-    // accepted, the most promising first: those that are worth a closer look.
+    // Plans that would exceed `tokens_per_ms` if at least `acceptance` of their drafts were
+    // accepted, the most promising first. These are worth a replay.
     std::vector<Rated> promising(double acceptance,
                                  double tokens_per_ms,
                                  const CostTracker& costs,

@@ -16,29 +16,31 @@ namespace knap {
 
 namespace {
 
-// First drafts of a good window (methods 3.18). What cannot pay at this rate is not worth a look.
-constexpr double kHopedAcceptance = 0.95;
-// What a knapsack may find, to weigh against its cost: a plan of half the model's time (the paper's
-// bound) that keeps nine drafts in ten, one search in four.
-constexpr double kHopedDraftShare = 0.5;
-constexpr double kHopedPlanAcceptance = 0.9;
-constexpr double kHopedSuccess = 0.25;
-// The context has become another one when it has grown by half, and the text when this much of the
-// acceptance is gone.
+// The acceptance of first drafts with a good window (docs/methods.md, "Uniform windows"). A plan
+// that would not pay off at this rate is not worth a replay.
+constexpr double kOptimisticAcceptance = 0.95;
+// What a knapsack search is assumed to find, to weigh against its cost: in one search of four, a
+// plan that takes half the model's time (the paper's bound) and has nine drafts in ten accepted.
+constexpr double kAssumedDraftShare = 0.5;
+constexpr double kAssumedPlanAcceptance = 0.9;
+constexpr double kAssumedSuccessRate = 0.25;
+// A search is due again when the context has grown by this factor, or when the acceptance of the
+// plan in use has dropped by this much.
 constexpr double kContextGrowth = 1.5;
 constexpr double kAcceptanceDrop = 0.1;
 constexpr double kMinObserved = 24;
-// A plan must beat the one in use by this much.
+// A plan must beat the one in use by this factor.
 constexpr double kChangeMargin = 1.02;
-// Rows of a replay: fewer say nothing, more cost more than they tell.
+// Rows of a replay: fewer prove nothing, more are not worth their cost.
 constexpr int kMinReplayRows = 8;
 constexpr int kMaxReplayRows = 32;
 constexpr int kMaxReplays = 4;
 constexpr int kKnapsackRows = 16;
-// What a request without a limit of its own is expected to write.
+// The longest answer to plan for, whatever limit the request has.
 constexpr int kTypicalAnswer = 512;
 
-// What a draft's chance is under sampling; a row that nothing can be drawn from has none.
+// The acceptance of a draft when sampling: the overlap of both distributions, or 0 for a row that
+// nothing can be drawn from.
 AgreementRule overlap_rule(const SamplingOptions& sampling) {
     if (sampling.temperature <= 0) {
         return {};
@@ -93,7 +95,7 @@ void PlanScout::look(const RoundState& state, const CostTracker& costs, SearchBu
     pool_.grow(n_context);
     const double wanted = (1 + options_.margin) / costs.plain_step_ms(n_context);
     const auto promising =
-        pool_.promising(kHopedAcceptance, wanted, costs, n_context, options_.max_length);
+        pool_.promising(kOptimisticAcceptance, wanted, costs, n_context, options_.max_length);
     const auto search = affordable_search(promising, state, costs, budget.left_ms());
     if (!search) {
         return;
@@ -110,7 +112,8 @@ void PlanScout::look(const RoundState& state, const CostTracker& costs, SearchBu
     }
 }
 
-// The rows that the budget pays for, shared out over the target's own rows and those of the plans.
+// Decides whether to run the knapsack. Otherwise splits the rows that the budget pays for between
+// the whole model's pass and the replays of plans.
 std::optional<PlanSearchOptions> PlanScout::affordable_search(
     const std::vector<PlanPool::Rated>& promising,
     const RoundState& state,
@@ -153,14 +156,16 @@ bool PlanScout::knapsack_pays(double cost_ms,
                               const CostTracker& costs) const {
     const int n_context = static_cast<int>(state.history.size()) - 1;
     const double plain_ms = costs.plain_step_ms(n_context);
-    const RoundCost hoped = {.draft_step_ms = kHopedDraftShare * plain_ms,
-                             .verify_ms = costs.verify_times_ms(n_context, options_.max_length)};
+    const RoundCost assumed_cost = {
+        .draft_step_ms = kAssumedDraftShare * plain_ms,
+        .verify_ms = costs.verify_times_ms(n_context, options_.max_length)};
     const double best_rate =
-        rate_plan({.rest = kHopedPlanAcceptance}, hoped, options_.max_length).tokens_per_ms();
+        rate_plan({.rest = kAssumedPlanAcceptance}, assumed_cost, options_.max_length)
+            .tokens_per_ms();
     const double rate =
         chosen_ ? std::max(chosen_->rating.tokens_per_ms(), 1 / plain_ms) : 1 / plain_ms;
     const double saved_ms = std::min(state.n_expected, kTypicalAnswer) * (1 / rate - 1 / best_rate);
-    return kHopedSuccess * saved_ms > cost_ms;
+    return kAssumedSuccessRate * saved_ms > cost_ms;
 }
 
 void PlanScout::choose(const CostTracker& costs, int n_context) {
@@ -187,7 +192,7 @@ void PlanScout::choose(const CostTracker& costs, int n_context) {
     }
     chosen_ = best;
     reason_ = {Reason::Kind::pays,
-               concat("most tokens per time of ", pool_.n_plans(), " plans, with ",
+               concat("highest predicted speed of ", pool_.n_plans(), " plans, with ",
                       percent(rate_when_chosen_), " of drafts accepted")};
 }
 
@@ -197,22 +202,24 @@ void PlanScout::decline(const CostTracker& costs, int n_context) {
                    "the context is too short for windows, and there are no saved plans"};
         return;
     }
-    const auto hoped = pool_.promising(kHopedAcceptance, 0, costs, n_context, options_.max_length);
-    if (hoped.empty()) {
+    const auto optimistic =
+        pool_.promising(kOptimisticAcceptance, 0, costs, n_context, options_.max_length);
+    if (optimistic.empty()) {
         reason_ = {Reason::Kind::out_of_plans,
-                   "every plan is suspended or covers the whole context"};
+                   "every plan is suspended, or its windows cover the whole context"};
         return;
     }
-    const double speedup = hoped.front().rating.tokens_per_ms() * costs.plain_step_ms(n_context);
-    const std::string best = to_string(pool_.at(hoped.front().index).plan);
+    const double speedup =
+        optimistic.front().rating.tokens_per_ms() * costs.plain_step_ms(n_context);
+    const std::string best = to_string(pool_.at(optimistic.front().index).plan);
     if (speedup < 1 + options_.margin) {
-        reason_ = {
-            Reason::Kind::cannot_pay,
-            concat("no plan can pay: ", best, " would give ", percent(speedup),
-                   " of plain speed even with ", percent(kHopedAcceptance), " of drafts accepted")};
+        reason_ = {Reason::Kind::cannot_pay,
+                   concat("no plan can pay off: ", best, " would reach ", percent(speedup),
+                          " of the speed of plain decoding even with ",
+                          percent(kOptimisticAcceptance), " of drafts accepted")};
     } else {
         reason_ = {Reason::Kind::not_known,
-                   concat("no plan is known to pay; ", best, " is the best of them")};
+                   concat("no plan is known to pay off; the most promising is ", best)};
     }
 }
 
@@ -228,9 +235,10 @@ void PlanScout::record_round(const RoundOutcome& outcome,
                               outcome.confidences);
     pooled.ledger.add(ms, plain_ms);
     if (pooled.ledger.is_losing()) {
-        reason_ = {Reason::Kind::lost_time,
-                   concat(to_string(pooled.plan), " reached ", percent(pooled.ledger.speedup()),
-                          " of plain speed and is suspended")};
+        reason_ = {
+            Reason::Kind::lost_time,
+            concat(to_string(pooled.plan), " reached only ", percent(pooled.ledger.speedup()),
+                   " of the speed of plain decoding and is suspended")};
         pool_.suspend(chosen_->index, n_context);
         chosen_.reset();
     }

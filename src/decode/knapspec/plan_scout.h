@@ -1,5 +1,6 @@
-// Finds the plan to draft with: keeps a pool of plans, has them replayed and searched for as the
-// budget allows, and chooses among them by predicted throughput (methods 3.18, 3.19).
+// Finds the plan to draft with: keeps a pool of plans, replays them and searches for new ones as
+// the budget allows, and chooses among them by predicted throughput (docs/methods.md, "Search
+// budget" and "Replay").
 #pragma once
 
 #include <optional>
@@ -13,8 +14,8 @@
 namespace knap {
 
 struct PlanScoutOptions {
-    float margin = 0.03f;  // over plain decoding
-    int max_length = 10;   // tokens drafted in a row
+    float margin = 0.03f;  // required gain over plain decoding
+    int max_length = 10;   // longest draft, in tokens
     std::vector<Window> windows{};
     enum class Knapsack { when_it_pays, always, never };
     Knapsack knapsack = Knapsack::when_it_pays;
@@ -26,18 +27,19 @@ class PlanScout {
 
     void begin(const SamplingOptions& sampling);
 
-    // Looks for plans where that is due, worth it and paid for.
+    // Replays plans and searches for new ones if that is due, promising and within the budget.
     void look(const RoundState& state, const CostTracker& costs, SearchBudget& budget);
-    // Chooses the plan for the rounds to come. `reason` says why it is this one, or none.
+    // Chooses the plan for the coming rounds. reason() tells why it is this one, or none.
     void choose(const CostTracker& costs, int n_context);
 
-    // None: no plan pays.
+    // Nullopt if no plan pays off.
     const std::optional<PlanPool::Rated>& chosen() const { return chosen_; }
     const PooledPlan& plan() const { return pool_.at(chosen_->index); }
     const Reason& reason() const { return reason_; }
 
-    // A round drafted with the chosen plan took `ms`; plain decoding would have taken `plain_ms`.
-    // A plan that keeps losing time is suspended; then none is chosen.
+    // Records a round drafted with the chosen plan: it took `ms`, and plain decoding would have
+    // taken `plain_ms` for the same tokens. A plan that keeps losing time is suspended; then none
+    // is chosen.
     void record_round(const RoundOutcome& outcome, double ms, double plain_ms, int n_context);
 
   private:

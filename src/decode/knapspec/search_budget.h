@@ -1,5 +1,6 @@
-// How much of a request's time may go into measuring and searching (an investment: it is paid for
-// by what it finds, and it must not be felt where it finds nothing).
+// How much of a request's time may go into measuring and searching. It is an investment: what it
+// finds pays for it, and it must go unnoticed where it finds nothing (docs/methods.md, "Search
+// budget").
 #pragma once
 
 namespace knap {
@@ -9,8 +10,8 @@ class SearchBudget {
     explicit SearchBudget(double share) : share_(share) {}
 
     void begin();  // a request begins
-    // The request has run for `elapsed_ms`, searches included. A clock that runs backwards or leaps
-    // adds nothing beyond `plausible_ms` to what was known; 0: any first reading is believed.
+    // The request has run for `elapsed_ms`, searches included. A clock that runs backwards adds
+    // nothing, and one that leaps adds at most `plausible_ms`; 0: no limit.
     void advance(double elapsed_ms, double plausible_ms);
     void spend(double ms);
 
@@ -19,7 +20,7 @@ class SearchBudget {
   private:
     double share_;
     double last_reading_ms_ = 0;
-    double time_ms_ = 0;  // of the request, as far as it is believed
+    double time_ms_ = 0;  // of the request, without leaps of the clock
     double spent_ms_ = 0;
 };
 

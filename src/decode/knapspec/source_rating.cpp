@@ -8,8 +8,8 @@ namespace knap {
 
 namespace {
 
-// Of the ratings that `rate_length` gives for the lengths first..last, the one that `value` ranks
-// highest; the shortest of equal ones. Without any length: a rating that nobody chooses.
+// Of the ratings that `rate_length` gives for lengths first..last, returns the one with the highest
+// `value`; of equals, the shortest. If there is no length, returns a rating that is never chosen.
 template <typename RateLength, typename Value>
 SourceRating best_of(int first, int last, const RateLength& rate_length, const Value& value) {
     SourceRating best{.tokens = 0, .ms = std::numeric_limits<double>::infinity()};
@@ -24,11 +24,11 @@ SourceRating best_of(int first, int last, const RateLength& rate_length, const V
     return best;
 }
 
-// One-row steps that are left of a draft of `length` tokens after the pass over the guess: a guess
-// kept to place j gives j + 1 drafts.
+// Expected number of one-row steps after the pass over the guess, for a draft of `length` tokens:
+// if the first j guesses are right, the pass gives j + 1 drafts.
 double expected_steps(const AcceptanceByDepth& guess, int length) {
     const int n_guess = static_cast<int>(guess.first.size());
-    double reached = 1;  // the probability that the first j guesses are kept
+    double reached = 1;  // the probability that the first j guesses are right
     double steps = 0;
     for (int j = 0; j <= n_guess; ++j) {
         const double goes_on = j < n_guess ? guess.at(j) : 0;

@@ -1,5 +1,5 @@
-// What a round is expected to give with each draft source: tokens, time, and the draft length at
-// which it gives most. Arithmetic alone.
+// What a round is expected to yield with each draft source: tokens, time, and the draft length that
+// yields most (docs/methods.md, "Draft length and choice"). Arithmetic only.
 #pragma once
 
 #include <span>
@@ -11,37 +11,39 @@ namespace knap {
 
 struct SourceRating {
     int length = 0;     // tokens to draft
-    double tokens = 1;  // that the round emits, expected
-    double ms = 0;      // that it takes
+    double tokens = 1;  // expected number that the round emits
+    double ms = 0;      // expected time of the round
 
     double tokens_per_ms() const { return ms > 0 ? tokens / ms : 0; }
-    // Tokens beyond those that `rate` tokens per millisecond give in the same time. Of several
-    // sources for the next round, the one with the largest surplus is best in the long run, where
-    // the fraction tokens / ms would prefer a short good round to a long good one.
+    // Tokens beyond those that a rate of `rate` tokens per millisecond gives in the same time. Of
+    // several sources for the next round, the one with the largest surplus is best in the long run;
+    // tokens / ms would prefer a short good round to a long good one.
     double surplus(double rate) const { return tokens - rate * ms; }
 };
 
-// A round without a draft. `verify_ms` [g]: the whole model over the pending token and g drafts.
+// A round without a draft. `verify_ms` [g]: time of the whole model over the pending token and g
+// drafts.
 SourceRating rate_plain(std::span<const double> verify_ms);
 
-// Tokens that cost nothing to draft, up to `max_length` of them: the length with the largest
+// A round with up to `max_length` tokens that cost nothing to draft, at the length with the largest
 // surplus over `rate`.
 SourceRating rate_copy(const AcceptanceByDepth& acceptance,
                        std::span<const double> verify_ms,
                        int max_length,
                        double rate);
 
-// Drafting with a plan: the length of the most tokens per millisecond.
+// A round drafted with a plan, at the length with the most tokens per millisecond.
 SourceRating rate_plan(const AcceptanceByDepth& acceptance, const RoundCost& cost, int max_length);
 
-// A plan that checks `guess.first.size()` copied tokens in one pass and drafts on from there
-// (methods 3.20).
+// The costs of a plan that checks copied tokens in one pass and continues from there
+// (docs/methods.md, "Cascade").
 struct CascadeCost {
     RoundCost round;      // of the plan without a guess
     double check_ms = 0;  // a pass of the plan over the pending token and the guess
 };
-// `guess`: by depth, the chance that the plan's own choice is the guessed token. The length with
-// the largest surplus over `rate`, of those that hold the whole guess.
+// A round with a guess of `guess.first.size()` copied tokens; `guess` gives by depth the
+// probability that the plan chooses the guessed token. Rated at the length with the largest surplus
+// over `rate`, among lengths that hold the whole guess.
 SourceRating rate_cascade(const AcceptanceByDepth& acceptance,
                           const AcceptanceByDepth& guess,
                           const CascadeCost& cost,

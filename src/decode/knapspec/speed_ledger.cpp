@@ -6,10 +6,10 @@ namespace knap {
 
 namespace {
 
-// About 30 rounds are remembered: fewer would mistake a run of rejected drafts for a trend.
+// About 30 rounds are remembered; with fewer, a run of rejected drafts would look like a trend.
 constexpr double kSpeedMemory = 0.97;
 constexpr int kMinRounds = 8;
-// So much slower that fewer rounds are proof enough.
+// Below this speedup, fewer rounds suffice.
 constexpr int kMinBadRounds = 4;
 constexpr double kBadSpeedup = 0.7;
 

@@ -1,18 +1,18 @@
-// What a draft source really gives: the time of its rounds beside the time that plain decoding
-// would have taken for the same tokens. The last word on whether it goes on (never slower).
+// What a draft source really gains: the time of its rounds compared with that of plain decoding for
+// the same tokens. It decides whether the source stays in use (docs/methods.md, "Never slower").
 #pragma once
 
 namespace knap {
 
 class SpeedLedger {
   public:
-    // A round took `ms` and emitted tokens that plain decoding writes in `plain_ms`. Times that
-    // cannot be are left out.
+    // Records a round that took `ms` and emitted what plain decoding writes in `plain_ms`. Ignores
+    // impossible times.
     void add(double ms, double plain_ms);
     void clear() { *this = {}; }
 
     double speedup() const;  // recent rounds weigh most; 1 before any
-    // Whether the rounds so far leave little doubt that it is slower than plain decoding.
+    // Whether the rounds so far leave little doubt that the source is slower than plain decoding.
     bool is_losing() const;
 
   private:

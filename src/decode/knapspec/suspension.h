@@ -1,4 +1,4 @@
-// How long a draft source that lost time is not tried.
+// How long a draft source that lost time is suspended (docs/methods.md, "Never slower").
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,8 @@
 
 namespace knap {
 
-// Tokens, doubling with every suspension before, so that what never pays is hardly ever tried.
+// In tokens. Doubles with each earlier suspension, so that a source that never pays off is rarely
+// tried.
 inline std::size_t suspension_tokens(int n_before) {
     constexpr int kMaxDoublings = 5;
     constexpr std::size_t kFirst = 64;
