@@ -18,9 +18,9 @@ void erase_first(std::vector<Value>& values, std::size_t n) {
 }  // namespace
 
 void KeptRows::add(const RoundOutcome& outcome, Token pending, int row) {
-    KNAP_ASSERT(outcome.tree.is_chain(), "the rows that stay are the first ones");
+    KNAP_ASSERT(outcome.tree.is_chain(), "the accepted rows are the first ones");
     KNAP_ASSERT(rows_.tokens.empty() || row == rows_.first_row + rows_.n_rows(),
-                "rounds follow one another");
+                "rounds are consecutive");
     if (rows_.tokens.empty()) {
         rows_.first_row = row;
         rows_.streams.resize(outcome.captures.size());

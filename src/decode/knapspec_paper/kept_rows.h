@@ -1,6 +1,6 @@
-// The rows that stay of several rounds, as the whole model's verification saw them: what a search
-// for plans is made on (methods 3.4). Rounds follow one another, so the rows are the most recent
-// committed positions, in order and without a gap.
+// Keeps the committed rows of several rounds as the whole model's verification computed them. A
+// search runs on these rows (docs/methods.md, "Schedule"). Rounds are consecutive, so the rows are
+// the most recent committed positions, in order and without gaps.
 #pragma once
 
 #include "knap/types.h"
@@ -14,10 +14,10 @@ class KeptRows {
   public:
     KeptRows(int n_embd, int n_vocab) : n_embd_(n_embd), n_vocab_(n_vocab) {}
 
-    // The pending token and the accepted drafts of a round that drafted a chain and captured every
-    // stream. `pending` lay at `row` of the cache.
+    // Adds the pending token and the accepted drafts of a round that drafted a chain and captured
+    // every stream. `row` is the cache row of `pending`.
     void add(const RoundOutcome& outcome, Token pending, int row);
-    // Leaves out the oldest rows beyond so many.
+    // Drops the oldest rows beyond `max_rows`.
     void limit(int max_rows);
     void clear() { rows_ = {}; }
 

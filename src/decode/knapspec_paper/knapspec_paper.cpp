@@ -14,8 +14,8 @@ namespace knap {
 
 namespace {
 
-// By the paper's cost model, drafting with the whole model is as fast as plain decoding, whatever
-// the draft length (methods 3.17).
+// By the paper's cost model, drafting with the whole model is as fast as plain decoding at any
+// draft length (docs/methods.md, "Worked examples").
 constexpr double kWholeModelSpeed = 1;
 
 }  // namespace
@@ -61,7 +61,8 @@ Proposal KnapspecPaperStrategy::propose(const RoundState& state) {
     return proposal;
 }
 
-// At the end of a round as far as the text goes; a request that ends there is spared it.
+// The published method searches at the end of a round. Here the search runs when the next round
+// begins, so a request that ends before never pays for it.
 void KnapspecPaperStrategy::search_if_due(std::span<const Token> history) {
     const int n_answered = static_cast<int>(history.size() - n_prompt_);
     if (round_ == 0) {
@@ -79,7 +80,7 @@ void KnapspecPaperStrategy::search_if_due(std::span<const Token> history) {
     }
 }
 
-// A cancelled search changes nothing: the request ends with it.
+// A cancelled search changes nothing: the request ends too.
 void KnapspecPaperStrategy::search(const TargetRows& rows, int n_answered) {
     if (rows.tokens.empty()) {
         return;
@@ -95,7 +96,7 @@ void KnapspecPaperStrategy::adopt(const PaperSearchResult& found, int n_rows, in
     measure();
     plan_ = whole_model_;
     if (!found.choice) {
-        decide(n_answered, "no plan survived the search: the whole model drafts until the next",
+        decide(n_answered, "no plan survived the search: the whole model drafts until the next one",
                kWholeModelSpeed);
         return;
     }
@@ -120,7 +121,7 @@ void KnapspecPaperStrategy::decide(int n_answered, std::string reason, double pr
     rounds_ms_ = 0;
 }
 
-// Plain decoding's time is that of the profile: nothing is decoded plainly here.
+// No step here is plain decoding, so its time comes from the profile.
 void KnapspecPaperStrategy::measure() {
     if (rounds_ms_ > 0 && plain_step_ms_ > 0) {
         decisions_.back().measured = n_emitted_ * plain_step_ms_ / rounds_ms_;

@@ -1,7 +1,8 @@
-// KnapSpec as published (methods 3.1 to 3.13), to compare with. Modules run or are skipped. The
-// whole model drafts at first; in five rounds of every T the verification's streams are kept, the
-// search chooses a plan by them, and that plan drafts until the next search. It always drafts, at
-// least one token a round, whether that pays or not. Nothing is carried from request to request.
+// KnapSpec as published (docs/methods.md, "KnapSpec as published"), for comparison. Modules run or
+// are skipped. At first the whole model drafts. In five rounds of every T, the streams of the
+// verification are kept; the search then chooses a plan by them, and that plan drafts until the
+// next search. Every round drafts at least one token, whether that pays off or not. Only measured
+// times are carried from request to request.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,8 @@
 
 namespace knap {
 
-// Which rounds feed a search (methods 3.3). Rounds count from 1; the prompt is round 0.
+// Which rounds feed a search (docs/methods.md, "Schedule"). Rounds count from 1; the prompt is
+// round 0.
 struct PaperSchedule {
     int interval = 64;  // T
 
@@ -59,9 +61,9 @@ class KnapspecPaperStrategy final : public Strategy {
     std::vector<int> all_streams_;  // 0, 1, ..., 2L
     std::unique_ptr<PaperSearch> search_;
 
-    // Of the request at hand.
+    // State of the current request.
     std::size_t n_prompt_ = 0;
-    int round_ = 0;  // the latest
+    int round_ = 0;  // the latest one
     ModulePlan plan_;
     KeptRows kept_;
     Token pending_ = 0;

@@ -9,7 +9,7 @@ namespace knap {
 
 namespace {
 
-// False: `text` is neither of the two.
+// Sets `target` by `text`. Returns false if it is neither "code" nor "paper".
 template <typename Value>
 bool choose(std::string_view text, Value& target, const Value& code, const Value& paper) {
     if (text != "code" && text != "paper") {
@@ -82,7 +82,7 @@ using PaperOption = StrategyOption<PaperOptions>;
 constexpr std::string_view kCodeOrPaper = "code|paper";
 
 constexpr std::array kOptions = {
-    // Applied first, so that the others may part from it.
+    // Applied first, so that the others override it.
     PaperOption{{"variant", kCodeOrPaper,
                  "the settings below as in the code|as in the paper (default: code)"},
                 set_variant},
@@ -112,7 +112,7 @@ constexpr std::array kOptions = {
         "stop drafting after a token less probable than this (default: 0.7)"),
 };
 
-// Every option but this one that knows both.
+// Sets every other option that has both values.
 bool set_variant(PaperOptions& options, std::string_view text) {
     if (text != "code" && text != "paper") {
         return false;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kPassesPerProbe = 3;
 
-// After a pass that warms up, the median of a few. Nullopt: cancelled.
+// Returns the median of a few passes after a warm-up pass, or nullopt when cancelled.
 std::optional<CostSample> measure(Forward& forward, const Probe& probe) {
     std::array<double, 1 + kPassesPerProbe> ms{};
     for (double& pass_ms : ms) {
@@ -78,7 +78,7 @@ PaperSearchResult PaperModelSearch::find(const TargetRows& rows) {
     };
 }
 
-// From the profile of this machine; where there is none, a few passes are measured. False:
+// Uses the profile of this machine; if there is none, measures a few passes. Returns false when
 // cancelled.
 bool PaperModelSearch::learn_costs() {
     if (costs_) {

@@ -12,7 +12,7 @@ namespace knap {
 
 class PaperModelSearch final : public PaperSearch {
   public:
-    // What `parts` names must outlive the object.
+    // Everything in `parts` must outlive the object.
     PaperModelSearch(const PaperOptions& options, const StrategyParts& parts)
         : options_(options), parts_(parts) {}
 
@@ -25,7 +25,7 @@ class PaperModelSearch final : public PaperSearch {
 
     PaperOptions options_;
     StrategyParts parts_;
-    // Of the model on this machine, so that it outlasts a request.
+    // Depends only on the model and the machine, so it outlasts a request.
     std::optional<CostModel> costs_;
 };
 

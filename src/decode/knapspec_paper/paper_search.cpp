@@ -11,7 +11,7 @@ namespace knap {
 
 namespace {
 
-// alpha_j of methods 3.9, also when sampling (W15).
+// alpha_j, when sampling too (docs/methods.md, "Acceptance estimate").
 double agreement(std::span<const Token> choices, std::span<const Token> target) {
     KNAP_ASSERT(choices.size() == target.size() && !target.empty(), "one choice for each row");
     const int n_agreed = std::inner_product(choices.begin(), choices.end(), target.begin(), 0,
@@ -19,7 +19,7 @@ double agreement(std::span<const Token> choices, std::span<const Token> target) 
     return static_cast<double>(n_agreed) / static_cast<double>(target.size());
 }
 
-// The candidates as the grid search sees them; fewer of them: cancelled.
+// The candidates in the form that choose_plan() rates. Returns fewer when cancelled.
 std::vector<RatedPlan> rate(std::span<const KnapsackCandidate> candidates,
                             const PaperTask& task,
                             int max_length) {

@@ -1,5 +1,6 @@
-// The published search for a draft plan (methods 3.5 to 3.10): integer weights, the knapsack,
-// agreement of the head's choices, and the plan of the most tokens per time.
+// The published search for a draft plan: integer weights, the knapsack, the agreement of the head's
+// choices, and the choice of the plan with the most tokens per time (docs/methods.md, "Integer
+// weights" to "Choice and fallback").
 #pragma once
 
 #include <functional>
@@ -16,16 +17,16 @@
 
 namespace knap {
 
-// K, B, forced modules: what is put into the knapsack at a context with these times.
+// The knapsack problem at a context with these times: K, B and the forced modules.
 KnapsackProblem paper_problem(const PaperOptions& options, const KindTimes& times, int n_layers);
 
-// What is searched: the r recent tokens of a model, by the evaluator's states.
+// The input of a search: the r recent tokens, as states of the evaluator.
 struct PaperTask {
     int n_layers = 0;
-    KindTimes times{};                      // ta, tm at the present context
+    KindTimes times{};                      // ta, tm at the current context
     std::span<const Token> target_choices;  // [r] argmax of the whole model's logits
     KnapsackEvaluator& evaluator;
-    // [r] argmax of the head on the evaluator's state `state`. Empty: cancelled.
+    // Returns [r] the head's argmax on the evaluator's state `state`; empty when cancelled.
     std::function<std::vector<Token>(int state)> choices_of_state{};
 };
 
@@ -34,28 +35,28 @@ struct PaperChoice {
     int draft_length = 0;   // gamma*
     double acceptance = 0;  // alpha: share of rows on which the choices agree
     double speedup = 0;     // predicted tokens per time over those of plain decoding
-    int n_candidates = 0;   // that it was chosen from
+    int n_candidates = 0;   // how many there were to choose from
 };
 
-// None where no candidate survived, or cancelled.
+// Returns nullopt if no candidate survived, or when cancelled.
 std::optional<PaperChoice> search_as_published(const PaperOptions& options, const PaperTask& task);
 
 struct PaperSearchResult {
     bool is_cancelled = false;
     std::optional<PaperChoice> choice{};  // none: no candidate survived
-    double plain_step_ms = 0;             // of the whole model over one row, as measured
+    double plain_step_ms = 0;             // by the fitted cost model
 };
 
-// The search, apart from when it is made.
+// The search itself. The strategy decides when to search.
 class PaperSearch {
   public:
     virtual ~PaperSearch() = default;
 
-    // Most rows that find() can take.
+    // The most rows that find() can take.
     virtual int max_rows() const = 0;
-    // The last rows of the committed text, computed anew; without tokens: cancelled.
+    // Computes the last rows of the committed text again. The result has no tokens when cancelled.
     virtual TargetRows last_rows(std::span<const Token> text, int n_rows) = 0;
-    // The best plan on the most recent committed rows.
+    // Returns the best plan on `rows`, the most recent committed rows.
     virtual PaperSearchResult find(const TargetRows& rows) = 0;
 };
 
