@@ -11,7 +11,7 @@ namespace knap {
 
 namespace {
 
-// c_l of every layer.
+// c_l of every layer: the mean cosine of the streams before and after its attention.
 std::vector<double> attention_cosines(const TargetRows& rows) {
     std::vector<double> cosines;
     for (std::size_t module = 0; module + 1 < rows.streams.size(); module += 2) {
@@ -67,7 +67,7 @@ bool AsdStrategy::is_choice_due() const {
 void AsdStrategy::choose(std::span<const Token> history) {
     const TargetRows rows = collect_target_rows(parts_.forward, parts_.cache, history,
                                                 {.n_rows = options_.n_rows, .streams = true});
-    // None fit, or the pass was cancelled: nothing changes.
+    // No rows fit, or the pass was cancelled: nothing changes.
     if (rows.tokens.empty()) {
         return;
     }
@@ -77,8 +77,9 @@ void AsdStrategy::choose(std::span<const Token> history) {
         .token = static_cast<int>(history.size() - n_prompt_),
         .source = removed.empty() ? "plain decoding" : to_string(plan_),
         .plan = removed.empty() ? "" : to_string(plan_),
-        .reason = concat(removed.size(), " of ", parts_.config.n_layers,
-                         " attentions hardly turn the last ", rows.n_rows(), " rows"),
+        .reason =
+            concat(removed.size(), " of ", parts_.config.n_layers,
+                   " attentions barely change the stream of the last ", rows.n_rows(), " rows"),
     });
 }
 

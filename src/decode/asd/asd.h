@@ -1,8 +1,8 @@
-// Adaptive self-speculative decoding ("Draft on the Fly"; methods 8): the model drafts without the
-// attentions that hardly turn the residual stream on the text at hand, and with every MLP. They are
-// chosen when a request begins, by the prompt's last rows; drafts end as in Draft&Verify. The
-// paper's own thresholds and structural rules are not public: this is the realisation that methods
-// 8 proposes.
+// Adaptive self-speculative decoding ("Draft on the Fly"; docs/methods.md, "ASD"): the model drafts
+// with every MLP, but without the attentions that barely change the residual stream on the current
+// text. They are chosen by the last rows of the prompt when a request begins. Drafts end as in
+// Draft&Verify. The paper's thresholds and structural rules could not be read, so those here are
+// knap's own.
 #pragma once
 
 #include <cstddef>
@@ -33,9 +33,9 @@ class AsdStrategy final : public Strategy {
     StrategyParts parts_;
     AdaptiveThreshold threshold_;
 
-    // Of the request at hand.
+    // State of the current request.
     std::size_t n_prompt_ = 0;
-    int round_ = 0;  // of those that may draft
+    int round_ = 0;  // counts only rounds that may draft
     ModulePlan plan_;
     std::vector<Decision> decisions_;
 };

@@ -1,4 +1,4 @@
-// The settings of `asd`.
+// The settings of the strategy `asd`.
 #pragma once
 
 #include <span>
@@ -13,11 +13,11 @@ namespace knap {
 struct AsdOptions {
     ThresholdOptions threshold{};
     AttentionRule rule{};
-    int n_rows = 64;         // Wc: of the text's end
-    int refresh_rounds = 0;  // T: from one choice to the next; 0: one for each request
+    int n_rows = 64;         // last rows of the text to average over
+    int refresh_rounds = 0;  // rounds between choices; 0: one choice per request
 };
 
-// Throws when an option is not valid. `max_rows`: of a verification, with the pending token.
+// Throws when an option is not valid. `max_rows`: of a verification, including the pending token.
 AsdOptions read_asd_options(const SpeculationOptions& options, int max_rows);
 
 // The keys of --strategy-options.

@@ -8,7 +8,7 @@ namespace knap {
 
 namespace {
 
-// Layers of the inner ones whose cosine reaches the rule's, the highest first.
+// The inner layers whose cosine reaches `least`, the highest first.
 std::vector<int> by_cosine(std::span<const double> cosines, float least) {
     const auto cosine_of = [&](int layer) { return cosines[static_cast<std::size_t>(layer)]; };
     std::vector<int> layers;
@@ -21,7 +21,7 @@ std::vector<int> by_cosine(std::span<const double> cosines, float least) {
     return layers;
 }
 
-// Neighbouring layers that would have lost their attention if `layer` lost its too.
+// Length of the run of adjacent layers without attention if `layer` lost its own too.
 int run_through(const std::vector<bool>& is_removed, int layer) {
     const auto n_from = [&](int step) {
         int n = 0;
@@ -30,7 +30,7 @@ int run_through(const std::vector<bool>& is_removed, int layer) {
         }
         return n;
     };
-    // The outer layers end every run.
+    // The outer layers keep their attention, so they end every run.
     return n_from(-1) + 1 + n_from(1);
 }
 

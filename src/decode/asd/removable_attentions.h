@@ -1,5 +1,5 @@
-// Which attentions a draft can do without, by how little they turn the residual stream (methods 8).
-// Arithmetic alone.
+// Which attentions a draft can do without, by how little they change the direction of the residual
+// stream (docs/methods.md, "ASD"). Arithmetic only.
 #pragma once
 
 #include <span>
@@ -7,16 +7,16 @@
 
 namespace knap {
 
-// First and last layer keep theirs.
+// The first and the last layer keep their attention.
 struct AttentionRule {
     float least_cosine = 0.99f;  // theta
-    int max_run = 0;             // neighbouring layers that lose theirs; 0: as many as qualify
-    int max_total = 0;           // of the model; 0: as many as qualify
+    int max_run = 0;             // adjacent attentions removed, at most; 0: no limit
+    int max_total = 0;           // attentions removed, at most; 0: no limit
 };
 
-// Layers, ascending, whose cosine reaches the rule's; where a cap lets only some of them go, those
-// of the highest cosine (of equal ones the lower layer). `cosines`: of the stream before and after
-// each layer's attention.
+// Returns the layers, ascending, whose cosine reaches the rule's. If a cap allows only some of
+// them, those with the highest cosines are removed (of equals, the lower layer). `cosines`: of the
+// streams before and after each layer's attention.
 std::vector<int> removable_attentions(std::span<const double> cosines, const AttentionRule& rule);
 
 }  // namespace knap

@@ -55,22 +55,22 @@ Proposal ClaspStrategy::propose(const RoundState& state) {
     return proposal;
 }
 
-// A search is made when the next round begins: a request that ends before is spared it.
+// The search runs when the next round begins, so a request that ends before never pays for it.
 void ClaspStrategy::search(std::span<const Token> history) {
     // The last token is pending; the one before it has the last committed row.
     const int row = static_cast<int>(history.size()) - 2;
     const auto found = search_(streams_, row);
     streams_.clear();
     if (!found) {
-        return;  // cancelled, and the request ends with it
+        return;  // cancelled, and the request ends too
     }
     plan_ = found->plan;
     decisions_.push_back({
         .token = static_cast<int>(history.size() - n_prompt_),
         .source = to_string(plan_),
         .plan = to_string(plan_),
-        .reason = concat("the ", options_.n_skipped,
-                         " layers without which the last token's stream stays closest: cosine ",
+        .reason = concat("skipping these ", options_.n_skipped,
+                         " layers keeps the last token's stream closest: cosine ",
                          static_cast<double>(std::lround(1000 * found->cosine)) / 1000),
     });
 }

@@ -1,7 +1,7 @@
-// CLaSp (methods 4): whole layers are skipped, always the same number of them. Which ones follows
-// the text: every so many rounds a search (search/layer_search.h) looks at the last accepted token
-// of the round just verified, and its layers draft until the next one. Before the first search the
-// whole model drafts. Nothing is carried from request to request.
+// CLaSp (docs/methods.md, "CLaSp"): skips whole layers, always the same number of them. Which ones
+// depends on the text: every few rounds a search (layer_search.h) looks at the last accepted token
+// of the round just verified, and the layers that it leaves draft until the next search. Before the
+// first search the whole model drafts. Nothing is carried from request to request.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ namespace knap {
 class ClaspStrategy final : public Strategy {
   public:
     // Finds the layers to skip by the streams [n_embd, L + 1] of the token at cache row `row`.
-    // Nullopt: cancelled.
+    // Returns nullopt when cancelled.
     using Search =
         std::function<std::optional<SkippedLayers>(std::span<const float> streams, int row)>;
 
@@ -40,11 +40,11 @@ class ClaspStrategy final : public Strategy {
     std::vector<int> captures_;  // before every layer, and after the last
     Search search_;
 
-    // Of the request at hand.
+    // State of the current request.
     std::size_t n_prompt_ = 0;
-    int round_ = 0;  // the latest
+    int round_ = 0;  // the latest one
     ModulePlan plan_;
-    std::vector<float> streams_;  // of the token that a search is due on; empty: none is
+    std::vector<float> streams_;  // of the token to search on; empty: no search is due
     std::vector<Decision> decisions_;
 };
 

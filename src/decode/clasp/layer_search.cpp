@@ -11,7 +11,7 @@ namespace knap {
 
 namespace {
 
-// Row i of the table, and of all rows which cells came to be by skipping.
+// One row of the table, and for all rows which cells were reached by skipping.
 class LayerTable {
   public:
     LayerTable(LayerStates& states, int n_skipped)
@@ -23,23 +23,23 @@ class LayerTable {
         put(0, states_.target(0));
     }
 
-    // From row `layer` to the next. False: cancelled.
+    // Advances from row `layer` to the next. Returns false when cancelled.
     bool pass_layer(int layer) {
-        const int n_run = std::min(layer, n_skipped_);  // cells 1..n_run can be run on
+        const int n_run = std::min(layer, n_skipped_);  // cells 1..n_run have a state to run
         if (n_run > 0) {
             ran_ = states_.run(layer, std::span(row_).subspan(n_embd_, n_embd_ * size(n_run)));
             if (ran_.empty()) {
                 return false;
             }
         }
-        // From the last column back, so that cell j - 1 is still that of the row before.
+        // From the last column to the first, so that cell j - 1 still belongs to the row before.
         if (layer < n_skipped_) {
             skip(layer, layer + 1);
         }
         const std::span<const float> target = states_.target(layer + 1);
         for (int j = n_run; j >= 1; --j) {
             const auto run = ran_.subspan(size(j - 1) * n_embd_, n_embd_);
-            // Of equals the one that skips.
+            // Of equals, the one that skips.
             if (cosine(run, target) > cosine(cell(j - 1), target)) {
                 put(j, run);
             } else {
@@ -84,14 +84,14 @@ class LayerTable {
     int n_skipped_;
     std::size_t n_embd_;
     std::vector<float> row_;   // [n_embd, columns]
-    std::vector<bool> skips_;  // [columns, L] the cell of the row after that layer skips it
+    std::vector<bool> skips_;  // [columns, L] whether the cell after that layer skips it
     std::span<const float> ran_{};
 };
 
 }  // namespace
 
 std::optional<SkippedLayers> find_skipped_layers(LayerStates& states, int n_skipped) {
-    KNAP_ASSERT(n_skipped >= 1 && n_skipped <= states.n_layers(), "so many layers can be skipped");
+    KNAP_ASSERT(n_skipped >= 1 && n_skipped <= states.n_layers(), "1 to L layers are skipped");
     LayerTable table(states, n_skipped);
     for (int layer = 0; layer < states.n_layers(); ++layer) {
         if (!table.pass_layer(layer)) {

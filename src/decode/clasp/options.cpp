@@ -80,7 +80,7 @@ ClaspOptions read_clasp_options(const SpeculationOptions& options, int n_layers)
     ClaspOptions& clasp = parsed.clasp;
     if (clasp.n_skipped >= n_layers) {
         fail("`.settings`: expected layers=1..", n_layers - 1,
-             " (one of the model's layers runs), found ", clasp.n_skipped);
+             " (at least one layer must run), found ", clasp.n_skipped);
     }
     clasp.draft_max = draft_max_or(options, clasp.draft_max);
     return clasp;

@@ -1,5 +1,6 @@
-// The settings of CLaSp (methods 4). Where its paper leaves them open, or says otherwise than the
-// comparison in KnapSpec's published code, a setting chooses; the defaults are that code's.
+// The settings of CLaSp (docs/methods.md, "CLaSp"). Where the paper gives no value, or another one
+// than the comparison in KnapSpec's published code, a setting chooses; the defaults are that
+// code's.
 #pragma once
 
 #include <span>
@@ -10,16 +11,16 @@ namespace knap {
 
 struct ClaspOptions {
     int n_skipped = 0;             // M
-    int interval = 64;             // rounds from one search to the next
+    int interval = 64;             // rounds between searches
     int draft_max = 10;            // not stated in the paper
-    float exit_confidence = 0.7f;  // a less probable draft is the last; 0: none is
+    float exit_confidence = 0.7f;  // stop after a token less probable than this; 0: never
 };
 
-// M for a model of so many layers in the published comparison; a quarter of the layers where that
-// has none of this size.
+// M for a model of `n_layers` layers in the published comparison; a quarter of the layers if that
+// has no model of this size.
 int clasp_skipped_layers(int n_layers);
 
-// Throws when an option is not valid for a model of so many layers.
+// Throws when an option is not valid for a model of `n_layers` layers.
 ClaspOptions read_clasp_options(const SpeculationOptions& options, int n_layers);
 
 // The keys of --strategy-options.

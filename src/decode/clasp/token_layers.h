@@ -1,6 +1,6 @@
-// The layers of a model as CLaSp's search runs them (methods 4): all states of a layer are rows at
-// the position of one committed token, each of which sees the rows before that token, and itself.
-// Nothing is left in the committed cache.
+// The layers of a model as CLaSp's search runs them (docs/methods.md, "CLaSp"): all states of a
+// layer are rows at the position of one committed token. Each sees the rows before that token, and
+// itself. The committed cache does not change.
 #pragma once
 
 #include <span>
@@ -15,9 +15,9 @@ class KvCache;
 
 class TokenLayers final : public LayerStates {
   public:
-    // `target` [n_embd, L + 1] are the token's streams before each layer and after the last, `row`
-    // its committed row. There is a free row above the committed ones; everything given must
-    // outlive the object.
+    // `target` [n_embd, L + 1] has the token's streams before each layer and after the last; `row`
+    // is its committed row. At least one scratch row must be free. Everything passed must outlive
+    // the object.
     TokenLayers(Forward& forward, const KvCache& cache, std::span<const float> target, int row);
 
     int n_layers() const override;

@@ -78,8 +78,8 @@ Proposal DelStrategy::propose(const RoundState& state) {
     return proposal;
 }
 
-// From the prompt's last rows at first, then from those of the round before. It is done when the
-// next round begins: a request that ends before is spared it.
+// Learns from the last rows of the prompt at first, then from those of the round before. This
+// happens when the next round begins, so a request that ends before never pays for it.
 void DelStrategy::learn(std::span<const Token> history) {
     if (!has_seen_prompt_) {
         keep_prompt(history.first(history.size() - 1));
@@ -87,7 +87,7 @@ void DelStrategy::learn(std::span<const Token> history) {
     }
     if (!target_.empty()) {
         const auto shadows = source_->read(hidden_);
-        if (!shadows.empty()) {  // else cancelled, and the request ends with it
+        if (!shadows.empty()) {  // otherwise cancelled, and the request ends too
             statistics_.add(shadows, target_);
         }
     }
@@ -115,9 +115,9 @@ void DelStrategy::choose(int n_answered) {
             .token = n_answered,
             .source = to_string(plan_),
             .plan = to_string(plan_),
-            .reason = concat("layer ", choice_.n_layers, " agrees in ",
+            .reason = concat("layer ", choice_.n_layers, " agrees with the whole model in ",
                              std::lround(100 * statistics_.acceptance(choice_.n_layers)),
-                             " %, best draft length ", choice_.draft_length),
+                             " % of rows, best draft length ", choice_.draft_length),
             .predicted = choice_.speed,
         });
     }
@@ -131,7 +131,7 @@ StopRule DelStrategy::stop_rule(int n_room) const {
             .exit_confidence = statistics_.threshold(choice_.n_layers)};
 }
 
-// Rows behind the first rejected draft follow a text that is not this one.
+// Rows after the first rejected draft belong to another text.
 void DelStrategy::observe(const RoundOutcome& outcome) {
     const std::size_t n_rows = outcome.path.size() + 1;
     for (const std::span<const float> stream : outcome.captures) {

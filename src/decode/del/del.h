@@ -1,7 +1,7 @@
-// DEL, dynamic early exit (methods 6): drafts leave the model after one of its layers, and every
-// round says anew after which. What each layer would have said behind the rows of a round (its
-// shadow tokens) comes from the streams that drafting and verification computed anyway, put through
-// the head. Made for checkpoints that were trained to be left early; on others the layers before
+// DEL, dynamic early exit (docs/methods.md, "DEL"): drafts leave the model after one of its layers,
+// and every round chooses the layer anew. The shadow tokens of a layer, those that the model would
+// choose if it ended there, come from streams that drafting and verification computed anyway, put
+// through the head. DEL is made for checkpoints trained for early exits; in others, layers before
 // the last hardly agree with it. Nothing is carried from request to request.
 #pragma once
 
@@ -17,13 +17,13 @@
 
 namespace knap {
 
-// What DEL asks of the model.
+// What DEL needs from the model.
 class ShadowSource {
   public:
     virtual ~ShadowSource() = default;
-    // The last rows of `text`, all committed, with their streams.
+    // Returns the last rows of `text`, all of them committed, with their streams.
     virtual TargetRows last_rows(std::span<const Token> text, int n_rows) = 0;
-    // What the head says to each row of `hidden` [n_embd, n_rows]. Empty: cancelled.
+    // Returns the head's choice for each row of `hidden` [n_embd, n_rows]; empty when cancelled.
     virtual std::vector<ShadowToken> read(std::span<const float> hidden) = 0;
 };
 
@@ -53,14 +53,14 @@ class DelStrategy final : public Strategy {
     std::vector<int> captures_;  // after each layer but the last
     std::unique_ptr<ShadowSource> source_;
 
-    // Of the request at hand.
+    // State of the current request.
     std::size_t n_prompt_ = 0;
     bool has_seen_prompt_ = false;
     ExitStatistics statistics_;
     ExitChoice choice_;
     ModulePlan plan_;
-    std::vector<float> hidden_;  // streams not yet looked at: [n_embd, n_rows, L - 1]
-    std::vector<Token> target_;  // [n_rows] what the whole model said there
+    std::vector<float> hidden_;  // streams not processed yet: [n_embd, n_rows, L - 1]
+    std::vector<Token> target_;  // [n_rows] the whole model's choices there
     std::vector<Decision> decisions_;
 };
 

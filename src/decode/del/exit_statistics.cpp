@@ -17,27 +17,27 @@ void ExitStatistics::clear() {
 }
 
 void ExitStatistics::add(std::span<const ShadowToken> shadows, std::span<const Token> target) {
-    KNAP_ASSERT(shadows.size() == counts_.size() * target.size(), "a token of each layer and row");
+    KNAP_ASSERT(shadows.size() == counts_.size() * target.size(), "one token per layer and row");
     for (std::size_t layer = 0; layer < counts_.size(); ++layer) {
-        Counts& of = counts_[layer];
-        of.matched *= decay_;
-        of.missed *= decay_;
-        of.confidence_matched *= decay_;
-        of.confidence_missed *= decay_;
+        Counts& tally = counts_[layer];
+        tally.matched *= decay_;
+        tally.missed *= decay_;
+        tally.confidence_matched *= decay_;
+        tally.confidence_missed *= decay_;
         for (std::size_t row = 0; row < target.size(); ++row) {
             const ShadowToken& shadow = shadows[layer * target.size() + row];
             const bool is_match = shadow.token == target[row];
-            (is_match ? of.matched : of.missed) += 1;
-            (is_match ? of.confidence_matched : of.confidence_missed) +=
+            (is_match ? tally.matched : tally.missed) += 1;
+            (is_match ? tally.confidence_matched : tally.confidence_missed) +=
                 static_cast<double>(shadow.confidence);
         }
     }
 }
 
 double ExitStatistics::acceptance(int n_layers) const {
-    const Counts& of = counts(n_layers);
-    const double n_seen = of.matched + of.missed;
-    return n_seen > 0 ? of.matched / n_seen : 0;
+    const Counts& tally = counts(n_layers);
+    const double n_seen = tally.matched + tally.missed;
+    return n_seen > 0 ? tally.matched / n_seen : 0;
 }
 
 ExitChoice ExitStatistics::best() const {
@@ -49,7 +49,7 @@ ExitChoice ExitStatistics::best() const {
         for (int length = 0; length <= max_length_; ++length) {
             n_expected += power;
             power *= acceptance;
-            // TPL times L; a draft of no tokens is plain decoding, whose TPL is 1 / L.
+            // TPL times L. A draft of no tokens is plain decoding, whose TPL is 1 / L.
             const double speed = n_expected * n_layers_ / (n_layers_ + length * layer);
             if (speed > best.speed) {
                 best = {.n_layers = layer, .draft_length = length, .speed = speed};
@@ -60,12 +60,12 @@ ExitChoice ExitStatistics::best() const {
 }
 
 float ExitStatistics::threshold(int n_layers) const {
-    const Counts& of = counts(n_layers);
-    if (of.matched <= 0 || of.missed <= 0) {
+    const Counts& tally = counts(n_layers);
+    if (tally.matched <= 0 || tally.missed <= 0) {
         return 0;
     }
-    const double matched = of.confidence_matched / of.matched;
-    const double missed = of.confidence_missed / of.missed;
+    const double matched = tally.confidence_matched / tally.matched;
+    const double missed = tally.confidence_missed / tally.missed;
     return static_cast<float>((matched + missed) / 2);
 }
 

@@ -1,6 +1,6 @@
-// DEL's arithmetic (methods 6): how often a model that ends after each of its layers agrees with
-// the whole of it, and which layer to leave at for the most tokens per layer computed. Layers are
-// counted from 1: an exit after layer l runs l layers. Numbers alone.
+// DEL's arithmetic (docs/methods.md, "DEL"): how often the model, cut off after each of its layers,
+// agrees with the whole model, and which exit gives the most tokens per layer computed. Layers
+// count from 1: an exit after layer l runs l layers.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace knap {
 
-// What a model that ends at some layer would have said behind a row.
+// The token that the model would choose after a row if it ended at some layer.
 struct ShadowToken {
     Token token = 0;
     float confidence = 0;  // its probability
@@ -18,26 +18,27 @@ struct ShadowToken {
 
 struct ExitChoice {
     int n_layers = 1;
-    int draft_length = 0;  // at which the layer is best
+    int draft_length = 0;  // the best for the layer
     double speed = 1;      // predicted tokens per layer, over those of plain decoding
 };
 
 class ExitStatistics {
   public:
-    // `decay`: what a round leaves of the counts before it. `max_length`: of the drafts that
-    // layers are rated by.
+    // `decay`: factor on earlier counts per round. `max_length`: of the drafts that layers are
+    // rated by.
     ExitStatistics(int n_layers, double decay, int max_length);
 
     void clear();
-    // A round: `shadows` are those of layer 1 behind its rows, then those of layer 2, up to layer
-    // L - 1; `target` [n_rows] is what the whole model said. Rows that follow a rejected draft are
-    // not among them.
+    // Adds a round. `shadows` has the tokens of layer 1 for all rows, then those of layer 2, up to
+    // layer L - 1; `target` [n_rows] has the whole model's. Rows after a rejected draft must not be
+    // among them.
     void add(std::span<const ShadowToken> shadows, std::span<const Token> target);
 
-    // The layer and draft length of the largest TPL; of equals the first layer, then the shortest.
+    // The layer and draft length with the highest TPL; of equals, the first layer, then the
+    // shortest draft.
     ExitChoice best() const;
-    // Between the mean confidence of tokens that agreed and of those that did not; 0 where one of
-    // the two has never been seen, so that drafting goes on.
+    // Halfway between the mean confidence of tokens that agreed and that of tokens that did not; 0
+    // if either has never been seen, so that drafting goes on.
     float threshold(int n_layers) const;
     double acceptance(int n_layers) const;
 

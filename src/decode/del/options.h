@@ -1,4 +1,4 @@
-// The settings of DEL (methods 6); the defaults are its published code's.
+// The settings of DEL (docs/methods.md, "DEL"); the defaults are those of its published code.
 #pragma once
 
 #include <span>
@@ -7,14 +7,14 @@
 
 namespace knap {
 
-// The longest draft that layers are rated by: a table of 18 columns, from 0.
+// The longest draft that layers are rated by. The published table has 18 columns, from 0.
 inline constexpr int kRatedLength = 17;
 
 struct DelOptions {
     int draft_max = 18;
-    float decay = 0.95f;   // omega: what a round leaves of the counts before it
-    int prompt_rows = 32;  // of the prompt's end, that the counts begin with
-    // The variant DELE: drafts are as long as is best for the layer, whatever their confidence.
+    float decay = 0.95f;   // omega: factor on earlier counts per round
+    int prompt_rows = 32;  // last rows of the prompt that the counts start with
+    // The variant DELE: drafts have the best length for the layer, whatever their confidence.
     bool uses_best_length = false;
 };
 

@@ -31,11 +31,11 @@ void AdaptiveThreshold::observe(int n_accepted, int n_drafted) {
     acceptance_ = blended(static_cast<double>(options_.acceptance_memory), acceptance_, accepted);
     const double smoothed =
         blended(static_cast<double>(options_.threshold_memory), value_, moved(n_drafted));
-    // No probability lies outside 0..1: a threshold that did would only take longer to come back.
+    // Probabilities lie within 0..1; a threshold outside would only take longer to come back.
     value_ = std::clamp(smoothed, 0.0, 1.0);
 }
 
-// th': where the round alone would put the threshold.
+// th': the threshold before smoothing.
 double AdaptiveThreshold::moved(int n_drafted) const {
     const double step = static_cast<double>(options_.step);
     if (acceptance_ < static_cast<double>(options_.target)) {

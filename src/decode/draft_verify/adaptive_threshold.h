@@ -1,6 +1,7 @@
-// When a draft stops in Draft&Verify (methods 7): after a token less probable than a threshold that
-// follows acceptance. It rises while fewer drafts are accepted than wanted, and falls while enough
-// are and drafts end before they are as long as they may be. Arithmetic alone.
+// The stop rule of Draft&Verify (docs/methods.md, "Adaptive threshold"): a draft ends after a token
+// less probable than a threshold that follows the acceptance rate. The threshold rises while
+// acceptance is below its target. It falls while acceptance is high enough and drafts end before
+// the cap. Arithmetic only.
 #pragma once
 
 #include "decode/stop_rule.h"
@@ -8,12 +9,12 @@
 namespace knap {
 
 struct ThresholdOptions {
-    int cap = 12;         // most tokens of a draft
-    float target = 0.9f;  // acceptance that is aimed at
+    int cap = 12;         // longest draft, in tokens
+    float target = 0.9f;  // acceptance rate to aim for
     float step = 0.01f;   // eps: how far a round moves the threshold, before smoothing
     float start = 0.6f;
-    float acceptance_memory = 0.5f;  // b1: what stays of the mean acceptance after a round
-    float threshold_memory = 0.9f;   // b2: what stays of the threshold after a round
+    float acceptance_memory = 0.5f;  // beta1: weight of the old mean acceptance
+    float threshold_memory = 0.9f;   // beta2: weight of the old threshold
 };
 
 class AdaptiveThreshold {
@@ -22,8 +23,8 @@ class AdaptiveThreshold {
 
     // For the next draft, of at most `n_room` tokens.
     StopRule stop_rule(int n_room) const;
-    // After a verification that kept `n_accepted` of `n_drafted` tokens. A round without a draft
-    // says nothing.
+    // Records a verification that accepted `n_accepted` of `n_drafted` tokens. Ignores rounds
+    // without a draft.
     void observe(int n_accepted, int n_drafted);
 
   private:

@@ -1,7 +1,7 @@
-// Draft&Verify (Zhang et al. 2023; methods 7): one plan, found offline (`knap search`), drafts
-// every round, and the threshold that ends a draft follows what is accepted, from request to
-// request. Its two ways of verifying are the engine's rules `equality` (its "essg") and `ratio`
-// ("sss").
+// Draft&Verify (Zhang et al. 2023; docs/methods.md, "Draft&Verify"): one plan, found offline (`knap
+// search`), drafts every round. The threshold that ends a draft follows the acceptance rate, from
+// request to request. The paper's two ways of verifying are the engine's rules `equality` (its
+// "essg") and `ratio` ("sss").
 #pragma once
 
 #include <memory>

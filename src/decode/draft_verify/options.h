@@ -36,8 +36,8 @@ constexpr auto threshold_settings() {
     };
 }
 
-// The longest draft, within what a verification of `max_rows` rows holds beside the pending token.
-// A cap that no draft can reach would let the threshold fall as if drafts ended too early.
+// The longest draft, limited to what a verification of `max_rows` rows can hold beside the pending
+// token. With a cap that no draft can reach, the threshold would fall as if drafts ended too early.
 int threshold_cap(const SpeculationOptions& options, int max_rows);
 
 }  // namespace knap

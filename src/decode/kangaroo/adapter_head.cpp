@@ -22,7 +22,7 @@ bool AdapterHead::follow(std::span<const Token> text,
                          Forward& target,
                          const KvCache& target_cache) {
     KNAP_ASSERT(text.size() == static_cast<std::size_t>(target_cache.committed()),
-                "every token of the text has its row");
+                "every token of the text has a committed row");
     keep_common_beginning(text);
     draft_end_ = static_cast<int>(text.size());
     return tokens_.size() == text.size() || catch_up(text, target, target_cache);
@@ -32,7 +32,7 @@ void AdapterHead::keep_common_beginning(std::span<const Token> text) {
     const auto n_common =
         static_cast<std::size_t>(std::ranges::mismatch(tokens_, text).in1 - tokens_.begin());
     const std::size_t n_computed = std::min(n_common, static_cast<std::size_t>(cache_.committed()));
-    // Rows that wait are only of use if nothing comes between them and the draft.
+    // Waiting rows are of use only if the draft directly follows them.
     const bool may_wait = n_common == tokens_.size() && n_common == text.size();
     if (!may_wait) {
         waiting_.clear();
@@ -55,7 +55,8 @@ bool AdapterHead::catch_up(std::span<const Token> text,
         }
         const auto tokens =
             text.subspan(static_cast<std::size_t>(first_row), static_cast<std::size_t>(n_rows));
-        // A branch of its own: it sees what comes before these rows, and not the committed ones.
+        // A branch sees the rows before `first_row` and its own, but not the committed rows after
+        // them.
         const ForwardResult lower = target.run({
             .tokens = tokens,
             .first_row = target_cache.committed(),
@@ -76,7 +77,7 @@ bool AdapterHead::catch_up(std::span<const Token> text,
 }
 
 std::span<const float> AdapterHead::logits(std::span<const float> hidden, int first_row) {
-    KNAP_ASSERT(first_row == draft_end_, "a draft follows its text row by row");
+    KNAP_ASSERT(first_row == draft_end_, "rows of a draft are consecutive");
     const auto n_embd = static_cast<std::size_t>(adapter_.config().n_embd);
     const int n_waiting = static_cast<int>(waiting_.size() / n_embd);
     const int n_rows = static_cast<int>(hidden.size() / n_embd);

@@ -1,7 +1,8 @@
-// A trained adapter as the head of a draft (methods 10), with a cache of its own. Its rows mirror
-// the target's: row i is of the i-th token of the text, computed from the target's stream of that
-// token at the exit layer. Rows of a draft are scratch until the round has judged it. It belongs to
-// a session: what it knows of the text outlasts a change of strategy.
+// A trained adapter as the head of drafts (docs/methods.md, "Kangaroo"), with its own cache. Its
+// rows mirror those of the target, the whole model: row i belongs to the i-th token of the text and
+// is computed from the target's stream of that token at the exit layer. Rows of a draft are scratch
+// until the round has judged it. The adapter's rows belong to a session and outlast a change of
+// strategy.
 #pragma once
 
 #include <span>
@@ -18,7 +19,7 @@ namespace knap {
 class Adapter;
 class Backend;
 
-// An adapter and what its passes need; all that is referred to outlives the head.
+// An adapter and what its passes need; everything referred to must outlive the head.
 struct AdapterParts {
     const Adapter& adapter;
     Backend& backend;
@@ -33,19 +34,19 @@ class AdapterHead final : public ExitHead {
     AdapterHead(const AdapterHead&) = delete;
     AdapterHead& operator=(const AdapterHead&) = delete;
 
-    // A draft is about to follow `text`, whose rows are what the target's cache has committed. Rows
-    // that the adapter lacks are computed: the tokens go through the target's first layers once
-    // more, in scratch rows, which leaves the target's cache as it was. What is there of another
-    // text is dropped. False: cancelled, or no scratch row is free; a later call goes on.
+    // Prepares for a draft after `text`, whose rows the target's cache has committed. Drops rows of
+    // another text and computes missing ones: their tokens go through the target's first layers
+    // again, in scratch rows, so the committed rows do not change. Returns false when cancelled, or
+    // if no scratch row is free; a later call continues.
     bool follow(std::span<const Token> text, Forward& target, const KvCache& target_cache);
 
-    // `first_row` goes on where the text or the draft so far ends.
+    // `first_row` must be where the text or the draft so far ends.
     std::span<const float> logits(std::span<const float> hidden, int first_row) override;
 
-    // The text goes on with `tokens`, which the draft began with. Their rows are final where the
-    // draft computed them; the others wait as they are in `streams`, the target's at the exit layer
-    // [n_embd, n_tokens or more], and go along with the next draft's first pass: after a draft that
-    // was kept whole, that is the row of its last token.
+    // The text continues with `tokens`, which are the first of the draft. Rows that the draft
+    // computed become final. The others wait for the first pass of the next draft, as `streams`:
+    // the target's at the exit layer, [n_embd, n_tokens or more]. After a draft that was accepted
+    // whole, the row of its last token waits.
     void accept(std::span<const Token> tokens, std::span<const float> streams);
 
     int exit_layer() const;
@@ -59,9 +60,9 @@ class AdapterHead final : public ExitHead {
     const Adapter& adapter_;
     KvCache cache_;
     Forward forward_;
-    std::vector<Token> tokens_;   // of the final rows, then of those that wait
+    std::vector<Token> tokens_;   // of the final rows, then of the waiting ones
     std::vector<float> waiting_;  // streams [n_embd, n_waiting]
-    int draft_end_ = 0;           // where the rows of the draft at hand end
+    int draft_end_ = 0;           // where the rows of the current draft end
     std::vector<float> hidden_;   // of a pass: [n_embd, n_rows]
     std::vector<int> logit_rows_;
 };

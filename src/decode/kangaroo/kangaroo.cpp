@@ -17,9 +17,8 @@ constexpr std::array kOptions = {exit_confidence_option<KangarooOptions>(
 AdapterHead& checked(AdapterHead* adapter) {
     if (adapter == nullptr) {
         fail(
-            "`.adapter_path`: strategy kangaroo needs an adapter trained for the model, a file in "
-            "GGUF "
-            "format; found none");
+            "`.adapter_path`: expected an adapter trained for the model (a GGUF file) for strategy "
+            "kangaroo, found none");
     }
     return *adapter;
 }
@@ -55,7 +54,7 @@ Proposal KangarooStrategy::propose(const RoundState& state) {
 
 void KangarooStrategy::observe(const RoundOutcome& outcome) {
     if (outcome.captures.empty()) {
-        return;  // a plain step: the next draft catches up
+        return;  // a plain step; the next draft catches up
     }
     const auto drafts = outcome.emitted.first(outcome.path.size());
     kept_.insert(kept_.end(), drafts.begin(), drafts.end());

@@ -1,6 +1,6 @@
-// Kangaroo (Liu et al., 2024; methods 10): draft with the model's first layers and a trained
-// adapter in front of its head, and stop early twice: after those layers, and after a token that
-// the draft is not sure of.
+// Kangaroo (Liu et al. 2024; docs/methods.md, "Kangaroo"): drafts with the model's first layers and
+// a trained adapter before its head. It exits early twice: after those layers, and after a token
+// with low confidence.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 namespace knap {
 
 struct KangarooOptions {
-    int length = 6;                // tokens drafted in a row, at most
-    float exit_confidence = 0.6f;  // a less probable token is the draft's last
+    int length = 6;                // longest draft, in tokens
+    float exit_confidence = 0.6f;  // stop after a token less probable than this
 };
 
 class KangarooStrategy final : public Strategy {
@@ -31,7 +31,7 @@ class KangarooStrategy final : public Strategy {
     AdapterHead& head_;
     ModulePlan plan_;
     int capture_;              // streams at the exit layer
-    std::vector<Token> kept_;  // the pending token of the round at hand, then what it keeps
+    std::vector<Token> kept_;  // the pending token, then the accepted drafts
 };
 
 std::unique_ptr<Strategy> build_kangaroo(const SpeculationOptions& options,

@@ -1,6 +1,7 @@
-// LayerSkip (Elhoushi et al. 2024; methods 9): the first E layers and the head draft d tokens,
-// every round the same. That is a static plan with a default exit: what the early layers computed
-// is exact, and the verification goes on from it as with any plan that leaves leading layers whole.
+// LayerSkip (Elhoushi et al. 2024; docs/methods.md, "LayerSkip"): the first E layers and the head
+// draft d tokens, the same in every round. This is a static plan with a default exit. The early
+// layers compute exact results, and verification resumes from them, as with any plan that keeps
+// leading layers whole.
 #pragma once
 
 #include <memory>
@@ -10,7 +11,7 @@
 
 namespace knap {
 
-// E where nothing is said: about the share of the paper's example, 8 of 32 layers.
+// The default of E: about the share in the paper's example, 8 of 32 layers.
 int default_exit_layer(int n_layers);
 
 std::unique_ptr<Strategy> build_layerskip(const SpeculationOptions& options,

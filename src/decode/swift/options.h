@@ -1,4 +1,4 @@
-// The settings of SWIFT (methods 5), with the defaults of its published code.
+// The settings of SWIFT (docs/methods.md, "SWIFT"), with the defaults of its published code.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 
 namespace knap {
 
-// Which widths a draft's tree has.
+// The widths of a draft's tree.
 enum class SwiftTree : std::uint8_t {
-    code,   // others when greedy than when sampling
-    paper,  // those for sampling, always
+    code,   // as in the code: wider when greedy than when sampling
+    paper,  // the widths for sampling, always
     off,    // a chain
 };
 
 struct SwiftOptions {
     int draft_max = 25;
-    float exit_confidence = 0.8f;  // a less probable draft is the last
+    float exit_confidence = 0.8f;  // stop after a token less probable than this
     SwiftTree tree = SwiftTree::code;
-    int window = 32;       // W: tokens of the answer that candidates are held against
-    int opt_interval = 1;  // rounds from candidate to candidate
+    int window = 32;       // W: tokens of the answer that candidates are scored on
+    int opt_interval = 1;  // rounds between candidates
     SwiftSearchOptions search{};
 };
 

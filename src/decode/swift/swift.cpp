@@ -17,7 +17,7 @@ std::string percent(double share) {
     return concat(std::lround(100 * share), " %");
 }
 
-// Of the plan that a request begins with.
+// Why a request begins with its plan.
 std::string first_reason(const SwiftSearch& search) {
     return search.n_iterations() == 0
                ? "no search yet: every second layer is skipped"
@@ -30,7 +30,7 @@ std::string reason_of(SwiftEnd end) {
         case SwiftEnd::good_score:
             return "the matchness is good enough";
         case SwiftEnd::out_of_patience:
-            return "no better plan for long";
+            return "no better plan for a long time";
         case SwiftEnd::out_of_iterations:
             return "enough plans were tried";
     }
@@ -79,14 +79,14 @@ Proposal SwiftStrategy::propose(const RoundState& state) {
     };
 }
 
-// After the first round and then every few, once more than W + 1 tokens of the answer are in the
-// cache, which the pending one is not.
+// True after the first round and then every `opt_interval` rounds, once more than W + 1 tokens of
+// the answer are in the cache. (The pending token is not in the cache.)
 bool SwiftStrategy::is_search_due(std::size_t n_answered) const {
     return !search_.end() && n_rounds_ > 0 && (n_rounds_ - 1) % options_.opt_interval == 0 &&
            n_answered > static_cast<std::size_t>(options_.window) + 2;
 }
 
-// A cancelled evaluation changes nothing: the request ends with it.
+// A cancelled evaluation changes nothing: the request ends too.
 void SwiftStrategy::search(std::span<const Token> answer) {
     const SwiftCandidate& candidate = search_.candidate();
     const bool is_suggested = candidate.is_suggested;
@@ -97,9 +97,9 @@ void SwiftStrategy::search(std::span<const Token> answer) {
         return;
     }
     if (search_.add_score(*score)) {
-        decide(answer.size(),
-               concat("matchness ", percent(*score), " on ", options_.window, " tokens, plan ",
-                      search_.n_iterations(), is_suggested ? " by the optimiser" : " by chance"));
+        decide(answer.size(), concat("matchness ", percent(*score), " on ", options_.window,
+                                     " tokens, plan ", search_.n_iterations(),
+                                     is_suggested ? ", from the optimiser" : ", chosen at random"));
     }
     if (const auto end = search_.end()) {
         decide(answer.size(),
@@ -108,7 +108,7 @@ void SwiftStrategy::search(std::span<const Token> answer) {
     }
 }
 
-// Nothing is said about speed: the method looks at agreement alone.
+// Predicts no speed: the method looks only at agreement.
 void SwiftStrategy::decide(std::size_t n_answered, std::string reason) {
     const std::string plan = to_string(search_.plan());
     decisions_.push_back({.token = static_cast<int>(n_answered),

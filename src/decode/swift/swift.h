@@ -1,7 +1,7 @@
-// SWIFT (Xia et al. 2024; methods 5): drafts with a fixed number of modules skipped, and searches
-// while it decodes which ones. Between rounds a candidate is held against the first tokens of the
-// answer; the best so far drafts. The search, its best score and its end last as long as the
-// session. Drafts are chains with siblings, the more of them the less sure the draft is.
+// SWIFT (Xia et al. 2024; docs/methods.md, "SWIFT"): skips a fixed number of modules in drafts, and
+// searches for the best ones while it decodes. Between rounds one candidate is scored on the first
+// tokens of the answer; the best so far drafts. The search, its best score and its end last as long
+// as the session. Drafts are chains with siblings, more of them where the draft is less confident.
 #pragma once
 
 #include <functional>
@@ -19,12 +19,12 @@ namespace knap {
 
 class SwiftStrategy final : public Strategy {
   public:
-    // The matchness of a plan on `text`, tokens that follow `n_context` committed rows. None:
-    // cancelled.
+    // Returns the matchness of a plan on `text`, the tokens after the first `n_context` rows, or
+    // nullopt when cancelled.
     using Matchness = std::function<std::optional<double>(
         const ModulePlan& plan, std::span<const Token> text, int n_context)>;
 
-    // A plan for a model of `n_layers` layers has at least one module to skip.
+    // The options must leave at least one module to skip in a model of `n_layers` layers.
     SwiftStrategy(const SwiftOptions& options, int n_layers, Matchness matchness);
 
     void begin(const RequestStart& request) override;
@@ -41,7 +41,7 @@ class SwiftStrategy final : public Strategy {
     Matchness matchness_;
     SwiftSearch search_;
 
-    // Of the request at hand.
+    // State of the current request.
     std::size_t n_prompt_ = 0;
     SwiftWidths widths_;
     int n_rounds_ = 0;

@@ -27,7 +27,7 @@ ModulePlan every_second_layer(int n_layers) {
     return plan;
 }
 
-// The places of the `n` largest coordinates, of equal ones the first.
+// Indices of the `n` largest coordinates; of equals, the first.
 std::vector<std::size_t> largest(std::span<const double> point, int n) {
     std::vector<std::size_t> places(point.size());
     std::iota(places.begin(), places.end(), 0);
@@ -49,7 +49,7 @@ ModulePlan skip_modules(int n_layers, std::span<const std::size_t> places) {
 }  // namespace
 
 int count_skipped_modules(int n_layers, double skip_ratio) {
-    // Ratios are written in decimals, whose binary form may fall short of them.
+    // Ratios are given as decimals, whose binary form may be slightly too small.
     constexpr double kRounding = 1e-4;
     return static_cast<int>(2 * count_inner_layers(n_layers) * skip_ratio + kRounding);
 }
@@ -70,7 +70,7 @@ const SwiftCandidate& SwiftSearch::candidate() {
     return *candidate_;
 }
 
-// The optimiser's points are registered as they are, sets that chance chose as zeros and ones.
+// The optimiser's points are recorded as they are, random sets as zeros and ones.
 SwiftCandidate SwiftSearch::new_candidate() {
     const bool is_suggested = (n_iterations_ + 1) % options_.bayes_interval == 0;
     std::vector<double> point = is_suggested ? optimiser_.suggest() : optimiser_.random_point();
@@ -85,7 +85,7 @@ SwiftCandidate SwiftSearch::new_candidate() {
 }
 
 bool SwiftSearch::add_score(double score) {
-    KNAP_ASSERT(candidate_, "a score is that of a candidate");
+    KNAP_ASSERT(candidate_, "a score belongs to a candidate");
     optimiser_.add(candidate_->point, score);
     const bool is_best = score > best_score_;
     if (is_best) {
@@ -99,7 +99,7 @@ bool SwiftSearch::add_score(double score) {
     return is_best;
 }
 
-// Beyond the limits, not at them (methods 5).
+// Beyond the limits, not at them, as in the published code (docs/methods.md, "SWIFT").
 std::optional<SwiftEnd> SwiftSearch::find_end() const {
     if (best_score_ > options_.max_score) {
         return SwiftEnd::good_score;

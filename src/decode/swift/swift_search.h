@@ -1,6 +1,6 @@
-// SWIFT's search for the modules to skip (methods 5), apart from how a candidate is evaluated:
-// which sets of modules are tried, which one is kept, and when to stop. A fixed number of the
-// attentions and MLPs between the first and the last layer is skipped.
+// SWIFT's search for the modules to skip (docs/methods.md, "SWIFT"), without the scoring of
+// candidates: which sets of modules are tried, which one is kept, and when the search ends. A set
+// has a fixed number of the attentions and MLPs between the first and the last layer.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace knap {
 
 struct SwiftSearchOptions {
     double skip_ratio = 0.45;   // of the modules between the outer layers
-    double max_score = 0.95;    // good enough to stop
-    int patience = 300;         // candidates without a better one among them
-    int max_iterations = 1000;  // candidates
-    int bayes_interval = 25;  // every so many candidates one is the optimiser's, the others chance
+    double max_score = 0.95;    // the search ends above this
+    int patience = 300;         // the search ends beyond this many candidates without a better one
+    int max_iterations = 1000;  // the search ends beyond this many candidates
+    int bayes_interval = 25;  // one candidate in this many is the optimiser's; the rest are random
     std::uint64_t seed = 0;
 };
 
-// N: so many modules of a model are skipped. 0 where there is none to skip.
+// N, the number of modules to skip; 0 if there is none to skip.
 int count_skipped_modules(int n_layers, double skip_ratio);
 
 struct SwiftCandidate {
@@ -38,16 +38,18 @@ class SwiftSearch {
     // At least one module is skipped.
     SwiftSearch(int n_layers, const SwiftSearchOptions& options);
 
-    // To be evaluated next; the same one until it has a score. The search is not over.
+    // The candidate to score next. It stays the same until it has a score. The search must not be
+    // over.
     const SwiftCandidate& candidate();
-    // The candidate's score, of 0 to 1. True: it is the best so far and adopted.
+    // Records the candidate's score, 0 to 1. Returns true if it is the best so far; then its plan
+    // is adopted.
     bool add_score(double score);
 
-    // The plan with the best score; until there is one, every second layer is skipped.
+    // The plan with the best score. Until there is one, every second layer is skipped.
     const ModulePlan& plan() const { return plan_; }
     double best_score() const { return best_score_; }
     int n_iterations() const { return n_iterations_; }
-    // None: the search goes on.
+    // Nullopt while the search goes on.
     std::optional<SwiftEnd> end() const { return end_; }
 
   private:
