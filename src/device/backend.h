@@ -1,6 +1,6 @@
 // A device that computes, as a ggml backend. The CPU has a thread pool that lives as long as the
 // backend; other devices (device_list.h) have their own memory, to and from which tensors are
-// copied. The rooms above use Backend and need not know which device it is.
+// copied. Other folders use Backend and need not know which device it is.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The implementation of Engine. Shared by the files of this room and by `check` and benchmarks,
+// The implementation of Engine. Shared by the files of this folder and by `check` and benchmarks,
 // which use the parts; nothing else includes this.
 #pragma once
 

@@ -1,5 +1,5 @@
-// The implementation of Session. Shared by the files of this room and by benchmarks, which use the
-// parts; nothing else includes this.
+// The implementation of Session. Shared by the files of this folder and by benchmarks, which use
+// the parts; nothing else includes this.
 #pragma once
 
 #include <memory>
