@@ -1,6 +1,6 @@
-// Steady decoding and drafting ask the system for no memory: every call of malloc and its kin is
-// counted. ggml makes two small ones whenever it computes, even an empty graph; a step must make no
-// more. A program of its own, because it replaces malloc.
+// Checks that steady decoding and drafting allocate no memory, by counting every call of malloc and
+// related functions. ggml makes two small allocations whenever it computes, even for an empty
+// graph; a step must not make more. This is a separate program because it replaces malloc.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -50,7 +50,7 @@ using namespace knap;
 
 constexpr int kSteps = 49;
 
-// What ggml allocates to compute `kSteps` empty graphs.
+// Counts the allocations that ggml makes to compute `kSteps` empty graphs.
 long count_for_empty_graphs(Backend& backend) {
     ggml_context_ptr context(ggml_init({ggml_graph_overhead(), nullptr, true}));
     ggml_cgraph* graph = ggml_new_graph(context.get());

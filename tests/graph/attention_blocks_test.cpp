@@ -10,7 +10,7 @@
 namespace knap::attention_blocks_test {
 namespace {
 
-TEST(ContextBucket, CoversTheRowsInStepsThatGrow) {
+TEST(ContextBucket, CoversTheRowsInGrowingSteps) {
     EXPECT_EQ(context_bucket(1, 8448), 64);
     EXPECT_EQ(context_bucket(64, 8448), 64);
     EXPECT_EQ(context_bucket(65, 8448), 128);
@@ -39,7 +39,7 @@ TEST(Blocks, CoverEveryRowOnceAndReachItsOwnCacheRow) {
     }
 }
 
-TEST(Blocks, KeepScoresWithinAFixedMemory) {
+TEST(Blocks, KeepScoresWithinAMemoryLimit) {
     for (const int n_heads : {1, 9, 32, 64}) {
         for (const int n_kv : {64, 1024, 8448, 131072}) {
             const int rows = max_block_rows(n_kv, n_heads);
@@ -51,7 +51,7 @@ TEST(Blocks, KeepScoresWithinAFixedMemory) {
     }
 }
 
-TEST(WindowBlocks, HoldEveryRowThatTheWindowShowsWithinTheCache) {
+TEST(WindowBlocks, CoverEveryVisibleRowAndStayWithinTheCache) {
     std::mt19937 engine(5);
     for (int trial = 0; trial < 3000; ++trial) {
         const int step = test::random_between(engine, 0, 1) == 0 ? kRunStep : 256;
@@ -76,7 +76,7 @@ TEST(WindowBlocks, HoldEveryRowThatTheWindowShowsWithinTheCache) {
             ASSERT_EQ(block.first, next);
             next += block.n_rows;
             const int end = first_row + next;
-            // Where all rows are there from the first on, so are the sinks.
+            // A single run that starts at row 0 includes the sinks.
             ASSERT_TRUE(block.n_sinks >= std::min(window.sinks, end) ||
                         (rules.one_run && block.recent_row == 0 && block.n_sinks == 0));
             ASSERT_LE(block.n_sinks, capacity);
@@ -84,7 +84,7 @@ TEST(WindowBlocks, HoldEveryRowThatTheWindowShowsWithinTheCache) {
             ASSERT_GE(block.recent_row, 0);
             ASSERT_GE(block.end_of_recent(), end);
             ASSERT_LE(block.end_of_recent() + (block.sinks_follow ? block.n_sinks : 0), capacity);
-            // A copy of the sinks lies above what it is of.
+            // The copy of the sinks is above the sinks themselves.
             ASSERT_TRUE(!block.sinks_follow || block.recent_row >= block.n_sinks);
             ASSERT_TRUE(block.n_sinks % kRunStep == 0 && block.n_kv % kRunStep == 0 &&
                         block.recent_row % kRunStep == 0);
@@ -94,7 +94,7 @@ TEST(WindowBlocks, HoldEveryRowThatTheWindowShowsWithinTheCache) {
     }
 }
 
-TEST(Blocks, PadASingleRowWhereTheContextIsLong) {
+TEST(Blocks, PadASingleRowWhenTheContextIsLong) {
     const auto padding = [](int first_row, int n_rows) {
         std::vector<AttentionBlock> blocks;
         cut_into_blocks({first_row, n_rows, 16384, {.step = 256, .pad_from = 8192}}, blocks);
@@ -106,7 +106,7 @@ TEST(Blocks, PadASingleRowWhereTheContextIsLong) {
     EXPECT_EQ((AttentionBlock{.n_rows = 1, .n_kv = 256, .n_padding = 1}.mask_size()), 256u);
 }
 
-TEST(Blocks, OfFewRowsShowNothingOfThePassWhereRowsAreExact) {
+TEST(Blocks, FewExactRowsReadTheSameInAnyPass) {
     BlockRules rules{.step = 256, .pad_from = 8192, .exact_rows = 4};
     for (const int exact_columns : {1, 4}) {
         rules.exact_columns = exact_columns;
@@ -153,7 +153,7 @@ TEST(WindowBlocks, DoNotGrowWithTheContext) {
     }
 }
 
-TEST(WindowBlocks, OfOneRunEndWithACopyOfTheSinks) {
+TEST(WindowBlocks, SingleRunEndsWithACopyOfTheSinks) {
     const BlockRules rules{.step = 256, .one_run = true};
     const auto block_at = [&](const Window& window, int context) {
         std::vector<AttentionBlock> blocks;
@@ -177,7 +177,7 @@ TEST(WindowBlocks, OfOneRunEndWithACopyOfTheSinks) {
     EXPECT_FALSE(block_at({16, 1024}, 8100).sinks_follow) << "no room behind the round";
 }
 
-TEST(WindowBlocks, ReadNoMoreThanTheRowsThereAreInEachRun) {
+TEST(WindowBlocks, ReadOnlyExistingRowsInEachRun) {
     std::vector<AttentionBlock> blocks;
     cut_into_window_blocks({100, 1, 8448, {.n_score_heads = 9}}, {5000, 3000}, 100, blocks);
     EXPECT_EQ(blocks[0].n_sinks, 128);

@@ -15,7 +15,7 @@ namespace {
 
 using Kind = AttentionLayout::Kind;
 
-// Columns of a block in which cache row `j` stands.
+// The columns of a block that hold cache row `j`.
 std::vector<int> columns_of(const AttentionBlock& block, int j) {
     std::vector<int> columns;
     if (j < block.n_sinks) {
@@ -33,7 +33,7 @@ std::string describe(const RandomPass& pass, const std::optional<Window>& window
                   window ? window->sinks : -1, "+", window ? window->recent : -1);
 }
 
-// Every cache row stands visible in exactly one column for the rows that see it, and in none for
+// Every cache row is visible in exactly one column to the rows that attend to it, and in none to
 // the others.
 void expect_naive_mask(const RandomPass& pass,
                        const std::optional<Window>& window,
@@ -62,7 +62,7 @@ void expect_naive_mask(const RandomPass& pass,
 
 class Masks : public ::testing::TestWithParam<Kind> {};
 
-TEST_P(Masks, EqualTheNaiveOneForAnyLayoutWindowAndCut) {
+TEST_P(Masks, EqualTheNaiveMaskForAnyLayoutWindowAndCut) {
     std::mt19937 engine(7);
     constexpr int kCapacity = 512;
     for (int trial = 0; trial < 150; ++trial) {
@@ -72,7 +72,7 @@ TEST_P(Masks, EqualTheNaiveOneForAnyLayoutWindowAndCut) {
         if (trial % 3 != 0) {
             window = random_window(engine);
         }
-        // So many heads that blocks are small.
+        // With so many heads, blocks are small.
         const BlockRules rules{.n_score_heads = (trial % 2) * 3000, .one_run = trial % 4 == 0};
         const BlockCut cut{pass.first_row, pass.n_rows, kCapacity, rules};
         std::vector<AttentionBlock> blocks;
@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds,
                          Masks,
                          ::testing::Values(Kind::causal, Kind::tree, Kind::branches, Kind::replay));
 
-TEST(Masks, CausalRowsBelowTheContextSeeWhatLiesBeforeThem) {
+TEST(Masks, CausalRowsBelowTheContextAttendToEarlierRows) {
     const AttentionLayout layout{.context = 40};
     const AttentionBlock block{.first = 0, .n_rows = 2, .n_kv = 64};
     std::vector<std::uint16_t> mask(block.mask_size());
@@ -103,7 +103,7 @@ TEST(Masks, CausalRowsBelowTheContextSeeWhatLiesBeforeThem) {
     EXPECT_EQ(std::count(mask.begin() + 64, mask.end(), 0), 12);
 }
 
-TEST(Masks, PaddingSeesWhatTheLastRowDoes) {
+TEST(Masks, PaddingAttendsToWhatTheLastRowDoes) {
     const AttentionBlock block{.first = 0, .n_rows = 2, .n_kv = 64, .n_padding = 2};
     std::vector<std::uint16_t> mask(block.mask_size(), 0x7e00);  // NaN
     build_mask({.context = 20}, 20, {}, block, mask);
@@ -115,7 +115,7 @@ TEST(Masks, PaddingSeesWhatTheLastRowDoes) {
         << "a single row's line serves all";
 }
 
-TEST(Positions, AreThoseOfTheTextThatARowStandsFor) {
+TEST(Positions, FollowTheTextThatARowBelongsTo) {
     const auto positions = [](const AttentionLayout& layout, int first_row, int n_rows) {
         std::vector<std::int32_t> out(static_cast<std::size_t>(n_rows));
         fill_positions(layout, first_row, out);
@@ -133,7 +133,7 @@ TEST(Positions, AreThoseOfTheTextThatARowStandsFor) {
     EXPECT_EQ(positions({.kind = Kind::replay, .context = 10}, 20, 3), (Expected{10, 11, 12}));
 }
 
-TEST(Layouts, ThatCannotBeAreRefused) {
+TEST(Layouts, InvalidLayoutsAreRefused) {
     const std::vector<int> parents{-1, 0, 1};
     const std::vector<int> forward_parents{-1, 2, 1};
     const AttentionLayout tree{.kind = Kind::tree, .context = 10, .parents = parents};

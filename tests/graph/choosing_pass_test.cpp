@@ -1,4 +1,4 @@
-// Passes that choose give the tokens that their logits would have chosen, and those alone.
+// Passes that choose return the argmax of their logits, and no logits.
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ struct ChoosingRig {
     std::vector<Token> tokens;
 };
 
-TEST(ChoosingPass, GivesWhatTheLogitsWouldHaveChosen) {
+TEST(ChoosingPass, ReturnsTheArgmaxOfTheLogits) {
     ChoosingRig rig;
     ModulePlan plan(rig.model.config.n_layers);
     rig.expect_choices(plan);
@@ -56,7 +56,7 @@ TEST(ChoosingPass, GivesWhatTheLogitsWouldHaveChosen) {
     rig.expect_choices(plan);
 }
 
-TEST(ChoosingPass, KnowsTheTokensOfAReducedHead) {
+TEST(ChoosingPass, WorksWithAReducedHead) {
     ChoosingRig rig;
     rig.rig.draft_head->begin(std::vector<Token>{251, 130, 90});
     ModulePlan plan(rig.model.config.n_layers);
@@ -64,12 +64,12 @@ TEST(ChoosingPass, KnowsTheTokensOfAReducedHead) {
     rig.expect_choices(plan);
 }
 
-TEST(ChoosingPass, GoesThroughSeveralDevices) {
+TEST(ChoosingPass, WorksAcrossSeveralDevices) {
     ChoosingRig rig(nullptr, {1, 1, 2});
     rig.expect_choices(ModulePlan(rig.model.config.n_layers));
 }
 
-TEST(ChoosingPass, BringsIdsAloneFromADevice) {
+TEST(ChoosingPass, ReadsOnlyIdsFromADevice) {
     ChoosingRig rig(remote_device());
     const ModulePlan plan(rig.model.config.n_layers);
     rig.expect_choices(plan);
@@ -78,7 +78,7 @@ TEST(ChoosingPass, BringsIdsAloneFromADevice) {
     EXPECT_EQ(rig.rig.forward.statistics().bytes_read - before, kLogitRows.size() * sizeof(Token));
 }
 
-TEST(ChoosingPass, ReadsNothingFromTheHost) {
+TEST(ChoosingPass, CopiesNothingOnTheHost) {
     ChoosingRig rig;
     rig.run(ModulePlan(rig.model.config.n_layers), true);
     EXPECT_EQ(rig.rig.forward.statistics().bytes_read, 0u);

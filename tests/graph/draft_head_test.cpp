@@ -1,4 +1,4 @@
-// Passes with a reduced head: the logits of its tokens are the whole head's, bit for bit.
+// Passes with a reduced head: the logits of its tokens are bit-identical to the whole head's.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -51,14 +51,14 @@ class DraftHead : public ::testing::TestWithParam<const char*> {
     ModulePlan reduced_;
 };
 
-TEST_P(DraftHead, GivesTheWholeHeadsLogitsOfItsTokens) {
+TEST_P(DraftHead, GivesTheWholeHeadsLogitsForItsTokens) {
     head_.begin(std::vector<Token>{130, 251, 90});
     for (const int n_rows : {1, 2, 5, 9}) {
         expect_same_logits_where_there_are_any(n_rows);
     }
 }
 
-TEST_P(DraftHead, GrowsWithoutAnotherGraph) {
+TEST_P(DraftHead, GrowsWithoutBuildingAnotherGraph) {
     head_.begin(std::vector<Token>{130});
     expect_same_logits_where_there_are_any(1);
     const std::int64_t n_built = rig_.forward.statistics().graphs.built;
@@ -96,7 +96,7 @@ TEST(DraftHeads, PassesWithoutLogitsShareTheirGraph) {
     EXPECT_EQ(rig.forward.statistics().graphs.built, n_built);
 }
 
-TEST(DraftHeads, AreTheCheapestHeadWhereThereIsOne) {
+TEST(DraftHeads, AreTheCheapestHeadIfThereIsOne) {
     LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
     ForwardRig rig(model);
     EXPECT_EQ(rig.forward.cheapest_head(), HeadLevel::reduced);

@@ -1,4 +1,4 @@
-// What a pass promises besides its numbers: reuse, rollback, memory, cancelling.
+// What a pass guarantees besides its numbers: graph reuse, rollback, memory, cancellation.
 #include "graph/forward.h"
 
 #include <atomic>
@@ -27,11 +27,11 @@ class ForwardPass : public ::testing::Test {
     ForwardRig rig_;
 };
 
-TEST_F(ForwardPass, AttentionDependsOnDistancesAlone) {
+TEST_F(ForwardPass, AttentionDependsOnlyOnDistances) {
     const auto text = tokens(200, 8);
     const auto input = tokens(4);
-    // The last of four rows after `n_context` others, which see one another and the first `n_sinks`
-    // rows of the text.
+    // The last of four rows after `n_context` others. The four attend to one another and to the
+    // first `n_sinks` rows of the text.
     const auto last_row = [&](int n_context, int n_sinks) {
         ModulePlan plan(model_.config.n_layers);
         for (int layer = 0; layer < plan.n_layers(); ++layer) {
@@ -51,14 +51,14 @@ TEST_F(ForwardPass, AttentionDependsOnDistancesAlone) {
         << "the same rows, further away";
 }
 
-TEST_F(ForwardPass, AfterTruncateGoingOnEqualsNeverHavingBeenThere) {
+TEST_F(ForwardPass, TruncatedRowsLeaveNoTrace) {
     const auto prompt = tokens(30);
     const auto ending = tokens(20, 5);
     rig_.feed(prompt);
     const auto expected = rig_.feed(ending);
     const auto expected_cache = rig_.cache_bytes();
     rig_.cache.truncate(30);
-    rig_.feed(tokens(100, 9));  // somewhere else, beyond the bucket
+    rig_.feed(tokens(100, 9));  // another text, beyond the bucket
     rig_.cache.truncate(30);
     EXPECT_EQ(rig_.feed(ending), expected);
     EXPECT_EQ(rig_.cache_bytes(), expected_cache);
@@ -89,9 +89,9 @@ TEST_F(ForwardPass, GraphsAreBoundedInNumberAndRebuiltWhenNeeded) {
     EXPECT_EQ(rig_.feed(std::span(input).first(3)), first);
 }
 
-TEST_F(ForwardPass, MoreLogitRowsThanReservedStillComeOutRight) {
+TEST_F(ForwardPass, MoreLogitRowsThanReservedAreStillCorrect) {
     const auto input = tokens(200);
-    const auto rows = rig_.feed(input);  // 200 rows of logits: more than was reserved for
+    const auto rows = rig_.feed(input);  // 200 rows of logits: more than are reserved
     rig_.cache.truncate(0);
     const auto singles = rig_.feed(input, std::vector<int>(200, 1));
     EXPECT_EQ(rows, singles);
@@ -107,7 +107,7 @@ TEST_F(ForwardPass, ContextMayBeFilledToTheLastRow) {
     }
 }
 
-TEST_F(ForwardPass, CancelledPassSaysSoAndTheNextOneIsRight) {
+TEST_F(ForwardPass, CancelledPassIsReportedAndTheNextOneIsCorrect) {
     const auto input = tokens(40);
     const auto expected = rig_.feed(input);
     rig_.cache.truncate(0);

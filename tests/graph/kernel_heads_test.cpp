@@ -1,4 +1,5 @@
-// The node that rotates and stores, held against ggml's own rotation and conversion.
+// The node that rotates queries and keys and stores cache rows, compared with ggml's rotation and
+// conversion.
 #include "graph/kernel_heads.h"
 
 #include <algorithm>
@@ -56,7 +57,7 @@ class HeadsGraph {
         ggml_set_output(divisors_);
     }
 
-    // By our node, at cache rows from `first_row` on.
+    // Runs our node, which writes to cache rows from `first_row` on.
     Outcome run_node(int first_row, CacheType type = CacheType::f16) {
         const KvStore cache(config_, share(),
                             {.capacity = kCapacity,
@@ -72,7 +73,7 @@ class HeadsGraph {
         return compute(queries, cache);
     }
 
-    // By ggml's operators into rows.
+    // Runs ggml's operators on a cache in rows.
     Outcome run_ggml(int first_row) {
         const KvStore cache(config_, share(), {.capacity = kCapacity, .layout = KvLayout::rows});
         const KvSlots slots = cache.new_slots(ctx_, n_rows_);
@@ -100,7 +101,7 @@ class HeadsGraph {
 
     ggml_tensor* new_input(int n) {
         ggml_tensor* input = ggml_new_tensor_2d(ctx_, GGML_TYPE_F32, n, n_rows_);
-        ggml_set_output(input);  // kept from being overwritten
+        ggml_set_output(input);  // keeps it from being overwritten
         return input;
     }
 
@@ -166,7 +167,7 @@ class HeadsGraph {
     ggml_gallocr_ptr allocator_;
 };
 
-// The largest difference of two caches' f16 numbers, relative to a number of their size.
+// The largest difference between the f16 numbers of two caches, relative to one plus their size.
 float half_difference(const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
     float most = 0;
     const auto* x = reinterpret_cast<const ggml_fp16_t*>(a.data());
@@ -179,7 +180,7 @@ float half_difference(const std::vector<std::byte>& a, const std::vector<std::by
     return most;
 }
 
-// The numbers of an int8 cache's rows, as far from those of an f16 cache as rounding takes them.
+// Expects the numbers of an int8 cache to differ from those of an f16 cache only by rounding.
 void expect_int8_rows(const ModelConfig& config, const Outcome& int8, const Outcome& half) {
     const int head_dim = config.head_dim;
     const std::byte* row = int8.cached.data();
@@ -221,7 +222,8 @@ TEST_P(KernelHeads, AgreeWithGgmlsOperators) {
             const Outcome ggml = HeadsGraph(config, n_rows).run_ggml(first_row);
             ASSERT_EQ(node.queries.size(), ggml.queries.size());
             for (std::size_t i = 0; i < node.queries.size(); ++i) {
-                // Ours rounds a product and a sum at once; what ggml does is its compiler's choice.
+                // Our node rounds a product and a sum at once; whether ggml does depends on its
+                // compiler.
                 ASSERT_NEAR(node.queries[i], ggml.queries[i], 2e-6) << i;
             }
             EXPECT_LE(half_difference(node.cached, ggml.cached), 0x1p-11f);
@@ -229,7 +231,7 @@ TEST_P(KernelHeads, AgreeWithGgmlsOperators) {
     }
 }
 
-TEST_P(KernelHeads, AnInt8CacheHoldsTheSameRowsRounded) {
+TEST_P(KernelHeads, Int8CacheHoldsTheSameRowsRounded) {
     const ModelConfig config = shape(GetParam().pairing, GetParam().head_dim, GetParam().n_rot);
     for (const int first_row : {0, 13, 40}) {
         const Outcome half = HeadsGraph(config, 21).run_node(first_row);
@@ -239,7 +241,7 @@ TEST_P(KernelHeads, AnInt8CacheHoldsTheSameRowsRounded) {
     }
 }
 
-TEST_P(KernelHeads, ThreadsDoNotChangeThem) {
+TEST_P(KernelHeads, DoNotDependOnTheNumberOfThreads) {
     const ModelConfig config = shape(GetParam().pairing, GetParam().head_dim, GetParam().n_rot);
     const Outcome one = HeadsGraph(config, 3, 1).run_node(14);
     const Outcome three = HeadsGraph(config, 3, 3).run_node(14);

@@ -1,8 +1,8 @@
-// Trees, branches and replays, against runs of their own of every path that they hold.
+// Trees, branches and replays, compared with a separate run of every path that they contain.
 //
-// Where a row finds its keys in the same places modulo 16, within the same chunk of 256, our kernel
-// sums in the same order: bits are then equal, as they always are for trees at full attention.
-// Elsewhere only the order of sums differs.
+// Our kernel sums in the same order when a row's keys have the same indices modulo 16, within the
+// same chunk of 256. Results are then bit-identical, as they always are for trees at full
+// attention. Elsewhere only the order of sums differs.
 #include <algorithm>
 #include <random>
 #include <span>
@@ -36,7 +36,7 @@ ModulePlan mixed_plan(int n_layers) {
     return plan;
 }
 
-// The tokens of a node's path, and whether they follow one another in the cache.
+// The tokens of a node's path, and whether they are consecutive in the cache.
 struct Path {
     Path(std::span<const int> parents, std::span<const Token> nodes, int node) {
         for (int k = node; k >= 0; k = parents[static_cast<std::size_t>(k)]) {
@@ -64,13 +64,14 @@ class Layouts : public ::testing::TestWithParam<std::tuple<PathCase, const char*
 
     std::vector<Token> tokens(int n) const { return random_tokens(n, model_.config.n_vocab, 4); }
 
-    // Tokens that follow the context one after the other.
+    // Runs tokens that follow the context one after the other.
     Rows run_chain(std::span<const Token> chain) {
         return rig_.run({.tokens = chain, .plan = &plan_, .first_row = kContext});
     }
-    // How far two results of a row may be apart, of logits whose spread is about 1. Not at all when
-    // the order of sums is the same and the weights' kernels do not care how many rows there are.
-    // Otherwise most of it is activations that are rounded to another 8-bit number (Q8_0).
+    // The largest allowed difference between two results of a row, for logits with a spread of
+    // about 1. It is 0 when the order of sums is the same and the kernels of the weights are
+    // batch-invariant. Otherwise most of it comes from activations that round to another 8-bit
+    // number (Q8_0).
     float bound(bool is_same_order) const {
         if (type_ == "F32") {
             return path_.is_int8() ? 0.1f : 0.005f;
@@ -123,10 +124,10 @@ TEST_P(Layouts, TreeInTwoPassesEqualsOne) {
     }
 }
 
-// At full attention our kernel takes what a row sees in the order of its path, wherever that lies.
-// Contexts end around a border of chunks; trees are smaller and larger than what is split along the
-// context, and than a chunk.
-TEST_P(KernelTrees, RowsHaveTheBitsOfTheirPaths) {
+// At full attention our kernel reads the rows that a row attends to in the order of its path,
+// wherever they are in the cache. Contexts end around a chunk boundary. Some trees are small enough
+// to be split along the context and some are not; some are larger than a chunk.
+TEST_P(KernelTrees, RowsAreBitIdenticalToTheirPaths) {
     std::mt19937 random(3);
     for (const int context : {260, 256, 255, 250, 1, 0}) {
         for (const int n_nodes : {2, 9, 40, 300}) {
@@ -136,7 +137,7 @@ TEST_P(KernelTrees, RowsHaveTheBitsOfTheirPaths) {
             for (int k = 0; k < n_nodes; ++k) {
                 parents.push_back(random_between(random, std::max(-1, k - 6), k - 1));
             }
-            parents.back() = -1;  // far from its position
+            parents.back() = -1;  // its cache row is far from its position
             const auto nodes = tokens(n_nodes);
             const Rows rows = rig_.run({.tokens = nodes,
                                         .first_row = context,
@@ -150,7 +151,7 @@ TEST_P(KernelTrees, RowsHaveTheBitsOfTheirPaths) {
     }
 }
 
-TEST_P(Layouts, BranchRowsEqualRunsOfTheirOwn) {
+TEST_P(Layouts, BranchRowsEqualSeparateRuns) {
     for (const int branch_rows : {16, 5}) {
         const int n_rows = 3 * branch_rows;
         const auto all = tokens(n_rows);
@@ -179,7 +180,7 @@ TEST_P(Layouts, ReplayRowsEqualFirstDrafts) {
             const auto token = std::span(text_).subspan(static_cast<std::size_t>(kContext + i), 1);
             drafts.push_back(
                 rig_.run({.tokens = token, .plan = &plan_, .first_row = kContext + i})[0]);
-            rig_.feed(token);  // the whole model's row takes the draft's place
+            rig_.feed(token);  // the whole model's row replaces the draft's
         }
         const Rows replayed = rig_.run(
             {.tokens = std::span(text_).subspan(kContext, static_cast<std::size_t>(n_rows)),

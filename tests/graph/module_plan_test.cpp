@@ -50,7 +50,7 @@ TEST(ModulePlan, IsFullOnlyWhenEverythingIs) {
     EXPECT_FALSE(reduced.is_full());
 }
 
-TEST(ModulePlan, HashTellsEveryModuleLevelAndHeadApart) {
+TEST(ModulePlan, HashDistinguishesEveryModuleLevelAndHead) {
     std::unordered_set<std::size_t> hashes{std::hash<ModulePlan>{}(ModulePlan(4)),
                                            std::hash<ModulePlan>{}(ModulePlan(5))};
     std::size_t n_plans = hashes.size();
@@ -93,7 +93,7 @@ TEST(ModulePlan, EarlyExitSkipsFromTheExitOn) {
     EXPECT_EQ(exact_layers(early_exit_plan(5, 0)), 0);
 }
 
-TEST(ModulePlan, ExitLayerStopsAtEitherModule) {
+TEST(ModulePlan, ExitLayerFollowsTheLastModuleThatRuns) {
     ModulePlan plan = early_exit_plan(6, 2);
     plan.set(4, Module::mlp, Level::full);
     EXPECT_EQ(exit_layer(plan), 5);
@@ -121,7 +121,7 @@ TEST(ModulePlan, UniformWindowsLeaveTheMlpsAlone) {
     }
 }
 
-TEST(ModulePlan, DistinctWindowsComeOnceAndAscending) {
+TEST(ModulePlan, DistinctWindowsAreUniqueAndSorted) {
     ModulePlan plan(6);
     plan.set(0, Module::attention, Level::windowed(16, 512));
     plan.set(1, Module::attention, Level::windowed(4, 1024));
@@ -139,7 +139,7 @@ TEST(ModulePlan, WindowThatCoversTheContextIsFull) {
     EXPECT_EQ(canonical(plan, 273), plan);
 }
 
-TEST(ModulePlan, CanonicalFormLooksAtEachModuleByItself) {
+TEST(ModulePlan, CanonicalFormTreatsEachModuleSeparately) {
     ModulePlan plan = uniform_window_plan(4, {16, 256});
     plan.set(1, Module::attention, Level::windowed(8, 8));
     plan.set(2, Module::attention, Level::skip);
@@ -163,7 +163,7 @@ TEST(RunnablePlan, HasAtMostFourWindows) {
               "`.settings[plan]`: expected at most 4 different windows, found 5");
 }
 
-TEST(RunnablePlan, HasAHeadThatThereIs) {
+TEST(RunnablePlan, HasAnAvailableHead) {
     ModulePlan plan(4);
     EXPECT_NO_THROW(check_runnable(plan, 4, "here", HeadLevel::full));
     EXPECT_NO_THROW(check_runnable(plan, 4, "here", HeadLevel::reduced));

@@ -1,5 +1,5 @@
-// Our logits against libllama's, over a prompt and 32 decoded tokens, for random models of every
-// architecture.
+// Our logits compared with libllama's, over a prompt and 32 decoded tokens, for random models of
+// every architecture.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(Architectures,
                              return name;
                          });
 
-// What a checkpoint may say about its rotations, computed as libllama computes it: bit-identical.
+// Rotation settings that a checkpoint may have. Results are bit-identical to those of libllama.
 void expect_equal_to_libllama(const std::filesystem::path& path) {
     LlamaPeer oracle(path);
     LoadedModel model(path);
@@ -215,7 +215,7 @@ TEST(RotationFactors, OfLlama3EqualLibllama) {
     expect_equal_to_libllama(path);
 }
 
-TEST(SplitModels, ComputeWhatTheWholeFileDoes) {
+TEST(SplitModels, GiveTheSameResultsAsTheWholeFile) {
     const auto whole = tiny_model("tiny-llama", "Q8_0");
     const auto first_part = GgufVariant(whole).write_split("split-model");
     EXPECT_EQ(last_row(first_part), last_row(whole));

@@ -41,7 +41,7 @@ class PlanAlgebra : public ::testing::TestWithParam<PathCase> {
 
     int n_layers() const { return model_.config.n_layers; }
     std::size_t n_embd() const { return static_cast<std::size_t>(model_.config.n_embd); }
-    // The stream after every number of modules, all rows.
+    // The streams after 0 to 2L modules, of all rows.
     Rows capture_all(const ModulePlan& plan) {
         const auto captures = numbers(2 * n_layers() + 1);
         const ForwardResult result = rig_.forward.run(
@@ -89,7 +89,7 @@ TEST_P(PlanAlgebra, SkippedAttentionLeavesTheStreamAndTheCacheAlone) {
         std::vector<std::byte> rows_before(rig_.cache.saved_row_bytes() * (kContext + 9));
         std::vector<std::byte> rows_after(rows_before.size());
         rig_.cache.read_rows(layer, kContext + 9, rows_before.data());
-        tokens_[4] += 1;  // what the layer would write is not what lies there
+        tokens_[4] += 1;  // the layer would write other rows than the cache holds
         const Rows skipping = capture_all(plan);
         rig_.cache.read_rows(layer, kContext + 9, rows_after.data());
         EXPECT_EQ(rows_after, rows_before) << "layer " << layer;
@@ -131,7 +131,7 @@ TEST_P(PlanAlgebra, SkippedTailEqualsAnExit) {
     }
 }
 
-TEST_P(PlanAlgebra, ChosenLogitRowsAreThoseOfAllRowsWhateverIsSkipped) {
+TEST_P(PlanAlgebra, SelectedLogitRowsEqualThoseOfAllRowsWhateverIsSkipped) {
     const std::vector<int> chosen{1, 5, 8};
     for (int n_skipped = 0; n_skipped <= 2 * n_layers(); ++n_skipped) {
         ModulePlan plan(n_layers());
@@ -139,7 +139,8 @@ TEST_P(PlanAlgebra, ChosenLogitRowsAreThoseOfAllRowsWhateverIsSkipped) {
             plan.set(i / 2, i % 2 == 0 ? Module::attention : Module::mlp, Level::skip);
         }
         const Rows all = run(&plan);
-        // Captured early, late and not at all: rows are dropped at another place each time.
+        // Captures early, late and not at all: unneeded rows are dropped at a different point each
+        // time.
         for (const std::vector<int>& captures :
              {std::vector<int>{}, {0}, {1, 2 * n_layers() - 1}, {2 * n_layers()}}) {
             const ForwardResult result = rig_.forward.run({.tokens = tokens_,
@@ -197,7 +198,8 @@ TEST_P(PlanAlgebra, CapturesAtTheExitNeedNoLogits) {
               last);
 }
 
-// Early exit: drafts run below the exit row by row, the verification all rows above it.
+// Early exit: drafts run the layers below the exit row by row, and verification runs the layers
+// above it for all rows.
 TEST_P(PlanAlgebra, RowsFinishedAboveAnExitEqualOneWholePass) {
     constexpr int kExit = 2;
     const Rows whole = run(nullptr);

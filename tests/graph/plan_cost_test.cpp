@@ -24,7 +24,7 @@ ModulePlan with(ModulePlan plan, int layer, Module module, Level level) {
     return plan;
 }
 
-TEST(PlanCost, FollowsFromATinyShape) {
+TEST(PlanCost, IsComputedFromTheShape) {
     // n_embd 32, 4 heads and 2 KV heads of 8, n_ff 64, n_vocab 24, Q8_0: 34 bytes per 32 values.
     const LoadedModel model(
         write_tiny(TinyGguf("llama", {.n_layers = 2}, GGML_TYPE_Q8_0), "cost.gguf"));
@@ -89,7 +89,7 @@ TEST(PlanCost, CountsTiedHeadsBiasesAndRopeDivisors) {
     expect_whole_model_counted(qwen2);
 }
 
-TEST(PlanCost, ReducedHeadsReadAsManyRowsAsThereIsRoomFor) {
+TEST(PlanCost, ReducedHeadReadsItsWholeCapacity) {
     const LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
     const ModelCost cost = cost_of(model);
     ModulePlan plan(model.config.n_layers);
@@ -133,7 +133,7 @@ class PlanCosts : public ::testing::Test {
     int n_layers_ = model_.config.n_layers;
 };
 
-TEST_F(PlanCosts, OfModulesAddUpWhateverRunsBesideThem) {
+TEST_F(PlanCosts, ModuleCostsAddUpWhateverElseRuns) {
     std::mt19937 engine(5);
     for (int i = 0; i < 200; ++i) {
         ModulePlan plan(n_layers_);
@@ -156,7 +156,7 @@ TEST_F(PlanCosts, OfModulesAddUpWhateverRunsBesideThem) {
     }
 }
 
-TEST_F(PlanCosts, OfWindowsDoNotGrowWithTheContext) {
+TEST_F(PlanCosts, WindowCostDoesNotGrowWithTheContext) {
     const ModulePlan plan = uniform_window_plan(n_layers_, {16, 256});
     EXPECT_EQ(plan_cost(cost_, plan, 8000, 4), plan_cost(cost_, plan, 1000, 4));
     EXPECT_EQ(plan_cost(cost_, plan, 272, 4), plan_cost(cost_, plan, 1000, 4));
@@ -165,13 +165,13 @@ TEST_F(PlanCosts, OfWindowsDoNotGrowWithTheContext) {
               plan_cost(cost_, plan, 1000, 4).cache_bytes);
 }
 
-TEST_F(PlanCosts, OfSkippedLayersAreThoseOfEmbeddingAndHead) {
+TEST_F(PlanCosts, SkippingAllLayersLeavesEmbeddingAndHead) {
     const PlanCost cost = plan_cost(cost_, early_exit_plan(n_layers_, 0), 1000, 3);
     EXPECT_EQ(cost.weight_bytes, cost_.head_bytes + 3 * cost_.embedding_row_bytes);
     EXPECT_EQ(cost.cache_bytes, 0);
 }
 
-TEST_F(PlanCosts, OfManyRowsReadWeightsOnce) {
+TEST_F(PlanCosts, ManyRowsReadWeightsOnce) {
     const ModulePlan full(n_layers_);
     const PlanCost one = plan_cost(cost_, full, 0, 1);
     const PlanCost eight = plan_cost(cost_, full, 0, 8);

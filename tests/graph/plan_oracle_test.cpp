@@ -1,5 +1,5 @@
-// Any plan and any layout, against a plain forward pass that asks for every pair of rows whether
-// one sees the other.
+// Random plans in every layout, compared with a simple forward pass that decides for every pair of
+// rows whether one attends to the other.
 #include <algorithm>
 #include <optional>
 #include <random>
@@ -83,8 +83,8 @@ class PlanOracle : public ::testing::TestWithParam<PathCase> {
 };
 
 TEST_P(PlanOracle, RandomPlansInEveryLayoutAgree) {
-    // Of logits whose spread is about 1. The reference, like the folded path, rounds attention's
-    // weights to half precision; our kernel does not, and flash attention sums in it.
+    // For logits with a spread of about 1. The reference, like the folded path, rounds attention
+    // weights to half precision; our kernel does not, and flash attention sums in half precision.
     const float bound = GetParam().path == AttentionPath::folded   ? 0.005f
                         : GetParam().path == AttentionPath::kernel ? 0.02f
                                                                    : 0.1f;

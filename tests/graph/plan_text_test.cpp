@@ -61,7 +61,7 @@ ModulePlan random_plan(std::mt19937& engine) {
     return plan;
 }
 
-TEST(PlanText, GivesRandomPlansBack) {
+TEST(PlanText, RandomPlansRoundTrip) {
     std::mt19937 engine(7);
     for (int i = 0; i < 5000; ++i) {
         const ModulePlan plan = random_plan(engine);
@@ -69,7 +69,7 @@ TEST(PlanText, GivesRandomPlansBack) {
     }
 }
 
-TEST(PlanText, IsOneForOnePlan) {
+TEST(PlanText, IsCanonical) {
     for (const auto& [written, canonical_text] : std::vector<std::pair<const char*, const char*>>{
              {"full", "full"},
              {"a=full", "full"},
@@ -91,7 +91,7 @@ TEST(PlanText, IsOneForOnePlan) {
     }
 }
 
-TEST(PlanText, TakesTheShorterWayToNameSkips) {
+TEST(PlanText, UsesTheShorterFormForSkips) {
     // By module where ranges overlap, by layer where they coincide.
     const std::string example = "a3-7=skip,m5=skip,a8+10-29=w16+256,exit=30,head=reduced";
     EXPECT_EQ(to_string(parse_plan(example, 40)), example);
@@ -125,7 +125,7 @@ TEST(PlanText, WindowsBeyondTheLimitMayBeOverwritten) {
     EXPECT_EQ(refusal_of("a0=w1+1,a1=w1+2,a2=w1+3,a3=w1+4,a4=w1+5,a0=full"), "accepted");
 }
 
-TEST(PlanText, RefusalSaysWhatWasExpectedAndWhere) {
+TEST(PlanText, RefusalStatesWhatWasExpectedAndWhere) {
     EXPECT_EQ(refusal_of("a31=skip"),
               "`.settings[plan]`: expected a layer below 30, found 31 in 'a31=skip'");
     EXPECT_EQ(refusal_of("a3=skip,m2-30=skip"),
@@ -240,7 +240,7 @@ INSTANTIATE_TEST_SUITE_P(Texts,
                                            "a3=skip\nm3=skip",
                                            "a\x80=skip"));
 
-// Whatever is fed in, the answer is a plan or an error: run under the sanitizers too.
+// Any text gives a plan or an error. This test also runs under the sanitizers.
 TEST(PlanText, RandomTextNeverCrashes) {
     std::mt19937 engine(11);
     const std::string_view letters = "amlwexithdskpfu=,+-0123456789\n\xff";

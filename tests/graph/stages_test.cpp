@@ -1,4 +1,4 @@
-// A model whose layers lie on several devices gives the bits that it gives on one.
+// A model with layers on several devices is bit-identical to the same model on one.
 #include <numeric>
 #include <ostream>
 
@@ -18,7 +18,7 @@ using Kind = AttentionLayout::Kind;
 constexpr int kContext = 70;
 constexpr int kRows = 8;
 
-// What a pass gave, and what it left in the cache.
+// The results of a pass, and the rows that it left in the cache.
 struct Outcome {
     std::vector<float> logits;
     std::vector<std::vector<float>> captures;
@@ -85,7 +85,7 @@ class Stages : public ::testing::TestWithParam<SplitCase> {
 
     int n_layers() const { return whole_.model.config.n_layers; }
 
-    // Of the pass on one device.
+    // Runs a pass on one device and on several. Returns the outcome on one.
     Outcome expect_same(const ForwardRequest& request, const std::string& what = {}) {
         const Outcome expected = whole_.run(request);
         EXPECT_EQ(split_.run(request), expected) << what;
@@ -110,7 +110,7 @@ class Stages : public ::testing::TestWithParam<SplitCase> {
         return plan;
     }
 
-    // Captures [first, last] by number.
+    // The captures with indices [first, last].
     std::span<const int> captures(int first, int last) const {
         return std::span(all_captures_)
             .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first + 1));
@@ -125,13 +125,13 @@ class Stages : public ::testing::TestWithParam<SplitCase> {
     const std::vector<int> parents_{-1, 0, 0, 1, 2, 2, 4, 3};
 };
 
-TEST_P(Stages, PromptsAndCachesAreThoseOfOneDevice) {
+TEST_P(Stages, PromptsAndCachesEqualThoseOfOneDevice) {
     EXPECT_EQ(split_.prompt, whole_.prompt);
     EXPECT_EQ(split_.rig.cache_bytes(), whole_.rig.cache_bytes());
     EXPECT_EQ(split_.rig.cache.saved_row_bytes(), whole_.rig.cache.saved_row_bytes());
 }
 
-TEST_P(Stages, PassesAreThoseOfOneDevice) {
+TEST_P(Stages, PassesEqualThoseOfOneDevice) {
     const ModulePlan windows = windowed();
     const AttentionLayout tree{.kind = Kind::tree, .parents = parents_};
     const AttentionLayout branches{.kind = Kind::branches, .branch_rows = 2};
@@ -149,7 +149,7 @@ TEST_P(Stages, PassesAreThoseOfOneDevice) {
     }
 }
 
-TEST_P(Stages, SkippedLayersAreThoseOfOneDevice) {
+TEST_P(Stages, SkippedLayersGiveTheResultsOfOneDevice) {
     for (int first = 0; first < n_layers(); ++first) {
         for (int end = first + 1; end <= n_layers(); ++end) {
             const ModulePlan plan = skipping(first, end);
@@ -161,7 +161,7 @@ TEST_P(Stages, SkippedLayersAreThoseOfOneDevice) {
     }
 }
 
-TEST_P(Stages, CapturesAreThoseOfOneDevice) {
+TEST_P(Stages, CapturesEqualThoseOfOneDevice) {
     const Outcome all = expect_same({.tokens = tokens_, .captures = all_captures_});
     EXPECT_EQ(all.captures.size(), all_captures_.size());
     for (const int capture : all_captures_) {
@@ -173,7 +173,7 @@ TEST_P(Stages, CapturesAreThoseOfOneDevice) {
     }
 }
 
-TEST_P(Stages, EarlyExitsAreThoseOfOneDevice) {
+TEST_P(Stages, EarlyExitsGiveTheResultsOfOneDevice) {
     for (int exit = 0; exit <= n_layers(); ++exit) {
         const std::string what = "exit " + std::to_string(exit);
         expect_same({.tokens = tokens_, .exit_layer = exit, .logit_rows = some_rows_}, what);
@@ -204,14 +204,14 @@ TEST_P(Stages, PassesResumeAtAnyLayer) {
     }
 }
 
-TEST_P(Stages, ReducedHeadsAreThoseOfOneDevice) {
+TEST_P(Stages, ReducedHeadsGiveTheResultsOfOneDevice) {
     ModulePlan plan(n_layers());
     plan.set_head(HeadLevel::reduced);
     ASSERT_EQ(split_.rig.forward.cheapest_head(), HeadLevel::reduced);
     expect_same({.tokens = tokens_, .plan = &plan, .logit_rows = some_rows_});
 }
 
-TEST_P(Stages, CopiedRowsAreThoseOfOneDevice) {
+TEST_P(Stages, CopiedRowsEqualThoseOfOneDevice) {
     for (Side* side : {&whole_, &split_}) {
         side->run({.tokens = tokens_});
         side->rig.cache.copy_row(kContext + 5, kContext + 1);
@@ -220,7 +220,7 @@ TEST_P(Stages, CopiedRowsAreThoseOfOneDevice) {
     EXPECT_EQ(split_.rig.cache_bytes(), whole_.rig.cache_bytes());
 }
 
-TEST_P(Stages, RowsSavedOnOneDeviceGoOnOnSeveral) {
+TEST_P(Stages, RowsSavedOnOneDeviceContinueOnSeveral) {
     Side fresh(GetParam().kernels, GetParam().split);
     const std::size_t n_bytes = fresh.rig.cache.saved_row_bytes() * kContext;
     std::vector<std::byte> rows(n_bytes);
@@ -234,7 +234,7 @@ TEST_P(Stages, RowsSavedOnOneDeviceGoOnOnSeveral) {
     EXPECT_EQ(fresh.run(request), whole_.run(request));
 }
 
-TEST_P(Stages, EachDeviceThatHasSomethingToDoRunsOneGraph) {
+TEST_P(Stages, EachDeviceWithWorkRunsOneGraph) {
     const auto graphs_of = [&](const ForwardRequest& request) {
         const auto count = [&] {
             const GraphStatistics graphs = split_.rig.forward.statistics().graphs;
@@ -256,7 +256,7 @@ TEST_P(Stages, EachDeviceThatHasSomethingToDoRunsOneGraph) {
     EXPECT_EQ(graphs_of({.hidden = hidden, .entry_layer = n_layers(), .logit_rows = all_rows_}), 1);
 }
 
-TEST_P(Stages, AnyDeviceCanEndAPass) {
+TEST_P(Stages, AnyDeviceCanCancelAPass) {
     for (const LayerShare& share : split_.model.layers.shares()) {
         share.backend->set_abort([] { return true; });
         EXPECT_FALSE(split_.rig.forward.run({.tokens = tokens_, .first_row = kContext}).is_complete)
@@ -274,7 +274,7 @@ INSTANTIATE_TEST_SUITE_P(Splits,
                                            SplitCase{Kernels::automatic, {3, 1}},
                                            SplitCase{Kernels::automatic, {1, 2, 1}}));
 
-// As a GPU does beside the CPU.
+// As with a GPU beside the CPU.
 TEST(MixedStages, EachDeviceReadsTheCacheInItsOwnLayout) {
     LoadedModel model(tiny_model("tiny-llama", "Q8_0"), Repack::off, 1, Kernels::automatic, nullptr,
                       {2, 2});
@@ -299,7 +299,7 @@ TEST(MixedStages, EachDeviceReadsTheCacheInItsOwnLayout) {
                                  .layout = {.kind = Kind::tree, .parents = parents},
                                  .logit_rows = rows};
     const Outcome expected = whole.run(request);
-    // Flash attention of the CPU sums in half precision; logits are of the size of one.
+    // Flash attention on the CPU sums in half precision; logits are about 1 in size.
     EXPECT_LT(max_abs_difference(forward.run(request).logits, expected.logits), 0.05f);
     EXPECT_GT(max_abs_difference(std::vector<float>(expected.logits.size()), expected.logits),
               0.5f);

@@ -1,4 +1,4 @@
-// Rows that stay on a device: passes resume from them, leave them there and compare with them.
+// Rows that stay on a device: passes resume from them, store them and compare with them.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -50,7 +50,7 @@ class BankOnDevice : public ::testing::Test {
         return rows.subspan(static_cast<std::size_t>(i) * n_embd_, n_embd_);
     }
 
-    // Puts rows as they are.
+    // Stores rows unchanged.
     void put(std::span<const float> rows, std::span<const int> to) {
         const int end = 2 * n_layers_;
         rig_.forward.run({.hidden = rows,
@@ -59,7 +59,7 @@ class BankOnDevice : public ::testing::Test {
                           .bank = {.captured = to}});
     }
 
-    // Rows as they are.
+    // Reads rows unchanged.
     std::vector<float> read(std::span<const int> from) {
         const int end = 2 * n_layers_;
         return copy(rig_.forward
@@ -69,7 +69,7 @@ class BankOnDevice : public ::testing::Test {
                         .captures.front());
     }
 
-    // The streams after some modules of a pass over the tokens.
+    // A pass over the tokens that captures the streams after some modules.
     ForwardResult run(std::span<const int> captures, const BankRows& bank = {}) {
         return rig_.forward.run(
             {.tokens = tokens_, .first_row = kContext, .captures = captures, .bank = bank});
@@ -126,7 +126,7 @@ TEST_F(BankOnDevice, IsResumedFromInAnyOrder) {
     EXPECT_EQ(copy(rig_.forward.run(held).logits), expected);
 }
 
-TEST_F(BankOnDevice, ComparesWhatIsCaptured) {
+TEST_F(BankOnDevice, ComparesCaptures) {
     const std::vector<int> captures{1, 5};
     std::vector<std::vector<float>> streams;
     for (const auto capture : run(captures).captures) {
@@ -135,7 +135,7 @@ TEST_F(BankOnDevice, ComparesWhatIsCaptured) {
     const auto bank = rig_.forward.borrow_bank(2 * kRows);
     const std::vector<int> to = numbers(2 * kRows);
     run(captures, {.captured = to});
-    // Each row of the one with the other's rows backwards.
+    // Compares each stream with the other's rows in reverse order.
     std::vector<int> others = numbers(2 * kRows);
     std::ranges::reverse(others);
     const ForwardResult result = run(captures, {.compared = others});
@@ -149,7 +149,7 @@ TEST_F(BankOnDevice, ComparesWhatIsCaptured) {
     }
 }
 
-TEST_F(BankOnDevice, ComparesBeforeItPuts) {
+TEST_F(BankOnDevice, ComparesBeforeItStores) {
     const int capture = 3;
     const auto bank = rig_.forward.borrow_bank(kRows);
     const std::vector<int> rows = numbers(kRows);
@@ -164,7 +164,7 @@ TEST_F(BankOnDevice, ComparesBeforeItPuts) {
     EXPECT_EQ(read(rows), stream);
 }
 
-TEST_F(BankOnDevice, ComparesWithWhatEarlierCapturesPut) {
+TEST_F(BankOnDevice, ComparesWithWhatEarlierCapturesStored) {
     const std::vector<int> captures{2, 3};
     const auto streams = run(captures).captures;
     const auto before = copy(streams[0]);
@@ -182,7 +182,7 @@ TEST_F(BankOnDevice, ComparesWithWhatEarlierCapturesPut) {
     }
 }
 
-TEST_F(BankOnDevice, RowsOfZerosAreLikeNothing) {
+TEST_F(BankOnDevice, RowsOfZerosHaveCosineZero) {
     const auto bank = rig_.forward.borrow_bank(3);
     std::vector<float> rows(3 * n_embd_, 0.0f);
     rows[n_embd_] = 2.5f;
@@ -215,7 +215,7 @@ TEST_F(BankOnDevice, HasOneHolderAtATime) {
     EXPECT_NE(rig_.forward.borrow_bank(5), nullptr);
 }
 
-TEST_F(BankOnDevice, IsKeptUntilALargerOneIsWanted) {
+TEST_F(BankOnDevice, IsKeptUntilALargerOneIsRequested) {
     const std::size_t none = rig_.forward.statistics().scratch_bytes;
     rig_.forward.borrow_bank(8);
     const std::size_t small = rig_.forward.statistics().scratch_bytes;
@@ -226,7 +226,7 @@ TEST_F(BankOnDevice, IsKeptUntilALargerOneIsWanted) {
     EXPECT_GE(rig_.forward.statistics().scratch_bytes, small + 72 * n_embd_ * sizeof(float));
 }
 
-TEST_F(BankOnDevice, GraphsFollowItToItsNewPlace) {
+TEST_F(BankOnDevice, GraphsFollowItToNewMemory) {
     const std::vector<int> rows = numbers(kRows);
     const std::vector<float> first(n_embd_ * kRows, 1.0f);
     const std::vector<float> second(n_embd_ * kRows, 2.0f);
@@ -240,13 +240,13 @@ TEST_F(BankOnDevice, GraphsFollowItToItsNewPlace) {
     EXPECT_EQ(read(rows), second);
 }
 
-TEST_F(BankOnDevice, IsNotWithoutBounds) {
+TEST_F(BankOnDevice, HasASizeLimit) {
     const std::size_t before = rig_.forward.statistics().scratch_bytes;
     EXPECT_EQ(rig_.forward.borrow_bank(std::size_t{1} << 40), nullptr);
     EXPECT_EQ(rig_.forward.statistics().scratch_bytes, before);
 }
 
-TEST(Bank, IsNotForTheHostNorForSeveralDevices) {
+TEST(Bank, IsUnavailableOnTheHostAndOnSeveralDevices) {
     LoadedModel host(tiny_model());
     EXPECT_EQ(ForwardRig(host).forward.borrow_bank(1), nullptr);
     LoadedModel split(tiny_model(), Repack::off, 1, Kernels::ggml, nullptr, {2, 2});

@@ -37,7 +37,7 @@ TEST_F(TreePathsTest, PositionsFollowTheContextWithoutGaps) {
     EXPECT_EQ(places(3), (Places{{10, 15}}));
 }
 
-TEST_F(TreePathsTest, ARowSeesTheContextAndItsPath) {
+TEST_F(TreePathsTest, RowAttendsToTheContextAndItsPath) {
     const TreePaths paths(numbers_);
     EXPECT_EQ(paths.n_seen(0), 13);
     EXPECT_EQ(paths.n_seen(1), 12);
@@ -45,7 +45,7 @@ TEST_F(TreePathsTest, ARowSeesTheContextAndItsPath) {
     EXPECT_EQ(paths.n_seen(3), 11);
 }
 
-TEST_F(TreePathsTest, OnlyTheBeginningOfATreeLiesInPlace) {
+TEST_F(TreePathsTest, OnlyTheStartOfATreeIsInPlace) {
     const TreePaths paths(numbers_);
     EXPECT_TRUE(paths.lies_in_place(0));
     for (const int row : {1, 2, 3}) {

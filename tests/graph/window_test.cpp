@@ -1,5 +1,5 @@
-// Windowed attention: what it sees, what it costs, and that a row's bits depend on what it sees
-// alone.
+// Windowed attention: which rows it reads and what it costs. A row's bits depend only on the rows
+// that it attends to.
 #include <algorithm>
 #include <iterator>
 #include <span>
@@ -16,8 +16,8 @@
 namespace knap::test::window_test {
 namespace {
 
-// Of logits whose spread is about 1: other kernels of ggml's flash attention, which sum in half
-// precision, and activations rounded to 8 bits after them.
+// For logits with a spread of about 1. The difference comes from other kernels of ggml's flash
+// attention, which sum in half precision, and from activations rounded to 8 bits after them.
 constexpr float kFlashBound = 0.5f;
 
 using Rows = std::vector<std::vector<float>>;
@@ -54,10 +54,10 @@ struct FilledRig : ForwardRig {
 
 class WindowedPass : public ::testing::TestWithParam<PathCase> {};
 
-TEST_P(WindowedPass, AsLongAsTheContextAgreesWithFullAttention) {
+TEST_P(WindowedPass, WindowThatCoversTheContextAgreesWithFullAttention) {
     LoadedModel model(tiny_model(GetParam().shape, "F32"));
     const auto draft = random_tokens(5, model.config.n_vocab, 3);
-    // ggml's products round attention's weights to half precision, those over int8 to eight bits.
+    // Products of ggml round attention weights to half precision, those over int8 to eight bits.
     const float with_sinks = GetParam().is_int8()                       ? 0.1f
                              : GetParam().path == AttentionPath::kernel ? 1e-4f
                                                                         : 1e-3f;
@@ -90,7 +90,7 @@ constexpr Place kPlaces[] = {{512, 300, {16, 64}}, {512, 300, {0, 64}},  {512, 3
                              {512, 40, {16, 256}}, {512, 40, {100, 8}},  {576, 290, {130, 33}},
                              {512, 0, {16, 64}},   {320, 310, {64, 200}}};
 
-TEST_P(WindowedPass, StepByStepEqualsAtOnceWhateverTheCapacity) {
+TEST_P(WindowedPass, SingleRowsEqualOnePassWhateverTheCapacity) {
     LoadedModel model(tiny_model(GetParam().shape, "Q8_0"));
     const auto draft = random_tokens(6, model.config.n_vocab, 3);
     const bool is_row_invariant = GetParam().path != AttentionPath::flash;
@@ -111,7 +111,7 @@ TEST_P(WindowedPass, StepByStepEqualsAtOnceWhateverTheCapacity) {
     }
 }
 
-TEST_P(WindowedPass, RoundsLongerThanARunIsMadeForEqualShortOnes) {
+TEST_P(WindowedPass, LongRoundsEqualShortOnes) {
     LoadedModel model(tiny_model(GetParam().shape, "Q8_0"));
     constexpr int kRows = 150;
     const auto draft = random_tokens(kRows, model.config.n_vocab, 3);
@@ -148,13 +148,13 @@ TEST_P(WindowedPass, OneGraphServesWhileTheWindowMoves) {
         draft_at(context);
     }
     const ForwardStatistics after = rig.forward.statistics();
-    // Without a kernel of ours, one graph for every step of the window.
+    // Without our kernel, there is one graph for every step of the window.
     const int n_built = GetParam().path == AttentionPath::kernel ? 0 : 200 / kRunStep + 1;
     EXPECT_LE(after.graphs.built - before.graphs.built, n_built);
     EXPECT_EQ(after.reservations, before.reservations);
 }
 
-TEST_P(WindowedPass, MasksOfManyWindowsFindRoom) {
+TEST_P(WindowedPass, MasksOfManyWindowsGetMemory) {
     LoadedModel model(tiny_model(GetParam().shape, "Q8_0"));
     ModulePlan plan(model.config.n_layers);
     for (int layer = 0; layer < model.config.n_layers; ++layer) {
@@ -173,7 +173,7 @@ TEST_P(WindowedPass, MasksOfManyWindowsFindRoom) {
 
 INSTANTIATE_TEST_SUITE_P(Paths, WindowedPass, all_path_cases());
 
-// Cache types with the paths that take them.
+// Cache types with the paths that support them.
 struct CacheCase {
     AttentionPath path;
     CacheType type_k;
@@ -212,7 +212,7 @@ class HiddenRows : public ::testing::TestWithParam<CacheCase> {
         }
     }
 
-    // The text's rows in every layer, but row `j` of the other text.
+    // Writes the text's rows to every layer, except that row `j` is of the other text.
     void replace_row(int j) {
         const auto n_heads = static_cast<std::size_t>(model_.config.n_kv_heads);
         for (int layer = 0; layer < model_.config.n_layers; ++layer) {
@@ -240,7 +240,7 @@ class HiddenRows : public ::testing::TestWithParam<CacheCase> {
     std::vector<std::vector<std::byte>> text_;
 };
 
-TEST_P(HiddenRows, DoNotTouchABitAndVisibleOnesDo) {
+TEST_P(HiddenRows, DoNotChangeABitButVisibleOnesDo) {
     const auto draft = random_tokens(2, model_.config.n_vocab, 3);
     for (const Window window : {Window{16, 64}, {70, 0}, {0, 30}}) {
         const ModulePlan plan = window_plan(model_.config.n_layers, window);

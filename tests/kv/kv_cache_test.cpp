@@ -21,7 +21,7 @@ std::string error_of(const KvCacheOptions& options, const char* shape) {
     return "";
 }
 
-TEST(KvCache, CommitAndTruncateMoveTheLine) {
+TEST(KvCache, CommitAndTruncateMoveTheBoundary) {
     LoadedModel model(tiny_model());
     KvCache cache(model.config, model.backend, {.capacity = 64});
     EXPECT_EQ(cache.committed(), 0);
@@ -32,7 +32,7 @@ TEST(KvCache, CommitAndTruncateMoveTheLine) {
     EXPECT_EQ(cache.committed(), 3);
 }
 
-TEST(KvCacheDeathTest, MovingTheLineTheWrongWayIsABug) {
+TEST(KvCacheDeathTest, MovingTheBoundaryTheWrongWayIsABug) {
     LoadedModel model(tiny_model());
     KvCache cache(model.config, model.backend, {.capacity = 64});
     cache.commit(10);
@@ -76,7 +76,6 @@ TEST(KvCache, BytesFollowFromTheShape) {
     EXPECT_GE(int8.bytes(), int8.saved_row_bytes() * n_all_rows);
 }
 
-// Every layout.
 std::vector<ForwardOptions> all_layouts() {
     std::vector<ForwardOptions> layouts;
     for (const AttentionPath path :
@@ -90,7 +89,7 @@ std::vector<ForwardOptions> all_layouts() {
     return layouts;
 }
 
-TEST(KvCache, SavedRowsGoOnWhereTheyWereLeft) {
+TEST(KvCache, RestoredRowsContinueLikeTheOriginal) {
     LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
     for (const ForwardOptions& options : all_layouts()) {
         ForwardRig original(model, options);
@@ -107,7 +106,7 @@ TEST(KvCache, SavedRowsGoOnWhereTheyWereLeft) {
     }
 }
 
-// The bytes of each committed row, all layers and heads.
+// The bytes of each committed row, in all layers and heads.
 std::vector<std::vector<std::byte>> rows_of(const ForwardRig& rig) {
     const auto n_rows = static_cast<std::size_t>(rig.cache.committed());
     const auto n_heads = static_cast<std::size_t>(rig.model.config.n_kv_heads);
@@ -122,7 +121,7 @@ std::vector<std::vector<std::byte>> rows_of(const ForwardRig& rig) {
     return rows;
 }
 
-TEST(KvCache, CopiedRowEqualsItsSourceAndTheOthersStay) {
+TEST(KvCache, CopiedRowEqualsItsSourceAndOthersStay) {
     LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
     for (const ForwardOptions& options : all_layouts()) {
         ForwardRig rig(model, options);
@@ -137,8 +136,8 @@ TEST(KvCache, CopiedRowEqualsItsSourceAndTheOthersStay) {
     }
 }
 
-// So that a short text in a long context takes little memory, in large pages too.
-TEST(KvCache, ForOurKernelTheFirstRowsOfEveryLayerLieTogether) {
+// A short text in a long context then takes little memory, even with large pages.
+TEST(KvCache, FirstRowsOfEveryLayerAreTogetherForOurKernel) {
     LoadedModel model(tiny_model());
     for (const CacheType type : {CacheType::f16, CacheType::q8_0}) {
         const KvCache cache(model.config, model.backend,
