@@ -41,7 +41,7 @@ TEST_F(CpuTopology, CpusWithoutTopologyCountAsCores) {
     EXPECT_EQ(count_physical_cores({}, root_), 0);
 }
 
-TEST_F(CpuTopology, TightestCgroupOnThePathHolds) {
+TEST_F(CpuTopology, TightestCgroupOnThePathApplies) {
     write("self", "0::/user/job");
     write("mount/cpu.max", "max 100000");
     write("mount/user/cpu.max", "250000 100000");

@@ -22,18 +22,18 @@ TEST(DeviceList, EndsWithTheCpu) {
     EXPECT_GT(devices.back().memory_bytes, 0u);
 }
 
-TEST(DeviceList, IsSearchedByNameInAnyCase) {
+TEST(DeviceList, FindsDevicesByNameIgnoringCase) {
     EXPECT_EQ(find_device("CPU", list_devices()).device, cpu_device());
     EXPECT_EQ(find_device("cpu", list_devices()).device, cpu_device());
 }
 
-TEST(DeviceList, NamesWhatThereIsWhereAnotherIsWanted) {
+TEST(DeviceList, UnknownNameErrorListsTheDevices) {
     EXPECT_THAT([] { find_device("CUDA7", list_devices()); },
                 ThrowsMessage<Error>(AllOf(HasSubstr("`.devices`: expected one of "),
                                            HasSubstr("CPU"), HasSubstr("found 'CUDA7'"))));
 }
 
-TEST(Backend, OfTheCpuComputesInTheProgramsMemory) {
+TEST(Backend, CpuBackendUsesHostMemory) {
     const Backend backend(1);
     EXPECT_TRUE(backend.is_host());
     EXPECT_EQ(backend.n_threads(), 1);

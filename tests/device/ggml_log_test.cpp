@@ -12,17 +12,17 @@ void provoke_error() {
     EXPECT_EQ(gguf_init_from_buffer(bytes, sizeof(bytes), {true, nullptr}), nullptr);
 }
 
-TEST(GgmlErrorCapture, GivesTheFirstErrorWithoutTheFunction) {
+TEST(GgmlErrorCapture, ReportsTheFirstErrorWithoutTheFunctionName) {
     const GgmlErrorCapture errors;
     provoke_error();
     EXPECT_EQ(errors.reason(), "invalid magic characters: 'not ', expected 'GGUF'");
 }
 
-TEST(GgmlErrorCapture, SaysWhenThereWasNoError) {
+TEST(GgmlErrorCapture, ReportsWhenThereWasNoError) {
     EXPECT_EQ(GgmlErrorCapture().reason(), "no reason given");
 }
 
-TEST(GgmlErrorCapture, TheInnermostHears) {
+TEST(GgmlErrorCapture, InnermostCaptureReceivesTheError) {
     const GgmlErrorCapture outer;
     {
         const GgmlErrorCapture inner;
@@ -34,7 +34,7 @@ TEST(GgmlErrorCapture, TheInnermostHears) {
     EXPECT_NE(outer.reason(), "no reason given");
 }
 
-TEST(CudaGraphs, AreCountedByWhatTheLogSays) {
+TEST(CudaGraphs, AreCountedFromTheLog) {
     install_ggml_log();
     ggml_log_callback log = nullptr;
     void* data = nullptr;

@@ -16,7 +16,7 @@ TEST(LayerMap, OneDeviceHasAllLayers) {
     EXPECT_EQ(&map.first(), &map.last());
 }
 
-TEST(LayerMap, SharesFollowOneAnotherWithoutThoseThatAreEmpty) {
+TEST(LayerMap, SharesAreConsecutiveWithoutEmptyOnes) {
     Backend first(1);
     Backend second(1);
     Backend third(1);

@@ -1,4 +1,5 @@
-// What ends the process, each time in one of its own. The CPU stands for a worker's device.
+// When a worker counts as lost, which ends the process: each case runs in its own process. The CPU
+// stands in for a worker's device.
 #include "device/lost_worker.h"
 
 #include <chrono>
@@ -18,7 +19,7 @@ void pause(int milliseconds) {
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
 }
 
-// Of a worker that is watched from now on.
+// Starts watching a worker and returns its pulse.
 WorkerPulse* watched(int patience_s) {
     watch_worker("10.0.0.5:50052", {cpu_device()}, patience_s);
     return pulse_of(cpu_device());
@@ -29,7 +30,7 @@ class LostWorkerDeathTest : public testing::Test {
     LostWorkerDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-TEST_F(LostWorkerDeathTest, EndsTheProcessThatWaitsForIt) {
+TEST_F(LostWorkerDeathTest, LostWorkerEndsTheProcessThatWaitsForIt) {
     const auto wait_in_vain = [] {
         const WorkerWait wait(watched(1));
         pause(60000);
@@ -39,7 +40,7 @@ TEST_F(LostWorkerDeathTest, EndsTheProcessThatWaitsForIt) {
         "^knap: error: worker 10.0.0.5:50052: expected an answer within 1 s, found none\n$");
 }
 
-TEST_F(LostWorkerDeathTest, IsNobodyWhoAnswersNowAndThen) {
+TEST_F(LostWorkerDeathTest, WorkerThatAnswersNowAndThenIsNotLost) {
     const auto wait_often = [] {
         WorkerPulse* pulse = watched(2);
         for (int i = 0; i < 20; ++i) {
@@ -51,7 +52,7 @@ TEST_F(LostWorkerDeathTest, IsNobodyWhoAnswersNowAndThen) {
     EXPECT_EXIT(wait_often(), ExitedWithCode(0), "^$");
 }
 
-TEST_F(LostWorkerDeathTest, IsNobodyWhoIsNotAsked) {
+TEST_F(LostWorkerDeathTest, IdleWorkerIsNotLost) {
     const auto wait_once = [] {
         { const WorkerWait wait(watched(1)); }
         pause(3000);
@@ -60,7 +61,7 @@ TEST_F(LostWorkerDeathTest, IsNobodyWhoIsNotAsked) {
     EXPECT_EXIT(wait_once(), ExitedWithCode(0), "^$");
 }
 
-TEST_F(LostWorkerDeathTest, IsWaitedForWithoutEndWhereThatIsWanted) {
+TEST_F(LostWorkerDeathTest, ZeroPatienceWaitsIndefinitely) {
     const auto wait_long = [] {
         const WorkerWait wait(watched(0));
         pause(3000);
@@ -69,7 +70,7 @@ TEST_F(LostWorkerDeathTest, IsWaitedForWithoutEndWhereThatIsWanted) {
     EXPECT_EXIT(wait_long(), ExitedWithCode(0), "^$");
 }
 
-TEST(LostWorker, IsNoDeviceOfThisMachine) {
+TEST(LostWorker, LocalDevicesHaveNoPulse) {
     EXPECT_EQ(pulse_of(cpu_device()), nullptr);
     const WorkerWait wait(nullptr);
 }

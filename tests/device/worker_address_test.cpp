@@ -67,7 +67,7 @@ TEST(WorkerAddress, IsAHostAndAPort) {
     }
 }
 
-TEST(WorkerAddress, IsReachableWhereSomebodyListens) {
+TEST(WorkerAddress, IsReachableWhenAProcessListens) {
     const Pair pair;
     EXPECT_NO_THROW(check_reachable(pair.address()));
     EXPECT_NO_THROW(check_reachable({"localhost", pair.address().port}));
@@ -78,7 +78,7 @@ TEST(WorkerAddress, IsReachableWhereSomebodyListens) {
         ThrowsMessage<Error>(HasSubstr("found none (Connection refused)")));
 }
 
-TEST(WorkerAddress, CanBeListenedOnWhereNobodyDoes) {
+TEST(WorkerAddress, CanBeListenedOnWhenItIsFree) {
     const Pair pair;
     EXPECT_THAT([&] { check_can_listen(pair.address()); },
                 ThrowsMessage<Error>(HasSubstr("that are free here (Address already in use)")));
@@ -90,7 +90,7 @@ TEST(WorkerAddress, CanBeListenedOnWhereNobodyDoes) {
         ThrowsMessage<Error>(HasSubstr("that are free here")));
 }
 
-TEST(WorkerAddress, SilenceIsLimitedOnConnectionsToItAlone) {
+TEST(WorkerAddress, SilenceLimitAppliesOnlyToItsConnections) {
     const Pair worker;
     const Pair other;
     limit_silence(worker.address());

@@ -14,8 +14,8 @@ bool keeps_bits_with(const char* type) {
     return keeps_bits(rig.forward, 4);
 }
 
-// On the CPU by ggml's kernels: docs/ggml-facts.md.
-TEST(BitCheck, TellsWeightsWhoseRowsDependOnTheirNeighbours) {
+// On the CPU with ggml's kernels (docs/ggml-facts.md).
+TEST(BitCheck, DetectsWeightsThatAreNotBatchInvariant) {
     EXPECT_TRUE(keeps_bits_with("Q8_0"));
     EXPECT_TRUE(keeps_bits_with("Q4_K"));
     EXPECT_FALSE(keeps_bits_with("F16"));

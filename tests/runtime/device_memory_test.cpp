@@ -38,7 +38,7 @@ TEST(DeviceMemory, IsTheSumOfItsParts) {
     EXPECT_NO_THROW(check_fits(device_with(kNeed.total()), kNeed));
 }
 
-TEST(DeviceMemory, SaysWhichContextWouldFit) {
+TEST(DeviceMemory, ErrorSuggestsAContextThatFits) {
     EXPECT_THAT([] { check_fits(device_with(kNeed.total() - 1), kNeed); },
                 ThrowsMessage<Error>(AllOf(
                     HasSubstr("device CUDA0: expected room for 1.00 GiB of weights, 2.00 GiB of "
@@ -46,7 +46,7 @@ TEST(DeviceMemory, SaysWhichContextWouldFit) {
                     HasSubstr("`.n_ctx` 1792 would fit"))));
 }
 
-TEST(DeviceMemory, SaysWhenNoContextFits) {
+TEST(DeviceMemory, ErrorSuggestsTheCpuWhenNoContextFits) {
     for (const std::size_t free_bytes : {std::size_t{0}, 1536 * kMib, 1600 * kMib}) {
         EXPECT_THAT([&] { check_fits(device_with(free_bytes), kNeed); },
                     ThrowsMessage<Error>(HasSubstr("`.devices` CPU")))
@@ -54,7 +54,7 @@ TEST(DeviceMemory, SaysWhenNoContextFits) {
     }
 }
 
-TEST(DeviceMemory, SaysHowManyLayersWouldFit) {
+TEST(DeviceMemory, ErrorSuggestsHowManyLayersFit) {
     DeviceNeed need = kNeed;
     need.n_layers = 10;
     need.fixed_weight_bytes = 24 * kMib;
@@ -68,7 +68,7 @@ TEST(DeviceMemory, SaysHowManyLayersWouldFit) {
                 ThrowsMessage<Error>(HasSubstr("`.devices` CPU")));
 }
 
-TEST(DeviceMemory, WeightsAreThoseOfTheDevicesLayers) {
+TEST(DeviceMemory, CountsTheWeightsOfTheDevicesLayers) {
     const GgufFile file = GgufFile::open(tiny_model("tiny-llama", "F32"));
     Backend first(1);
     Backend second(1);
@@ -86,7 +86,7 @@ TEST(DeviceMemory, WeightsAreThoseOfTheDevicesLayers) {
               outside - embedding + (all - outside) / 4 * 3);
 }
 
-TEST(DeviceMemory, ATiedHeadIsTheEmbeddingOnceMore) {
+TEST(DeviceMemory, TiedHeadOnAnotherDeviceCountsTheEmbeddingAgain) {
     test::TinyGguf tiny;
     tiny.remove_tensor("output.weight");
     const GgufFile file = GgufFile::open(test::write_tiny(tiny, "memory-tied.gguf"));

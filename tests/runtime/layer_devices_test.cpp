@@ -51,7 +51,7 @@ TEST(LayerDevices, SeveralShareLayersByTheirFreeMemory) {
     EXPECT_THAT(chosen({.devices = {"CUDA1", "CUDA0"}}, kGpus, 1), ElementsAre(Pair("CUDA0", 1)));
 }
 
-TEST(LayerDevices, FewerLayersElsewhereLeaveTheFirstToTheCpu) {
+TEST(LayerDevices, FirstLayersStayOnTheCpuWhenFewerAreOffloaded) {
     EXPECT_THAT(chosen({.n_gpu_layers = 8}, kGpus), ElementsAre(Pair("CPU", 12), Pair("CUDA0", 8)));
     EXPECT_THAT(chosen({.devices = {"CUDA0", "CUDA1"}, .n_gpu_layers = 8}, kGpus),
                 ElementsAre(Pair("CPU", 12), Pair("CUDA0", 6), Pair("CUDA1", 2)));
@@ -69,7 +69,7 @@ TEST(LayerDevices, WorkersShareLayersEvenly) {
                 ElementsAre(Pair("CPU", 10), Pair("RPC1", 10)));
 }
 
-TEST(LayerDevices, UnknownNamesAreErrorsWithTheKnownOnes) {
+TEST(LayerDevices, UnknownNameErrorListsTheKnownOnes) {
     for (const char* name : {"CUDA7", "", "CUDA0,CUDA1"}) {
         EXPECT_THAT(
             [&] { chosen({.devices = {name}}, kGpus); },

@@ -46,7 +46,7 @@ class PlansFile : public ::testing::Test {
     PlansFile() { save_plans(path_, kModel, some_plans()); }
     ~PlansFile() override { fs::remove_all(path_.parent_path()); }
 
-    // Loads the file after a change; gives the one line of warning.
+    // Loads the file after a change. Returns the warning, which must be one line.
     std::string warning_after(const std::function<void(json&)>& change) {
         save_plans(path_, kModel, some_plans());
         json file = json::parse(std::ifstream(path_));
@@ -64,19 +64,19 @@ class PlansFile : public ::testing::Test {
     fs::path path_ = temporary_folder() / "plans" / "plans.json";
 };
 
-TEST_F(PlansFile, GivesBackWhatWasSavedWithoutAWord) {
+TEST_F(PlansFile, LoadsWhatWasSavedWithoutAWarning) {
     ::testing::internal::CaptureStderr();
     expect_same(load_plans(path_, kModel), some_plans());
     EXPECT_TRUE(load_plans(path_.parent_path() / "none.json", kModel).empty());
     EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
-TEST_F(PlansFile, LiesInTheCacheFolderByItsModel) {
+TEST_F(PlansFile, IsNamedAfterItsModelInTheCacheFolder) {
     const EnvironmentVariable folder("KNAP_CACHE_DIR", "/cache");
     EXPECT_EQ(plans_path(kModel), "/cache/plans-00000000000000ab.json");
 }
 
-TEST_F(PlansFile, OfAnotherModelIsRefused) {
+TEST_F(PlansFile, FileOfAnotherModelIsRefused) {
     EXPECT_THAT(warning_after([](json& file) { file["model"] = "ff"; }),
                 HasSubstr("its model differs: expected '00000000000000ab', found 'ff'"));
     EXPECT_THAT(warning_after([](json& file) { file["n_layers"] = 7; }),
@@ -101,7 +101,7 @@ TEST_F(PlansFile, PlansThatCannotRunAreRefused) {
     EXPECT_THAT(warning_with("n_context", 0), HasSubstr("`n_context`"));
 }
 
-TEST_F(PlansFile, DamageIsSurvived) {
+TEST_F(PlansFile, SurvivesDamage) {
     int n_refused = 0;
     ::testing::internal::CaptureStderr();
     for_each_damage(path_, [&] {

@@ -68,7 +68,7 @@ class ProfileFile : public ::testing::Test {
     ProfileFile() { save_profile(path_, some_profile(), some_machine()); }
     ~ProfileFile() override { fs::remove_all(path_.parent_path()); }
 
-    // Loads the file, of which exactly one line of warning is expected; gives that line.
+    // Loads the file and expects exactly one line of warning, which it returns.
     std::string warning_of_load() {
         ::testing::internal::CaptureStderr();
         const auto loaded = load_profile(path_, some_machine(), blank());
@@ -79,7 +79,7 @@ class ProfileFile : public ::testing::Test {
         return text;
     }
 
-    // The same after a change of what the file holds.
+    // The same after a change to the file.
     std::string warning_after(const std::function<void(json&)>& change) {
         json file = json::parse(std::ifstream(path_));
         change(file);
@@ -90,7 +90,7 @@ class ProfileFile : public ::testing::Test {
     fs::path path_ = temporary_folder() / "profiles" / "below" / "profile.json";
 };
 
-TEST_F(ProfileFile, GivesBackWhatWasSavedWithoutAWord) {
+TEST_F(ProfileFile, LoadsWhatWasSavedWithoutAWarning) {
     ::testing::internal::CaptureStderr();
     const auto loaded = load_profile(path_, some_machine(), blank());
     EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
@@ -107,7 +107,7 @@ TEST_F(ProfileFile, IsReplacedAsAWhole) {
     EXPECT_FALSE(fs::exists(path_.string() + ".partial"));
 }
 
-TEST_F(ProfileFile, AbsentOneIsNoNews) {
+TEST_F(ProfileFile, MissingFileGivesNoWarning) {
     ::testing::internal::CaptureStderr();
     EXPECT_EQ(load_profile(path_.parent_path() / "other.json", some_machine(), blank()),
               std::nullopt);
@@ -115,7 +115,7 @@ TEST_F(ProfileFile, AbsentOneIsNoNews) {
     EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
-TEST_F(ProfileFile, ForeignOneSaysWhatDiffers) {
+TEST_F(ProfileFile, WarningNamesTheFieldThatDiffers) {
     EXPECT_THAT(warning_after([](json& file) { file["fields"]["threads"] = "4"; }),
                 HasSubstr("its threads differs: expected '2', found '4'"));
     EXPECT_THAT(warning_after([](json& file) { file["fields"].erase("device"); }),
@@ -128,7 +128,7 @@ TEST_F(ProfileFile, ForeignOneSaysWhatDiffers) {
                 HasSubstr("expected 'knap profile', found 'some?other'"));
 }
 
-TEST_F(ProfileFile, OfAnotherModelIsRefused) {
+TEST_F(ProfileFile, FileOfAnotherModelIsRefused) {
     EXPECT_THAT(warning_after([](json& file) {
                     file["layer_classes"] = {0, 1, 1};
                 }),
@@ -172,7 +172,7 @@ TEST_F(ProfileFile, NeedsAPassOfTheWholeModel) {
                 HasSubstr("expected a text `plan`, found none"));
 }
 
-TEST_F(ProfileFile, OtherThingsUnderItsNameAreRefused) {
+TEST_F(ProfileFile, FilesThatAreNotProfilesAreRefused) {
     std::ofstream(path_) << "";
     EXPECT_THAT(warning_of_load(), HasSubstr("expected a JSON object, found damaged text"));
     std::ofstream(path_) << "[]";
@@ -186,7 +186,7 @@ TEST_F(ProfileFile, OtherThingsUnderItsNameAreRefused) {
     EXPECT_THAT(warning_of_load(), HasSubstr("expected a file, found something else"));
 }
 
-TEST_F(ProfileFile, DamageNeverGivesAProfileThatCannotBeUsed) {
+TEST_F(ProfileFile, DamageNeverGivesAnUnusableProfile) {
     int n_refused = 0;
     ::testing::internal::CaptureStderr();
     for_each_damage(path_, [&] {
@@ -214,7 +214,7 @@ TEST_F(ProfileFile, UnwritableFolderIsAnErrorThatNamesIt) {
     }
 }
 
-TEST(MachineFingerprint, HashDependsOnEveryNameAndValueAndTheirBorders) {
+TEST(MachineFingerprint, HashDependsOnEveryNameAndValueAndTheirBoundaries) {
     const MachineFingerprint a{{{"ab", "c"}, {"d", "e"}}};
     EXPECT_EQ(a.hash().size(), 16u);
     EXPECT_EQ(a.hash(), (MachineFingerprint{{{"ab", "c"}, {"d", "e"}}}.hash()));
@@ -235,7 +235,7 @@ std::string hash_of(const RuntimeConfig& config) {
     return machine_fingerprint(impl_of(engine)).hash();
 }
 
-TEST(MachineFingerprint, ChangesWithWhateverChangesTimes) {
+TEST(MachineFingerprint, ChangesWithEverythingThatChangesTimes) {
     const std::string usual = hash_of(tiny_config());
     EXPECT_EQ(hash_of(tiny_config()), usual);
     RuntimeConfig config = tiny_config();
@@ -266,7 +266,7 @@ TEST(MachineFingerprint, NamesWhatItDependsOn) {
               "repack products ggml knap ");
 }
 
-// What a session would start from.
+// The costs and plans that a session starts with.
 class KnownCosts : public ::testing::Test {
   protected:
     KnownCosts() {
@@ -298,7 +298,7 @@ class KnownCosts : public ::testing::Test {
     EnvironmentVariable variable_{"KNAP_CACHE_DIR", folder_.string()};
 };
 
-TEST_F(KnownCosts, AreThoseOfTheCacheFolderUnlessUnwanted) {
+TEST_F(KnownCosts, ComeFromTheCacheFolderUnlessDisabled) {
     EXPECT_EQ(n_samples("auto"), 1u);
     EXPECT_EQ(n_plans("auto"), 1u);
     EXPECT_EQ(n_samples("none"), 0u);
@@ -308,7 +308,7 @@ TEST_F(KnownCosts, AreThoseOfTheCacheFolderUnlessUnwanted) {
     EXPECT_EQ(n_plans("auto"), 0u);
 }
 
-TEST_F(KnownCosts, AreThoseOfAFileThatIsNamed) {
+TEST_F(KnownCosts, ComeFromANamedFile) {
     const Engine engine(tiny_config());
     const fs::path named = temporary_folder() / "named.json";
     fs::rename(*profile_path(machine_fingerprint(impl_of(engine))), named);
@@ -316,7 +316,7 @@ TEST_F(KnownCosts, AreThoseOfAFileThatIsNamed) {
     EXPECT_EQ(n_samples(named.string()), 1u);
 }
 
-TEST_F(KnownCosts, NamedFileMustBeThere) {
+TEST_F(KnownCosts, NamedFileMustExist) {
     RuntimeConfig config = tiny_config();
     config.profile = "/no/such/profile.json";
     Engine engine(config);
@@ -332,7 +332,7 @@ TEST_F(KnownCosts, NamedFileMustBeThere) {
     EXPECT_THROW(Engine{config}, Error);
 }
 
-TEST_F(KnownCosts, AreNoneWithoutACacheFolder) {
+TEST_F(KnownCosts, AreEmptyWithoutACacheFolder) {
     const EnvironmentVariable own("KNAP_CACHE_DIR", "");
     const EnvironmentVariable shared("KNAP_CACHE", "");
     const EnvironmentVariable xdg("XDG_CACHE_HOME", "");

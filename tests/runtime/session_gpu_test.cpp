@@ -24,7 +24,7 @@ RuntimeConfig on_gpu() {
             .devices = {ggml_backend_dev_name(gpu())}};
 }
 
-TEST(SessionOnGpu, IsWhereASessionRunsUnlessToldOtherwise) {
+TEST(SessionOnGpu, RunsOnTheGpuByDefault) {
     KNAP_SKIP_WITHOUT_GPU();
     RuntimeConfig config = on_gpu();
     config.devices.clear();
@@ -32,7 +32,7 @@ TEST(SessionOnGpu, IsWhereASessionRunsUnlessToldOtherwise) {
     EXPECT_EQ(engine.config().devices, (std::vector<std::string>{ggml_backend_dev_name(gpu())}));
 }
 
-TEST(SessionOnGpu, TakesNoMemoryThatItDoesNotGiveBack) {
+TEST(SessionOnGpu, FreesAllItsMemory) {
     KNAP_SKIP_WITHOUT_GPU();
     Engine engine(on_gpu());
     const auto request = [&](unsigned seed) {
@@ -53,7 +53,7 @@ TEST(SessionOnGpu, TakesNoMemoryThatItDoesNotGiveBack) {
     EXPECT_EQ(free_after(1000), before);
 }
 
-TEST(SessionOnGpu, SaysWhatWouldFit) {
+TEST(SessionOnGpu, UnsupportedCacheTypeIsRefused) {
     KNAP_SKIP_WITHOUT_GPU();
     RuntimeConfig config = on_gpu();
     config.cache_type_k = CacheType::q8_0;
