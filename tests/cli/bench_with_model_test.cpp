@@ -20,7 +20,7 @@ std::filesystem::path five_prompts() {
     return write_text("five.jsonl", lines);
 }
 
-// So that `knap bench` without data measures at the lengths that it names.
+// `knap bench` without data cuts these texts to its prompt lengths.
 TEST(BenchWithModel, BuiltinTextsFillAContextOf8K) {
     const std::filesystem::path folder =
         std::filesystem::path(__FILE__).parent_path() / "../../cli/bench/texts";

@@ -154,8 +154,8 @@ TEST_F(Report, SummaryIsTheGeometricMeanOfPromptsWithItsInterval) {
     EXPECT_THAT(section(page, "summary"), HasSubstr("<b>1.45×</b> <small>0.93 to 2.25</small>"));
 }
 
-// (450 + 640) / (450 + 320) of a row that decodes twice as fast.
-TEST_F(Report, TablesHaveTheWholeRequestBesideDecoding) {
+// A row that decodes twice as fast: (450 + 640) / (450 + 320).
+TEST_F(Report, TablesShowWholeRequestsBesideDecoding) {
     json file = file_of({bench_row("knapspec", "qa", 2)});
     const std::string page = page_of({file});
     for (const char* part : {"summary", "rows"}) {

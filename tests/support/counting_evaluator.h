@@ -1,4 +1,4 @@
-// Counts the work that a search asks of another evaluator.
+// Counts the work that a search gives to another evaluator.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ class CountingEvaluator final : public KnapsackEvaluator {
     void keep(std::span<const KeptState> kept) override { counted_.keep(kept); }
     void try_module(const ModuleTrial& trial) override;
 
-    // Rows that have to go through a module.
+    // The number of rows that have to run through modules.
     std::int64_t n_module_rows() const;
-    // Passes that take, with so many states at a time.
+    // The number of passes for them, with at most `states_per_pass` states each.
     std::int64_t n_passes(int states_per_pass) const;
 
   private:
     KnapsackEvaluator& counted_;
-    std::vector<std::int64_t> batches_;  // states that a module runs on, at a level
+    std::vector<std::int64_t> batches_;  // states per module and level
 };
 
 }  // namespace knap::test
