@@ -31,7 +31,7 @@ TEST_F(PeerCheck, LogitsAreCloseToLibllamas) {
     EXPECT_LT(report->flash.max_difference, 0.05);
 }
 
-TEST_F(PeerCheck, EachPromptIsComputedByItself) {
+TEST_F(PeerCheck, EachPromptIsComputedSeparately) {
     const auto both = check_against_libllama(engine_, prompts_, {});
     const auto second = check_against_libllama(engine_, std::span(prompts_).last(1), {});
     ASSERT_TRUE(both && second);

@@ -1,4 +1,4 @@
-// Row checks say what tests/graph/row_invariance_test.cpp knows of each weight type.
+// Row checks agree with tests/graph/row_invariance_test.cpp about each weight type.
 #include "tools/check/row_check.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST(RowCheck, IntegerTypesAreExactForEveryNumberOfRows) {
     }
 }
 
-// Where ggml has another kernel for 8 rows of K-quants than for fewer, agreement ends at 7.
+// If ggml uses a different kernel for 8 rows of K-quants than for fewer, agreement ends at 7.
 TEST(RowCheck, AgreementEndsWhereAnotherKernelBegins) {
     const RowReport report = check("small-llama", "Q4_K", {.kernels = Kernels::ggml});
     LoadedModel model(tiny_model("small-llama", "Q4_K"), Repack::automatic);
@@ -42,7 +42,7 @@ TEST(RowCheck, AgreementEndsWhereAnotherKernelBegins) {
     EXPECT_EQ(report.products.front().rows.n_exact, is_exact_at_8 ? 16 : 7);
 }
 
-TEST(RowCheck, OneTokenIsTextEnough) {
+TEST(RowCheck, AcceptsATextOfOneToken) {
     Engine engine({.model_path = tiny_model("small-llama", "Q4_K"), .n_threads = 1});
     const std::vector<Token> token{5};
     EXPECT_EQ(check_rows(engine, token, {})->passes.n_exact,
@@ -51,7 +51,7 @@ TEST(RowCheck, OneTokenIsTextEnough) {
 
 TEST(RowCheck, OurKernelsAreExactForEveryTypeTheyTake) {
     if (!has_fast_matmul()) {
-        GTEST_SKIP() << "no kernels of ours on this machine";
+        GTEST_SKIP() << "none of our kernels runs on this machine";
     }
     for (const char* type :
          {"Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "F16", "BF16"}) {
@@ -61,13 +61,13 @@ TEST(RowCheck, OurKernelsAreExactForEveryTypeTheyTake) {
     }
 }
 
-TEST(RowCheck, FlashAttentionIsMeasuredAsItIsUsed) {
+TEST(RowCheck, ReportsTheAttentionPathInUse) {
     EXPECT_EQ(check("tiny-llama", "Q8_0", {.flash_attention = FlashAttention::on}).attention_path,
               "flash");
     EXPECT_EQ(check("tiny-llama", "Q8_0", {.kernels = Kernels::ggml}).attention_path, "folded");
 }
 
-TEST(RowCheck, EveryKindOfMatrixIsThereOnce) {
+TEST(RowCheck, ListsEveryKindOfMatrixOnce) {
     const RowReport report = check("tiny-llama", "Q8_0");
     Engine engine({.model_path = tiny_model("tiny-llama", "Q8_0"), .n_threads = 1});
     const ModelInfo info = engine.info();
@@ -86,7 +86,7 @@ TEST(RowCheck, EveryKindOfMatrixIsThereOnce) {
     EXPECT_EQ(report.products.back().n_out, info.n_vocab);
 }
 
-TEST(RowCheck, RepackedMatricesAreMeasuredAsTheyLie) {
+TEST(RowCheck, MeasuresRepackedMatricesInTheirLayout) {
     RuntimeConfig config{.model_path = tiny_model("small-llama", "Q4_0"),
                          .n_threads = 1,
                          .repack = Repack::on,
@@ -103,7 +103,7 @@ TEST(RowCheck, EndsWhenCancelled) {
     Engine engine({.model_path = tiny_model("tiny-llama", "Q8_0"), .n_threads = 1});
     const std::vector<Token> tokens{1, 2, 3};
     EXPECT_FALSE(check_rows(engine, tokens, {.is_cancelled = [] { return true; }}));
-    int n_polls = 0;  // enough for the products, not for the passes
+    int n_polls = 0;  // cancels after the products, during the passes
     const auto later = [&] { return ++n_polls > 10; };
     EXPECT_FALSE(check_rows(engine, tokens, {.is_cancelled = later}));
 }

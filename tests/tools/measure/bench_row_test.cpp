@@ -13,19 +13,19 @@ TEST(BenchTurn, ScalesPlainTimeToTheSteps) {
     result.n_generated = 5;
     result.timings = {
         .decode_ms = 30, .draft_ms = 1, .verify_ms = 2, .search_ms = 3, .other_ms = 24};
-    // Four steps of the eight that took 80 ms.
+    // Four of the eight steps that took 80 ms.
     EXPECT_EQ(make_turn(result, 80, 9), (BenchTurn{30, 40, 5, 1, 2, 3, 24}));
     result.n_generated = 9;
     EXPECT_DOUBLE_EQ(make_turn(result, 80, 9).plain_ms, 80);
 }
 
-TEST(BenchTurn, TokensPerSecondAreOfStepsOverAllTurns) {
+TEST(BenchTurn, TokensPerSecondCountTheStepsOfAllTurns) {
     const std::vector<BenchTurn> turns{{.decode_ms = 10, .plain_ms = 20, .n_generated = 3},
                                        {.decode_ms = 10, .plain_ms = 80, .n_generated = 3}};
     EXPECT_DOUBLE_EQ(tokens_per_second_of(turns), 1000.0 * 4 / 20);
 }
 
-// An answer of ten tokens after five.
+// An answer of ten tokens after a prompt of five.
 Result answer() {
     Result result;
     result.n_prompt = 5;
@@ -50,7 +50,7 @@ BenchRow row_of(const Result& result, const std::string& contender = "knapspec")
     return row;
 }
 
-TEST(BenchRow, TakesOverWhatTheLastAnswerCounted) {
+TEST(BenchRow, HasTheCountsOfTheLastAnswer) {
     const BenchRow row = row_of(answer());
     EXPECT_TRUE(row.is_cut);
     EXPECT_EQ(row.n_prompt, 2);
@@ -64,13 +64,13 @@ TEST(BenchRow, TakesOverWhatTheLastAnswerCounted) {
     EXPECT_FALSE(row.predicted);
 }
 
-TEST(BenchRow, WithoutDraftsHasNoRateOfAcceptance) {
+TEST(BenchRow, HasNoAcceptanceRateWithoutDrafts) {
     Result result = answer();
     result.speculation = {.rounds = 9};
     EXPECT_FALSE(row_of(result).acceptance_rate);
 }
 
-TEST(BenchRow, LevelsHoldUntilTheNextDecision) {
+TEST(BenchRow, LevelsLastUntilTheNextDecision) {
     Result result = answer();
     result.decisions = {{.token = 1, .plan = "a=w16+64"},
                         {.token = 4},  // drafts with no plan
@@ -81,7 +81,7 @@ TEST(BenchRow, LevelsHoldUntilTheNextDecision) {
                 ElementsAre(BenchLevel{"a=w16+64", 5, 10}));
 }
 
-TEST(BenchRow, PredictionIsThatOfTheLastDecisionThatWasMeasured) {
+TEST(BenchRow, PredictionIsOfTheLastMeasuredDecision) {
     Result result = answer();
     result.decisions = {{.predicted = 1.5, .measured = 1.25}, {.predicted = 2, .measured = 0}};
     EXPECT_EQ(row_of(result).predicted, 1.5);

@@ -9,7 +9,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-TEST(Contender, HasAStrategyAndWhatFollowsIt) {
+TEST(Contender, ParsesStrategyDraftLengthAndPlan) {
     const Contender plain = parse_contender("knapspec");
     EXPECT_EQ(plain.name, "knapspec");
     EXPECT_EQ(plain.speculation, (SpeculationOptions{.strategy = "knapspec"}));
@@ -20,7 +20,7 @@ TEST(Contender, HasAStrategyAndWhatFollowsIt) {
         (SpeculationOptions{.strategy = "static", .settings = {{"plan", "a2=skip,m7=skip"}}}));
 }
 
-TEST(Contender, HasOptionsOfItsStrategyInParentheses) {
+TEST(Contender, ParsesOptionsInParentheses) {
     const Contender tuned = parse_contender("knapspec-paper(tau=0.3;interval=16)");
     EXPECT_EQ(tuned.name, "knapspec-paper(tau=0.3;interval=16)");
     EXPECT_EQ(tuned.speculation.strategy, "knapspec-paper");
@@ -30,7 +30,7 @@ TEST(Contender, HasOptionsOfItsStrategyInParentheses) {
                   .strategy = "knapspec", .draft_max = 4, .settings = {{"windows", "64/128"}}}));
 }
 
-TEST(Contender, OfAnotherFormIsRefused) {
+TEST(Contender, RefusesMalformedText) {
     EXPECT_THAT([] { parse_contender("luck/4"); },
                 ThrowsMessage<Error>(HasSubstr("--strategies: expected autoregressive|static|")));
     for (const char* text : {"lookup/x", "lookup/4x", "lookup/-1", "lookup/65", "lookup/4/a=skip/x",
@@ -41,7 +41,7 @@ TEST(Contender, OfAnotherFormIsRefused) {
     }
 }
 
-TEST(Contender, DescribesWhatItWasGiven) {
+TEST(Contender, DescribesTheGivenOptions) {
     EXPECT_EQ(describe_options(parse_contender("knapspec").speculation), "");
     EXPECT_EQ(describe_options(parse_contender("clasp(layers=8;interval=16)/5").speculation),
               "interval=16 layers=8 draft_max=5");

@@ -25,7 +25,7 @@ BenchPrompt prompt(const std::string& id, std::optional<int> depth = {}) {
 const std::vector<BenchPrompt> kPrompts{prompt("1"), prompt("2"), prompt("3"), prompt("s", 16),
                                         prompt("s", 32)};
 
-// Measures by making numbers up: the same for the same prompt.
+// Makes up measurements, the same ones for the same prompt.
 class FakeRace {
   public:
     explicit FakeRace(int n_until_cancelled = 1000) : n_left_(n_until_cancelled) {}
@@ -67,7 +67,7 @@ BenchReport run(std::span<const BenchRow> known, FakeRace& race) {
     return report;
 }
 
-TEST(MeasurePrompts, ResumedRowsAreThoseOfAnUninterruptedRun) {
+TEST(MeasurePrompts, AResumedRunHasTheRowsOfAnUninterruptedOne) {
     FakeRace whole_race;
     const BenchReport whole = run({}, whole_race);
     ASSERT_TRUE(whole.is_complete);
@@ -95,7 +95,7 @@ TEST(MeasurePrompts, APromptWithAMissingRowIsMeasuredAgain) {
     EXPECT_THAT(race.measured, ElementsAre("20"));
 }
 
-TEST(MeasurePrompts, SaysWhichRowsAreNew) {
+TEST(MeasurePrompts, ReportsWhichRowsAreNew) {
     FakeRace first_race(2);
     const BenchReport first = run({}, first_race);
     std::vector<bool> news;
@@ -109,10 +109,10 @@ TEST(MeasurePrompts, SaysWhichRowsAreNew) {
     EXPECT_THAT(news, ElementsAre(false, false, true, true, true));
 }
 
-TEST(MeasurePrompts, WhatWasMeasuredBeforeAFailureIsKept) {
+TEST(MeasurePrompts, KeepsRowsMeasuredBeforeAFailure) {
     BenchReport report = blank_report();
     FakeRace race;
-    int n_heard = 0;
+    int n_calls = 0;
     EXPECT_THROW(measure_prompts(
                      kPrompts, {},
                      [&](const BenchPrompt& of) {
@@ -121,14 +121,14 @@ TEST(MeasurePrompts, WhatWasMeasuredBeforeAFailureIsKept) {
                          }
                          return race(of);
                      },
-                     report, [&](std::span<const BenchRow>, bool) { ++n_heard; }),
+                     report, [&](std::span<const BenchRow>, bool) { ++n_calls; }),
                  Error);
-    EXPECT_EQ(n_heard, 2);
+    EXPECT_EQ(n_calls, 2);
     EXPECT_EQ(report.rows.size(), 4u);
     EXPECT_FALSE(report.is_complete);
 }
 
-TEST(MeasurePrompts, RowsOfAnotherTextAreRefused) {
+TEST(MeasurePrompts, RefusesRowsOfAnotherText) {
     FakeRace race;
     std::vector<BenchRow> known = run({}, race).rows;
     known[4].n_prompt = 4;
@@ -136,7 +136,7 @@ TEST(MeasurePrompts, RowsOfAnotherTextAreRefused) {
                 ThrowsMessage<Error>(HasSubstr("prompt 3 of data.jsonl: expected 3 of 5 tokens")));
 }
 
-TEST(MeasurePrompts, WhatCannotBeMeasuredIsListed) {
+TEST(MeasurePrompts, ListsPromptsThatCannotBeMeasured) {
     BenchReport report = blank_report();
     measure_prompts(
         std::span(kPrompts).first(1), {},

@@ -48,12 +48,12 @@ TEST(PromptData, BrokenLinesAreListedByFileAndLine) {
     EXPECT_THAT(data.prompts[2].where, EndsWith("mixed.jsonl:6"));
     ASSERT_EQ(data.skipped.size(), 2u);
     EXPECT_THAT(data.skipped[0].where, EndsWith("mixed.jsonl:2"));
-    EXPECT_THAT(data.skipped[0].why, HasSubstr("no JSON"));
+    EXPECT_THAT(data.skipped[0].why, HasSubstr("not JSON"));
     EXPECT_THAT(data.skipped[1].where, EndsWith("mixed.jsonl:5"));
     EXPECT_THAT(data.skipped[1].why, HasSubstr("expected a string `prompt`"));
 }
 
-TEST(PromptData, OfOneTaskHasItsPromptsUpToTheLimit) {
+TEST(PromptData, ReadsThePromptsOfOneTaskUpToTheLimit) {
     EXPECT_THAT(read_prompt_source(mixed_file() + ":qa", 0).prompts, ids_are({"a", "line 6"}));
     EXPECT_THAT(read_prompt_source(mixed_file() + ":qa", 1).prompts, ids_are({"a"}));
     EXPECT_THAT(read_prompt_source(mixed_file() + ":math", 0).prompts, ids_are({"a (line 4)"}));

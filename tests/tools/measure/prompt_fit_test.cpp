@@ -39,10 +39,10 @@ TEST(FitPrompt, CutsTheEndOfTheDocumentAndKeepsTheQuestion) {
     EXPECT_THAT(text, HasSubstr("\n\nSummary:"));
 }
 
-TEST(FitPrompt, RefusesWhatIsLeftWithoutTheDocument) {
+TEST(FitPrompt, RefusesAPromptThatIsTooLongWithoutItsDocument) {
     const Engine engine = tiny_engine();
     EXPECT_THAT([&] { fit_prompt(engine, document(), 2); },
-                ThrowsMessage<Error>(HasSubstr("expected 2 tokens at most")));
+                ThrowsMessage<Error>(HasSubstr("expected at most 2 tokens")));
 }
 
 }  // namespace

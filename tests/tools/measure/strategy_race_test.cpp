@@ -19,7 +19,7 @@ Engine tiny_engine() {
     return Engine({.model_path = tiny_model("tiny-llama", "Q8_0"), .n_ctx = 128, .n_threads = 1});
 }
 
-// Never ends, being synthetic.
+// Synthetic, so its answers never end early.
 BenchPrompt prompt(const Engine& engine) {
     return {.data = kSynthetic,
             .id = kSynthetic,
@@ -42,7 +42,7 @@ std::vector<std::string> names(const PromptOutcome& outcome) {
     return found;
 }
 
-TEST(StrategyRace, GivesARowToEverySideAndRule) {
+TEST(StrategyRace, HasARowForEveryContenderAndRule) {
     Engine engine = tiny_engine();
     RaceOptions options = two_turns();
     options.sampling.temperature = 0.8f;
@@ -64,7 +64,7 @@ TEST(StrategyRace, GivesARowToEverySideAndRule) {
     }
 }
 
-TEST(StrategyRace, SpeedsAreOverTheMeanOfBothPlainRuns) {
+TEST(StrategyRace, SpeedupsUseTheMeanOfBothPlainRuns) {
     Engine engine = tiny_engine();
     StrategyRace race(engine, two_turns(), {});
     const auto outcome = race.measure(prompt(engine));
@@ -78,7 +78,7 @@ TEST(StrategyRace, SpeedsAreOverTheMeanOfBothPlainRuns) {
     EXPECT_EQ(outcome->rows[2].levels.size(), 1u);
 }
 
-TEST(StrategyRace, RequestsCountTheirPromptsAndThoseOfLibllamaItsOwn) {
+TEST(StrategyRace, RequestSpeedupsIncludeThePrefillOfEachEngine) {
     Engine engine = tiny_engine();
     RaceOptions options = two_turns();
     options.has_peer = true;
@@ -93,7 +93,7 @@ TEST(StrategyRace, RequestsCountTheirPromptsAndThoseOfLibllamaItsOwn) {
     }
 }
 
-TEST(StrategyRace, TheRowsOfAnAdapterArePrefill) {
+TEST(StrategyRace, AdapterRowsCountAsPrefill) {
     Engine engine({.model_path = tiny_model("tiny-llama", "Q8_0"),
                    .adapter_path = test::write_tiny(test::tiny_adapter(), "race-adapter.gguf"),
                    .n_ctx = 128,
@@ -110,13 +110,13 @@ TEST(StrategyRace, TheRowsOfAnAdapterArePrefill) {
         ASSERT_TRUE(outcome);
         const double adapter_ms = outcome->rows[1].prefill_ms - outcome->rows[0].prefill_ms;
         EXPECT_GT(adapter_ms, outcome->rows[1].turns[0].search_ms)
-            << "the first turn computes them no more";
+            << "the first turn does not compute them again";
         EXPECT_EQ(outcome->rows[2].prefill_ms, outcome->rows[1].prefill_ms);
         EXPECT_GT(outcome->rows[1].n_drafted, 0);
     }
 }
 
-TEST(StrategyRace, EveryPromptIsComputedWhole) {
+TEST(StrategyRace, ComputesEveryPromptInFull) {
     Engine engine = tiny_engine();
     StrategyRace race(engine, two_turns(), {});
     ASSERT_TRUE(race.measure(prompt(engine)));
@@ -126,8 +126,8 @@ TEST(StrategyRace, EveryPromptIsComputedWhole) {
     EXPECT_EQ(race.session().n_prompt, prompt(engine).tokens.size());
 }
 
-// Its first round drafts eight tokens; from then on its threshold is 1, and a draft ends with its
-// first token.
+// Its first round drafts eight tokens. Then its threshold becomes 1, and drafts end after one
+// token.
 constexpr const char* kOneLongDraft =
     "draft-verify(exit-confidence=0;target=1;eps=1;beta2=0)/8/exit=1";
 
@@ -147,20 +147,20 @@ BenchPrompt other_prompt(const Engine& engine) {
     return other;
 }
 
-TEST(StrategyRace, WhatAContenderLearnsLastsFromPromptToPrompt) {
+TEST(StrategyRace, StrategiesKeepWhatTheyLearnFromPromptToPrompt) {
     Engine engine = tiny_engine();
     StrategyRace race(engine, learning_race(), {});
     const auto first = race.measure(prompt(engine));
     ASSERT_TRUE(first);
     ASSERT_EQ(first->rows[2].strategy, kOneLongDraft);
     EXPECT_TRUE(has_long_drafts(first->rows[2]))
-        << "the last turn starts anew: it has seen neither the warm-up nor the first turn";
+        << "the last turn has learned from neither the warm-up nor the first turn";
     const auto second = race.measure(other_prompt(engine));
     ASSERT_TRUE(second);
     EXPECT_FALSE(has_long_drafts(second->rows[2]));
 }
 
-TEST(StrategyRace, FreshStrategiesForgetItWithEveryPrompt) {
+TEST(StrategyRace, FreshStrategiesStartOverWithEveryPrompt) {
     Engine engine = tiny_engine();
     RaceOptions options = learning_race();
     options.fresh_strategies = true;
@@ -172,7 +172,7 @@ TEST(StrategyRace, FreshStrategiesForgetItWithEveryPrompt) {
     }
 }
 
-TEST(StrategyRace, RulesLearnApart) {
+TEST(StrategyRace, RulesLearnSeparately) {
     Engine engine = tiny_engine();
     RaceOptions options = learning_race();
     options.sampling.temperature = 0.8f;
@@ -187,15 +187,15 @@ TEST(StrategyRace, RulesLearnApart) {
 
 TEST(StrategyRace, ProgressEndsAtOne) {
     Engine engine = tiny_engine();
-    std::vector<double> heard;
+    std::vector<double> fractions;
     RaceOptions options = two_turns();
     options.has_peer = true;
     StrategyRace race(engine, options,
-                      {.on_progress = [&](double fraction) { heard.push_back(fraction); }});
+                      {.on_progress = [&](double fraction) { fractions.push_back(fraction); }});
     ASSERT_TRUE(race.measure(prompt(engine)));
-    EXPECT_EQ(heard.size(), 10u);
-    EXPECT_TRUE(std::ranges::is_sorted(heard));
-    EXPECT_DOUBLE_EQ(heard.back(), 1);
+    EXPECT_EQ(fractions.size(), 10u);
+    EXPECT_TRUE(std::ranges::is_sorted(fractions));
+    EXPECT_DOUBLE_EQ(fractions.back(), 1);
 }
 
 TEST(StrategyRace, CanBeCancelled) {
@@ -207,7 +207,7 @@ TEST(StrategyRace, CanBeCancelled) {
     EXPECT_FALSE(race.measure(prompt(engine)));
 }
 
-TEST(StrategyRace, AnAnswerOfOneTokenCannotBeMeasured) {
+TEST(StrategyRace, SkipsPromptsWithAnswersOfOneToken) {
     Engine engine = tiny_engine();
     RaceOptions options = two_turns();
     options.n_predict = 1;
@@ -218,8 +218,8 @@ TEST(StrategyRace, AnAnswerOfOneTokenCannotBeMeasured) {
     EXPECT_EQ(outcome->skipped_because, "expected an answer of two tokens or more, found one of 1");
 }
 
-// Drafts by the rule `ratio` write texts of their own, which may end where plain decoding goes on.
-TEST(StrategyRace, NeitherCanThatOfAStrategyAlone) {
+// With the rule `ratio` texts differ from plain decoding's and may end earlier.
+TEST(StrategyRace, SkipsPromptsWhenAStrategyAnswersWithOneToken) {
     const std::string kWhy =
         "static/3/exit=2 with ratio: expected an answer of two tokens or more, found one of 1";
     Engine engine = tiny_engine();

@@ -26,7 +26,7 @@ std::optional<BenchDifference> compare(const Result& drafted,
     return compare_texts(answer({1, 2, 3}), drafted, how, sampling, "a prompt");
 }
 
-TEST(CompareTexts, EqualOnesHaveNoDifference) {
+TEST(CompareTexts, EqualTextsHaveNoDifference) {
     EXPECT_FALSE(compare(answer({1, 2, 3}), kGreedyChoice));
 }
 
@@ -49,20 +49,21 @@ TEST(CompareTexts, ANearTieIsReported) {
     drafted.speculation.near_ties = {{.position = 11, .gap = 0.25f}};
     EXPECT_EQ(compare(drafted, kGreedyChoice), (BenchDifference{.position = 11, .gap = 0.25}));
     drafted.speculation.near_ties[0].position = 12;
-    EXPECT_THROW(compare(drafted, kGreedyChoice), Error) << "a tie elsewhere excuses nothing";
+    EXPECT_THROW(compare(drafted, kGreedyChoice), Error) << "a near tie elsewhere is no excuse";
 }
 
-TEST(CompareTexts, TheEdgeOfACutIsReportedWhereRowsRoundDifferently) {
+TEST(CompareTexts, TheEdgeOfACutIsReportedWhenRowsRoundDifferently) {
     Result drafted = answer({1, 5, 3});
     drafted.speculation.row_invariant = false;
     EXPECT_EQ(compare(drafted, kCut), (BenchDifference{.position = 11}));
     EXPECT_THROW(compare(drafted, kUncut), Error);
 }
 
-TEST(CompareTexts, OtherTextsAreLeftAlone) {
+TEST(CompareTexts, TextsThatMayDifferAreNotCompared) {
     const SpeculationOptions ratio{.acceptance = AcceptanceRule::ratio};
     EXPECT_FALSE(compare(answer({9}), kCut, ratio));
-    EXPECT_THROW(compare(answer({9}), kGreedyChoice, ratio), Error) << "greedy has one rule";
+    EXPECT_THROW(compare(answer({9}), kGreedyChoice, ratio), Error)
+        << "greedy decoding has only one rule";
     EXPECT_FALSE(compare(answer({9}), kGreedyChoice, {.assume_acceptance = 0.5}));
 }
 

@@ -64,7 +64,7 @@ class OfflineSearchFile : public ::testing::Test {
         std::ofstream(path_) << file;
     }
 
-    // What is said when a search is to go on from the file.
+    // The error of resuming a search from the file; empty: none.
     std::string complaint(OfflineSearch search = without_trials()) const {
         try {
             load_trials(path_, search);
@@ -75,7 +75,7 @@ class OfflineSearchFile : public ::testing::Test {
         return "";
     }
 
-    // What is said when the plan of the file is to be drafted with.
+    // The error of drafting with the file's plan; empty: none.
     std::string plan_complaint(SpeculationOptions options = {},
                                const PlansModel& model = kModel) const {
         try {
@@ -89,7 +89,7 @@ class OfflineSearchFile : public ::testing::Test {
     std::filesystem::path path_ = temporary_folder() / "search.json";
 };
 
-TEST_F(OfflineSearchFile, GivesBackWhatWasSaved) {
+TEST_F(OfflineSearchFile, RoundTrips) {
     OfflineSearch loaded = without_trials();
     load_trials(path_, loaded);
     ASSERT_EQ(loaded.trials.size(), 3u);
@@ -97,7 +97,7 @@ TEST_F(OfflineSearchFile, GivesBackWhatWasSaved) {
     EXPECT_EQ(loaded.trials[1].point, some_search().trials[1].point);
 }
 
-TEST_F(OfflineSearchFile, FilesFromBeforeOriginsWereWrittenGoOn) {
+TEST_F(OfflineSearchFile, LoadsFilesWithoutOrigins) {
     change([](json& file) {
         for (json& trial : file["trials"]) {
             trial.erase("origin");
@@ -108,7 +108,7 @@ TEST_F(OfflineSearchFile, FilesFromBeforeOriginsWereWrittenGoOn) {
     EXPECT_EQ(to_json(loaded), to_json(some_search()));
 }
 
-TEST_F(OfflineSearchFile, SaysWhatItIsOfAndWhatWasBest) {
+TEST_F(OfflineSearchFile, RecordsModelSettingsAndBestPlan) {
     const json file = json::parse(std::ifstream(path_));
     EXPECT_EQ(file["kind"], "knap search");
     EXPECT_EQ(file["model"], kModel.fingerprint);
@@ -125,12 +125,12 @@ TEST_F(OfflineSearchFile, SaysWhatItIsOfAndWhatWasBest) {
     EXPECT_EQ(file["trials"].size(), 3u);
 }
 
-TEST_F(OfflineSearchFile, NoFileIsASearchThatBegins) {
+TEST_F(OfflineSearchFile, AMissingFileStartsANewSearch) {
     std::filesystem::remove(path_);
     EXPECT_EQ(complaint(), "");
 }
 
-TEST_F(OfflineSearchFile, ASearchOfSomethingElseIsRefused) {
+TEST_F(OfflineSearchFile, RefusesTheFileOfAnotherSearch) {
     const auto differs = [&](const char* what) {
         return AllOf(StartsWith(path_.string() + ": this search cannot go on from the file: "),
                      HasSubstr(what), Not(HasSubstr("\n")));
@@ -158,7 +158,7 @@ TEST_F(OfflineSearchFile, ASearchOfSomethingElseIsRefused) {
     EXPECT_THAT(complaint(other), differs("its `"));
 }
 
-TEST_F(OfflineSearchFile, DamageIsNamed) {
+TEST_F(OfflineSearchFile, ErrorsNameTheDamage) {
     std::ofstream(path_) << "{\"kind\":";
     EXPECT_THAT(complaint(), HasSubstr("damaged text"));
     change([](json& file) { file["format"] = 2; });
@@ -179,7 +179,7 @@ TEST_F(OfflineSearchFile, DamageIsNamed) {
     EXPECT_THAT(complaint(), HasSubstr("expected numbers from 0 to 1 in `point`, found '1.5'"));
 }
 
-TEST_F(OfflineSearchFile, GivesItsBestPlanToDraftWith) {
+TEST_F(OfflineSearchFile, ProvidesItsBestPlanForDrafting) {
     SpeculationOptions options{.strategy = "static"};
     take_plan_of_file(path_, kModel, options);
     EXPECT_EQ(options,
@@ -190,7 +190,7 @@ TEST_F(OfflineSearchFile, GivesItsBestPlanToDraftWith) {
     EXPECT_EQ(shorter.draft_max, 3);
 }
 
-TEST_F(OfflineSearchFile, APlanFileThatDoesNotFitIsRefused) {
+TEST_F(OfflineSearchFile, RefusesAPlanFileThatDoesNotFit) {
     EXPECT_THAT(plan_complaint({}, {.fingerprint = "cd", .n_layers = 2}),
                 AllOf(StartsWith("--plan-file: "), HasSubstr(path_.string()),
                       HasSubstr("its model differs")));

@@ -23,7 +23,7 @@ OfflineSearch planned(SearchMethod method) {
     return search;
 }
 
-// A machine on which a plan of few attentions is fast, and longer drafts are better.
+// A machine on which plans with few attentions are fast and longer drafts are better.
 std::optional<TrialSpeed> fake_speed(const SpeculationOptions& speculation) {
     const ModulePlan plan = parse_plan(speculation.settings.at("plan"), kLayers);
     double speed = 1 + 0.01 * speculation.draft_max;
@@ -40,7 +40,7 @@ void expect_same_trials(const OfflineSearch& found, const OfflineSearch& expecte
 
 class OfflineSearches : public ::testing::TestWithParam<SearchMethod> {};
 
-TEST_P(OfflineSearches, GoOnAfterAnInterruptAsIfThereHadBeenNone) {
+TEST_P(OfflineSearches, ContinueAfterAnInterruptAsIfUninterrupted) {
     constexpr int kTrials = 8;
     OfflineSearch whole = planned(GetParam());
     ASSERT_TRUE(run_trials(whole, kTrials, fake_speed, [] {}));
@@ -71,17 +71,17 @@ TEST_P(OfflineSearches, MeasureTheStrategyThatThePlanIsFor) {
         tried.push_back(speculation);
         return fake_speed(speculation);
     };
-    int n_heard = 0;
-    ASSERT_TRUE(run_trials(search, 3, measure, [&] { ++n_heard; }));
-    EXPECT_EQ(n_heard, 3);
+    int n_calls = 0;
+    ASSERT_TRUE(run_trials(search, 3, measure, [&] { ++n_calls; }));
+    EXPECT_EQ(n_calls, 3);
     ASSERT_EQ(search.trials.size(), 3u);
     for (std::size_t i = 0; i < 3; ++i) {
         EXPECT_EQ(tried[i].strategy, to_string(GetParam()));
         EXPECT_EQ(tried[i].settings.at("plan"), to_string(search.trials[i].plan));
         EXPECT_EQ(tried[i].draft_max, search.trials[i].draft_max);
     }
-    ASSERT_TRUE(run_trials(search, 2, measure, [&] { ++n_heard; }));
-    EXPECT_EQ(n_heard, 3) << "there were enough already";
+    ASSERT_TRUE(run_trials(search, 2, measure, [&] { ++n_calls; }));
+    EXPECT_EQ(n_calls, 3) << "there were enough already";
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods,
@@ -107,7 +107,7 @@ TEST(OfflineSearch, TheOptimiserFindsBetterPlansThanItStartsWith) {
     EXPECT_GT(best_trial(search)->measured.speed, first + 0.1);
 }
 
-TEST(OfflineSearch, PromptsAreToldApartByTheirTokens) {
+TEST(OfflineSearch, HashesDistinguishPromptsByTheirTokens) {
     using Prompts = std::vector<std::vector<Token>>;
     EXPECT_EQ(hash_of(Prompts{{1, 2}, {3}}), hash_of(Prompts{{1, 2}, {3}}));
     EXPECT_NE(hash_of(Prompts{{1, 2}, {3}}), hash_of(Prompts{{1}, {2, 3}}));

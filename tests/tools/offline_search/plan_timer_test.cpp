@@ -65,7 +65,7 @@ TEST_F(TimedPlans, RefuseAPlanThatCannotRun) {
     EXPECT_THROW(plans.measure(exit_after(5)), Error);
 }
 
-TEST_F(TimedPlans, EndWhereTheyAreCancelled) {
+TEST_F(TimedPlans, StopWhenCancelled) {
     std::atomic<bool> is_cancelled = true;
     PlanTimer plans = timer([&] { return is_cancelled.load(); });
     EXPECT_FALSE(plans.read_prompts([](double) {}));

@@ -31,7 +31,7 @@ TEST(SearchTrials, CoordinatesAboveOneHalfSkipAttentionsThenMlps) {
     EXPECT_TRUE(plan_at(std::vector{0.0, 0.5}).is_full());
 }
 
-TEST(SearchTrials, DraftVerifyStartsWithTwoPlansMadeByHand) {
+TEST(SearchTrials, DraftVerifyStartsWithTwoFixedPlans) {
     OfflineSearch search = bayesian(10);
     add_trial(search, 0.5);
     add_trial(search, 0.7);
@@ -41,7 +41,7 @@ TEST(SearchTrials, DraftVerifyStartsWithTwoPlansMadeByHand) {
     EXPECT_EQ(plan_at(search.trials[1].point), search.trials[1].plan);
 }
 
-TEST(SearchTrials, KnowWhereTheyComeFrom) {
+TEST(SearchTrials, RecordTheirOrigin) {
     OfflineSearch search = bayesian(10);
     OfflineSearch pairs = grid();
     std::vector<TrialOrigin> origins;
@@ -55,7 +55,7 @@ TEST(SearchTrials, KnowWhereTheyComeFrom) {
                                      TrialOrigin::optimiser, TrialOrigin::optimiser));
 }
 
-TEST(SearchTrials, WhatIsSuggestedFollowsFromSeedAndScores) {
+TEST(SearchTrials, SuggestionsDependOnSeedAndScores) {
     OfflineSearch search = bayesian(10);
     add_trial(search, 0.5);
     add_trial(search, 0.7);
@@ -72,11 +72,11 @@ TEST(SearchTrials, WhatIsSuggestedFollowsFromSeedAndScores) {
     EXPECT_NE(next_trial(search).point, suggested);
 }
 
-TEST(SearchTrials, SmallModelsHaveFirstPlansToo) {
+TEST(SearchTrials, SmallModelsHaveStartingPointsToo) {
     for (const int n_layers : {1, 2}) {
         OfflineSearch search = bayesian(n_layers);
         add_trial(search, 0.9);
-        EXPECT_TRUE(search.trials[0].plan.is_full()) << "no layer is an inner one";
+        EXPECT_TRUE(search.trials[0].plan.is_full()) << "there are no inner layers";
         add_trial(search, 0.9);
         EXPECT_EQ(next_trial(search).plan.n_layers(), n_layers);
     }
@@ -102,7 +102,7 @@ TEST(SearchTrials, ExitLayersAreSpreadOverTheModel) {
     EXPECT_THAT(default_exit_layers(1), ElementsAre(1));
 }
 
-TEST(SearchTrials, AGridIsTriedWholeAndAnOptimiserAHundredTimes) {
+TEST(SearchTrials, TheDefaultIsTheWholeGridOrAHundredTrials) {
     EXPECT_EQ(default_trials(grid().settings), 6);
     EXPECT_EQ(default_trials(bayesian(4).settings), 100);
     EXPECT_GE(max_trials(bayesian(4).settings), 1000) << "the paper's number";

@@ -16,7 +16,7 @@ constexpr int kShort = 512;
 constexpr int kLong = 8192;
 constexpr double kBusy = 0.9;
 
-// `mark` tells the samples of profiles apart.
+// `mark` identifies the samples of a profile.
 CostProfile profile_up_to(int max_context, int mark, double noise = 0) {
     const FakeMachine machine = plain_machine(30);
     CostProfile profile =
@@ -35,14 +35,14 @@ auto n_marked(const KeptProfile& kept, int mark) {
     return std::ranges::count(kept.profile->samples, mark, &CostSample::n_measured);
 }
 
-TEST(KeptProfile, IsTheMeasuredOneWhereNothingIsSaved) {
+TEST(KeptProfile, IsTheMeasuredOneWhenNothingIsSaved) {
     const KeptProfile kept = keep_profile(profile_up_to(kShort, 1), nothing());
     EXPECT_EQ(kept.origin, Origin::measured);
     EXPECT_TRUE(kept.is_new());
     EXPECT_EQ(kept.profile->samples.size(), profile_up_to(kShort, 1).samples.size());
 }
 
-TEST(KeptProfile, OfTheSameReachIsReplacedAsAWhole) {
+TEST(KeptProfile, ReplacesASavedProfileThatReachesNoFarther) {
     for (const int saved_context : {kShort, kLong}) {
         const KeptProfile kept =
             keep_profile(profile_up_to(kLong, 1), profile_up_to(saved_context, 2));
@@ -67,7 +67,7 @@ TEST(KeptProfile, KeepsSavedTimesAtLongerContexts) {
                 CostModel(saved).plain_step_ms(kLong), 0.1);
 }
 
-TEST(KeptProfile, DropsSavedTimesThatAnotherStateOfTheMachineGave) {
+TEST(KeptProfile, DropsSavedTimesThatDisagree) {
     CostProfile saved = profile_up_to(kLong, 2);
     for (CostSample& sample : saved.samples) {
         sample.ms *= 1.5;
@@ -78,7 +78,7 @@ TEST(KeptProfile, DropsSavedTimesThatAnotherStateOfTheMachineGave) {
     EXPECT_EQ(n_marked(kept, 2), 0);
 }
 
-TEST(KeptProfile, IsTheSavedOneWhereTheMachineWasBusy) {
+TEST(KeptProfile, IsTheSavedOneWhenTheMachineWasBusy) {
     const CostProfile busy = profile_up_to(kLong, 1, kBusy);
     ASSERT_FALSE(CostModel(busy).quality().is_usable());
     const KeptProfile kept = keep_profile(busy, profile_up_to(kShort, 2));
@@ -87,7 +87,7 @@ TEST(KeptProfile, IsTheSavedOneWhereTheMachineWasBusy) {
     EXPECT_EQ(n_marked(kept, 1), 0);
 }
 
-TEST(KeptProfile, IsNoneWhereNothingIsUsable) {
+TEST(KeptProfile, IsNoneWhenNothingIsUsable) {
     for (const CostProfile& saved : {nothing(), profile_up_to(kLong, 2, kBusy)}) {
         const KeptProfile kept = keep_profile(profile_up_to(kLong, 1, kBusy), saved);
         EXPECT_EQ(kept.origin, Origin::none);
@@ -96,7 +96,7 @@ TEST(KeptProfile, IsNoneWhereNothingIsUsable) {
     }
 }
 
-TEST(KeptProfile, LeavesOutTimesOfABusyMachineAlsoAtLongerContexts) {
+TEST(KeptProfile, DropsSavedTimesOfABusyMachine) {
     const KeptProfile kept = keep_profile(profile_up_to(kShort, 1), profile_up_to(kLong, 2, kBusy));
     EXPECT_EQ(kept.origin, Origin::measured);
     EXPECT_EQ(n_marked(kept, 2), 0);

@@ -31,7 +31,7 @@ class Profiling : public ::testing::Test {
   protected:
     Engine engine_{{.model_path = tiny_model(), .n_ctx = 600, .n_threads = 1}};
 
-    // A machine on which verifying costs next to nothing, so that drafts pay.
+    // A machine on which verification costs next to nothing, so that drafting pays.
     CostModel friendly_costs() const {
         CostProfile profile = blank_profile(impl_of(engine_));
         const ModulePlan full(profile.n_layers());
@@ -60,7 +60,7 @@ TEST_F(Profiling, MeasuresPassesUpToTheContext) {
     EXPECT_EQ(last_fraction, 1);
 }
 
-TEST_F(Profiling, FindsPlansAfterATextAndTellsOfEachContext) {
+TEST_F(Profiling, FindsPlansAndReportsEachContext) {
     std::vector<PlansAtContext> found;
     EXPECT_TRUE(find_plans(engine_, random_tokens(600, 256, 1), friendly_costs(),
                            [&](const PlansAtContext& at) { found.push_back(at); }));
@@ -79,13 +79,13 @@ TEST_F(Profiling, FindsPlansAfterATextAndTellsOfEachContext) {
     EXPECT_TRUE(std::ranges::is_sorted(found[0].plans, {}, &FoundPlan::agreed)) << "a frontier";
 }
 
-TEST_F(Profiling, EndsWhenItIsCancelled) {
+TEST_F(Profiling, StopsWhenCancelled) {
     const ProfilingObserver cancelled{.is_cancelled = [] { return true; }};
     EXPECT_EQ(profile_engine(engine_, 60, cancelled), std::nullopt);
     EXPECT_FALSE(find_plans(
         engine_, random_tokens(600, 256, 1), friendly_costs(),
         [](const PlansAtContext&) { ADD_FAILURE() << "nothing was found"; }, cancelled));
-    EXPECT_TRUE(profile_engine(engine_, 0.01)) << "the wish to cancel ends with the call";
+    EXPECT_TRUE(profile_engine(engine_, 0.01)) << "cancellation ends with the call";
 }
 
 }  // namespace

@@ -157,7 +157,7 @@ EarlierRows load_rows(const std::filesystem::path& path, const BenchReport& repo
         return {.rows = std::move(earlier.rows),
                 .memory_gb_per_second = earlier.memory_gb_per_second};
     } catch (const Error& error) {
-        fail("--resume: this benchmark cannot go on from ", path.string(), ": ", error.what());
+        fail("--resume: cannot continue the benchmark in ", path.string(), ": ", error.what());
     }
 }
 

@@ -24,13 +24,13 @@ std::vector<Record> parse_csv(const std::string& text) {
         } else if (text[i] == ',' && !is_quoted) {
             records.back().emplace_back();
         } else if (text[i] == '\r' && !is_quoted) {
-            ++i;  // the line's end has two letters
+            ++i;  // a line ends in two characters
             records.emplace_back(1);
         } else {
             field += text[i];
         }
     }
-    records.pop_back();  // nothing follows the last line's end
+    records.pop_back();  // nothing follows the last line
     return records;
 }
 
@@ -73,7 +73,7 @@ TEST(BenchCsv, ParsesBack) {
     EXPECT_EQ(fields["knap"], "0.1.0");
 }
 
-TEST(BenchCsv, HasItsHeadingsWithoutRows) {
+TEST(BenchCsv, HasHeadingsWithoutRows) {
     BenchReport report = test::example_report();
     report.rows.clear();
     EXPECT_EQ(parse_csv(to_csv(report)).size(), 1u);

@@ -25,7 +25,7 @@ std::filesystem::path save(const BenchReport& report) {
     return path;
 }
 
-// Writes a report whose member at `place` is `value`.
+// Writes a report with `value` as the member at `place`.
 std::filesystem::path save_with(const char* place, const json& value) {
     json object = to_json(test::example_report());
     object[json::json_pointer(place)] = value;
@@ -34,7 +34,7 @@ std::filesystem::path save_with(const char* place, const json& value) {
     return path;
 }
 
-TEST(BenchFile, ComesBackAsItWas) {
+TEST(BenchFile, RoundTrips) {
     BenchReport report = test::example_report();
     BenchSettings& settings = report.settings;
     settings.limit = 3;
@@ -51,7 +51,7 @@ TEST(BenchFile, ComesBackAsItWas) {
     EXPECT_EQ(load_report(save(report)), report);
 }
 
-TEST(BenchFile, WhatIsNotKnownComesBackAsNothing) {
+TEST(BenchFile, UnknownValuesRoundTrip) {
     BenchReport report = test::example_report();
     report.memory_gb_per_second = std::nullopt;
     report.is_complete = false;
@@ -59,14 +59,14 @@ TEST(BenchFile, WhatIsNotKnownComesBackAsNothing) {
     EXPECT_EQ(load_report(save(report)), report);
 }
 
-TEST(BenchFile, MayHaveMembersThatNobodyAsksFor) {
+TEST(BenchFile, IgnoresUnknownMembers) {
     EXPECT_EQ(load_report(save_with("/weather", "fine")), test::example_report());
     EXPECT_EQ(load_report(save_with("/rows/0/weather", "fine")), test::example_report());
     EXPECT_EQ(load_report(save_with("/settings/weather", "fine")), test::example_report());
 }
 
-// Intervals of two turns that differ by far, and what rounding leaves of a time.
-TEST(BenchFile, TakesNumbersThatLookOdd) {
+// The wide interval of two very different turns, and a remainder that rounding made negative.
+TEST(BenchFile, AcceptsUnusualNumbers) {
     BenchReport report = test::example_report();
     report.rows[0].speedup.high = 1e200;
     report.rows[1].turns[0].other_ms = -1e-14;
@@ -79,7 +79,7 @@ struct BadMember {
     const char* message;
 };
 
-TEST(BenchFile, ErrorsBeginWithThePathAndSayWhere) {
+TEST(BenchFile, ErrorsNameThePathAndTheMember) {
     const BadMember cases[] = {
         {"/host/isa", 1, "host: expected a text `isa`, found number"},
         {"/model/n_embd", 0, "model: expected `n_embd` from 1 to"},
@@ -105,7 +105,7 @@ TEST(BenchFile, ErrorsBeginWithThePathAndSayWhere) {
     }
 }
 
-TEST(BenchFile, WhatOlderFilesLackIsNamed) {
+TEST(BenchFile, ErrorsNameMissingMembers) {
     for (const char* part : {"host", "model", "settings"}) {
         const json object = to_json(test::example_report());
         for (const auto& [name, _] : object[part].items()) {
@@ -123,7 +123,7 @@ TEST(BenchFile, WhatOlderFilesLackIsNamed) {
     }
 }
 
-TEST(BenchFile, SettingsThatCameLaterMayBeMissing) {
+TEST(BenchFile, NewerSettingsMayBeMissing) {
     BenchReport report = test::example_report();
     for (const char* name : {"exact", "fresh_strategies"}) {
         json settings = to_json(report)["settings"];
@@ -138,8 +138,8 @@ TEST(BenchFile, SettingsThatCameLaterMayBeMissing) {
                 ThrowsMessage<Error>(HasSubstr("`exact`")));
 }
 
-// libllama's row has another prefill than plain decoding's, with which it is compared.
-TEST(BenchFile, WholeRequestsOfOlderFilesAreComputed) {
+// libllama's row has its own prefill time, which is compared with plain decoding's.
+TEST(BenchFile, ComputesRequestSpeedupsOfOlderFiles) {
     BenchReport report = test::example_report();
     report.rows[1].strategy = kPeerStrategy;
     report.rows[1].prefill_ms = 200;
@@ -161,13 +161,13 @@ TEST(BenchFile, WholeRequestsOfOlderFilesAreComputed) {
         << "without a row of plain decoding";
 }
 
-TEST(BenchFile, WithoutRowsCanBeGoneOnFrom) {
+TEST(BenchFile, CanBeResumedWithoutRows) {
     BenchReport report = test::example_report();
     report.rows.clear();
     EXPECT_TRUE(load_rows(save(report), report).rows.empty());
 }
 
-TEST(BenchFile, RowsComeBackAsTheyWere) {
+TEST(BenchFile, RowsRoundTrip) {
     BenchReport report = test::example_report();
     BenchRow& unknown = report.rows.front();
     unknown.depth = 512;
@@ -185,7 +185,7 @@ TEST(BenchFile, RowsComeBackAsTheyWere) {
     EXPECT_EQ(found.memory_gb_per_second, 30.5);
 }
 
-TEST(BenchFile, WhatIsNotKnownIsNull) {
+TEST(BenchFile, UnknownValuesAreNull) {
     BenchReport report = test::example_report();
     report.memory_gb_per_second = std::nullopt;
     report.rows = {{.strategy = "llama"}};
@@ -202,11 +202,11 @@ TEST(BenchFile, WhatIsNotKnownIsNull) {
     EXPECT_TRUE(object["settings"]["peer"].is_null());
 }
 
-TEST(BenchFile, NumbersOfSettingsAreAsGiven) {
+TEST(BenchFile, SettingsKeepTheGivenNumbers) {
     EXPECT_EQ(to_json(BenchSettings{})["top_p"].dump(), "0.95");
 }
 
-TEST(BenchFile, OfAnotherBenchmarkIsRefused) {
+TEST(BenchFile, RefusesFilesOfAnotherBenchmark) {
     const BenchReport report = test::example_report();
     const auto path = save(report);
     BenchReport other = report;
@@ -224,14 +224,14 @@ TEST(BenchFile, OfAnotherBenchmarkIsRefused) {
                 ThrowsMessage<Error>(HasSubstr("`device` differs")));
 }
 
-TEST(BenchFile, ThatIsDamagedIsRefused) {
+TEST(BenchFile, RefusesDamagedFiles) {
     const BenchReport report = test::example_report();
     EXPECT_THAT([&] { load_rows(temporary_folder() / "none.json", report); },
                 ThrowsMessage<Error>(HasSubstr("found no such file")));
     const auto path = save_with("/rows/1/rounds", nullptr);
     EXPECT_THAT([&] { load_rows(path, report); },
                 ThrowsMessage<Error>(
-                    StartsWith(concat("--resume: this benchmark cannot go on from ", path.string(),
+                    StartsWith(concat("--resume: cannot continue the benchmark in ", path.string(),
                                       ": row 2: expected a whole number `rounds`, found null"))));
 }
 

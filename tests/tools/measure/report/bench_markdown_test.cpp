@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::Not;
 using Line = std::vector<std::string>;
 
-// The cells of every line of a table, in their order; bars inside a cell are escaped.
+// The cells of every table line, in order; bars inside a cell are escaped.
 std::vector<Line> parse_tables(const std::string& text) {
     std::vector<Line> lines;
     std::istringstream in(text);
@@ -58,14 +58,14 @@ TEST(BenchMarkdown, ParsesBack) {
     EXPECT_THAT(text, Not(HasSubstr("projection")));
 }
 
-TEST(BenchMarkdown, SaysWhatIsNoMeasurement) {
+TEST(BenchMarkdown, MarksProjectionsAndInterruptedRuns) {
     BenchReport report = test::example_report();
     report.is_complete = false;
     report.settings.assume_acceptance = 0.8;
     report.rows[1].is_projection = true;
     const std::string text = to_markdown(report);
     EXPECT_THAT(text, HasSubstr("was interrupted"));
-    EXPECT_THAT(text, HasSubstr("A projection"));
+    EXPECT_THAT(text, HasSubstr("Projection: "));
     EXPECT_THAT(text, HasSubstr("1.48x projected"));
 }
 
@@ -77,7 +77,7 @@ TEST(BenchTable, OneTurnAndOnePromptHaveNoInterval) {
     EXPECT_EQ(summary_table(means).lines[0][7], "1.50x");
 }
 
-TEST(BenchTable, CellsSayWhatARowIs) {
+TEST(BenchTable, CellsDescribeTheRow) {
     BenchRow row = test::example_row("llama");
     row.options = "flash=off";
     const BenchTable table = row_table(std::span(&row, 1));

@@ -22,7 +22,7 @@ TEST(BenchSpeedup, IsTheGeometricMeanOfTurns) {
 }
 
 // (100 + 20) / (100 + 10) and (100 + 80) / (100 + 10).
-TEST(BenchSpeedup, OfARequestCountsItsPrompt) {
+TEST(BenchSpeedup, OfARequestIncludesThePrefill) {
     const std::vector<BenchTurn> turns{{.decode_ms = 10, .plain_ms = 20, .n_generated = 3},
                                        {.decode_ms = 10, .plain_ms = 80, .n_generated = 3}};
     const BenchSpeedup found = request_speedup_of(turns, 100, 100);
@@ -32,7 +32,7 @@ TEST(BenchSpeedup, OfARequestCountsItsPrompt) {
     EXPECT_FALSE(request_speedup_of(std::span(turns).first(1), 100, 100).low);
 }
 
-TEST(BenchSpeedup, OfARequestMayReadThePromptFasterOrSlowerThanPlainDecoding) {
+TEST(BenchSpeedup, OfARequestAllowsDifferentPrefillTimes) {
     const std::vector<BenchTurn> turns{{.decode_ms = 10, .plain_ms = 20, .n_generated = 3}};
     EXPECT_DOUBLE_EQ(request_speedup_of(turns, 190, 80).mean, 0.5);
     EXPECT_DOUBLE_EQ(request_speedup_of(turns, 40, 80).mean, 2);

@@ -22,7 +22,7 @@ BenchRow row(const std::string& task, double speedup, int n_drafted, int n_accep
     return made;
 }
 
-TEST(BenchSummary, IsOverAllTasksAndEach) {
+TEST(BenchSummary, CoversAllTasksAndEachTask) {
     const auto found =
         summarise({row("qa", 2, 10, 5, 4), row("qa", 8, 30, 5, 4), row("math", 1, 0, 0, 8)});
     ASSERT_EQ(found.size(), 3u);
@@ -41,13 +41,13 @@ TEST(BenchSummary, IsOverAllTasksAndEach) {
     EXPECT_FALSE(found[2].acceptance_rate);
 }
 
-TEST(BenchSummary, OfOneTaskIsNotRepeated) {
+TEST(BenchSummary, DoesNotRepeatASingleTask) {
     const auto found = summarise({row("qa", 2, 10, 5, 4), row("qa", 8, 30, 5, 4)});
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].n_prompts, 2);
 }
 
-TEST(BenchSummary, KeepsRulesApart) {
+TEST(BenchSummary, SeparatesAcceptanceRules) {
     BenchRow ratio = row("qa", 3, 1, 1, 1);
     ratio.acceptance = "ratio";
     const auto found = summarise({row("qa", 2, 10, 5, 4), ratio});

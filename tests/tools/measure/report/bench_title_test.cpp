@@ -22,7 +22,7 @@ void expect_titles(std::initializer_list<Case> cases) {
     }
 }
 
-TEST(ModelTitle, IsThatOfAFileNameInTheUsualForm) {
+TEST(ModelTitle, UsesAFileNameInTheUsualForm) {
     expect_titles({
         {"SmolLM2-135M-Instruct.Q4_1.gguf", "Smollm2 135M 8k Lc100K Mix1 Ep2", 134515008,
          "Q4_1,F32,Q8_0", "SmolLM2 135M Instruct, Q4_1"},
@@ -34,7 +34,7 @@ TEST(ModelTitle, IsThatOfAFileNameInTheUsualForm) {
     });
 }
 
-TEST(ModelTitle, IsElseTheNameInsideTheFile) {
+TEST(ModelTitle, FallsBackToTheNameInsideTheFile) {
     expect_titles({
         {"model.gguf", "SmolLM2-135M-Instruct", 134515008, "Q4_1,Q8_0",
          "SmolLM2 135M Instruct, Q4_1"},
@@ -46,7 +46,7 @@ TEST(ModelTitle, IsElseTheNameInsideTheFile) {
     });
 }
 
-TEST(ModelTitle, IsElseTheNameOfTheFile) {
+TEST(ModelTitle, FallsBackToAnyFileName) {
     expect_titles({
         {"tiny_model.f16.gguf", "", 900, "F16", "Tiny Model, F16"},
         {"-.gguf", "", 0, "", ""},
