@@ -145,7 +145,7 @@ void run_races(const Settings& settings, BenchJson json) {
     constexpr int kLong = 1024;  // from here on, fewer runs are enough
     for (const int n_tokens : settings.prefills) {
         race.race_prefill(concat("prefill ", n_tokens).c_str(), 0, n_tokens,
-                          n_tokens < kLong ? 5 : 1);
+                          n_tokens < kLong ? 5 : 3);
     }
     int n_filled = 0;
     for (const int depth : settings.depths) {
