@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The side-by-side example colours drafted tokens, on terminals alone.
+"""The side-by-side example colours drafted tokens, only on terminals.
 
     demo_test.py EXAMPLE MODEL    a model whose text repeats itself, so that lookup has something to draft"""
 import os
@@ -20,7 +20,7 @@ PROMPT = "Write a paragraph about the night sky."
 
 
 def drawn(text):
-    """Lines of the two columns, by their side."""
+    """The lines of the left and of the right column."""
     rows = [line.partition(" | ") for line in text.split("\n") if " | " in line]
     return [left.strip() for left, _, _ in rows], [right for _, _, right in rows]
 
