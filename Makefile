@@ -27,7 +27,7 @@ export CCACHE_NOHASHDIR := 1
 
 DEMO_PROMPTS := examples/prompts/long.txt examples/prompts/short.txt
 
-.PHONY: all build knap demo test mutate bench sanitize install uninstall format format-check tidy model clean help setup configure browser
+.PHONY: all build knap demo test mutate bench sanitize install uninstall format format-check tidy model clean help setup configure browser tables
 
 all: build ## build everything (the default)
 
@@ -105,6 +105,9 @@ ifdef DATA
 	@echo "knap: predicted and measured throughput of plans"
 	@$(BUILD)/predict_bench "$$(deps/setup model-path)" $(addprefix $(DATA)/,$(BENCH_DOCUMENTS))
 endif
+
+tables: ## rewrite the tables of the documentation from docs/results/data
+	@docs/tables.py
 
 build: configure
 	@echo "knap: building $(BUILD)"

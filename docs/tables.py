@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Generates the tables of the documentation from the files in docs/results/data. In README.md and documents under docs/
+two lines mark where a table goes:
+
+    <!-- table: NAME -->
+    <!-- end -->
+
+    docs/tables.py            rewrites the text between the marks
+    docs/tables.py --check    reports tables that differ from their data, and fails if there are any
+    docs/tables.py --list     lists the tables, their data files and the commands that measure them
+
+The text below each table names the machine, the model, the spread, the data files and their commands."""
+import argparse
+import os
+import re
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+import bench_data as data  # noqa: E402
+import bench_tables as kinds  # noqa: E402
+from bench_data import DataError  # noqa: E402
+
+DATA = Path("docs/results/data")
+REGION = re.compile(r"^<!-- table: (\S+) -->\n(.*?)^<!-- end -->$", re.MULTILINE | re.DOTALL)
+MARK = re.compile(r"^<!-- (table: .*|end) -->$", re.MULTILINE)
+
+
+def listed(words):
+    return ", ".join(dict.fromkeys(words))
+
+
+def caption(files, folder, spread_text):
+    """The text below a table. Links are relative to `folder`, the document's."""
+    machines = listed(data.machine(file) for file in files)
+    models = listed(model for file in files for model in data.models(file))
+    sources = "\n".join(f"- [{file['name']}]({os.path.relpath(DATA / file['name'], folder)}): `{data.command(file)}`"
+                        for file in files)
+    return (f"{machines}; {models}. {spread_text}.\n\n<details><summary>Data and commands</summary>\n\n{sources}\n\n"
+            "</details>")
+
+
+class Table:
+    def __init__(self, make, files, commands):
+        self.make = make          # turns the files into the table and a sentence on the spread
+        self.files = files        # names or patterns in DATA
+        self.commands = commands  # write the files; OUT stands for DATA
+
+    def load(self, root):
+        found = []
+        for pattern in self.files:
+            paths = sorted((root / DATA).glob(pattern))
+            if not paths:
+                raise DataError(f"{DATA / pattern}: expected a data file, found none (commands: docs/tables.py --list)")
+            found += [data.load(path) for path in paths]
+        return found
+
+    def text(self, root, folder):
+        files = self.load(root)
+        try:
+            table, spread_text = self.make(files)
+        except (KeyError, ValueError) as error:
+            names = listed(file["name"] for file in files)
+            raise DataError(f"{names}: expected a file for the table {self.make.__name__}, found {error!r}") from None
+        return f"\n{table}\n\n{caption(files, folder, spread_text)}\n\n"
+
+
+ALL_STRATEGIES = ("'lookup,knapspec,knapspec-paper,knapspec-paper(variant=paper),clasp,swift,del,del/10,"
+                  "draft-verify/12/l1+5+9+13+17+21+25=skip,asd,layerskip/2/exit=3,kangaroo'")
+CPU_STRATEGIES = (f"--strategies {ALL_STRATEGIES} --adapter models/kangaroo-smollm2-135m.gguf --peer llama "
+                  "-n 128 -r 2 -o OUT/cpu-strategies-")
+DOCUMENTS = "$DATA/govreport.jsonl,$DATA/pg19.jsonl,$DATA/booksum.jsonl"
+RANDOM_8B = "build/knap make-model --shape llama-3.1-8b --type Q4_0 -o /tmp/8b-q4_0.gguf"
+
+# Commands run in the root of the checkout, on a quiet machine, after `knap profile`.
+# MODEL="$(deps/setup model-path)", the default model; DATA: a folder of prompts (docs/benchmarks.md).
+TABLES = {
+    "cpu-plain": Table(kinds.race, ["cpu-decode.json"], [
+        "build/decode_bench $MODEL --prefill 512,7680 --depths 16,512,1024,2048,4096,7680 --json OUT/cpu-decode.json"]),
+    "cpu-plain-lengths": Table(kinds.race_by_length, ["cpu-decode.json"], ["(the file of cpu-plain)"]),
+    "cpu-plain-avx2": Table(kinds.race, ["cpu-decode-avx2.json"], [
+        "KNAP_ISA=avx2 build/decode_bench $MODEL --prefill 512 --depths 16,7680 --json OUT/cpu-decode-avx2.json"]),
+    "cpu-plain-1b": Table(kinds.races, ["cpu-decode-1b-*.json"], [
+        "build/knap make-model --shape llama-3.2-1b --type Q4_K_M -o build/bench-1b-Q4_K_M.gguf",
+        "build/knap make-model --shape llama-3.2-1b --type Q8_0 -o build/bench-1b-Q8_0.gguf",
+        "build/decode_bench build/bench-1b-Q4_K_M.gguf --prefill 512 --depths 16,4000 "
+        "--json OUT/cpu-decode-1b-q4_k_m.json",
+        "build/decode_bench build/bench-1b-Q8_0.gguf --prefill 512 --depths 16,4000 "
+        "--json OUT/cpu-decode-1b-q8_0.json"]),
+    "cpu-strategies": Table(kinds.strategies_by_class, ["cpu-strategies-*.json"], [
+        "build/knap bench --data $DATA/specbench.jsonl:writing,$DATA/specbench.jsonl:roleplay,"
+        f"$DATA/specbench.jsonl:qa --limit 2 {CPU_STRATEGIES}chat.json",
+        f"build/knap bench --data $DATA/gsm8k.jsonl --limit 6 {CPU_STRATEGIES}math.json",
+        f"build/knap bench --data $DATA/humaneval.jsonl --limit 6 {CPU_STRATEGIES}code.json",
+        f"build/knap bench --data {DOCUMENTS} --limit 2 --max-prompt-tokens 7680 {CPU_STRATEGIES}document.json"]),
+    "cpu-tasks": Table(kinds.tasks, ["cpu-tasks.json"], [
+        "build/knap bench --data $DATA/specbench.jsonl,$DATA/gsm8k.jsonl,$DATA/humaneval.jsonl --limit 3 -n 192 -r 2 "
+        "--strategies lookup,knapspec --peer llama -o OUT/cpu-tasks.json"]),
+    "cpu-context": Table(kinds.context, ["cpu-context-*.json"], [
+        "for n in 512 1024 2048 4096 7680; do build/knap bench --data $DATA/govreport.jsonl --limit 6 "
+        "--max-prompt-tokens $n -n 128 -r 2 --strategies knapspec --peer llama -o OUT/cpu-context-$n.json; done"]),
+    "cpu-context-requests": Table(kinds.context_requests, ["cpu-context-*.json"], ["(the files of cpu-context)"]),
+    "cpu-verify": Table(kinds.verify, ["cpu-verify.json"], [
+        "build/knap make-model --shape smollm2-135m --type F16 -o build/bench-F16.gguf",
+        "build/knap make-model --shape smollm2-135m --type Q8_0 -o build/bench-Q8_0.gguf",
+        "build/verify_bench $MODEL build/bench-F16.gguf build/bench-Q8_0.gguf --json OUT/cpu-verify.json"]),
+    "cpu-draft": Table(kinds.draft, ["cpu-draft.json"], ["build/draft_bench $MODEL --json OUT/cpu-draft.json"]),
+    "gpu-steps": Table(kinds.device, ["gpu-steps-*.json"], [
+        RANDOM_8B,
+        "build-cuda/device_bench /tmp/8b-q4_0.gguf --depths 0,16384,130000 --rows 4,8 "
+        "--json OUT/gpu-steps-8b-q4_0.json",
+        "build-cuda/device_bench $MODEL --depths 0,7680 --rows 4,8 --json OUT/gpu-steps-default.json"]),
+    "gpu-projections": Table(kinds.speedups_by_length, ["gpu-projections.json"], [
+        RANDOM_8B,
+        "build-cuda/knap bench -m /tmp/8b-q4_0.gguf -c 131072 -d 16384,65536,130000 --assume-acceptance 0.9 "
+        "--strategies 'knapspec,static/7/a=w16+1024' -n 128 -r 2 -o OUT/gpu-projections.json"]),
+    "gpu-strategies": Table(kinds.strategies, ["gpu-strategies.json"], [
+        f"build-cuda/knap bench -m $MODEL --data {DOCUMENTS} --limit 3 --max-prompt-tokens 7680 -n 192 -r 2 "
+        "--strategies 'knapspec,lookup,static/3/a=w16+256' --peer llama -o OUT/gpu-strategies.json"]),
+}
+
+
+def documents(root):
+    return [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+
+
+def check_marks(text, name):
+    """Raises unless marks come in pairs."""
+    is_open = False
+    for mark in MARK.finditer(text):
+        if is_open == (mark[1] != "end"):
+            line = text.count("\n", 0, mark.start()) + 1
+            expected = "`<!-- end -->`" if is_open else "`<!-- table: NAME -->`"
+            raise DataError(f"{name}:{line}: expected {expected}, found `{mark[0]}`")
+        is_open = not is_open
+    if is_open:
+        raise DataError(f"{name}: expected `<!-- end -->` after the last table, found none")
+
+
+def rewritten(root, path):
+    """The document with its tables regenerated."""
+    name = path.relative_to(root)
+    text = path.read_text()
+    check_marks(text, name)
+
+    def region(match):
+        if match[1] not in TABLES:
+            raise DataError(f"{name}: expected a table of docs/tables.py --list, found {match[1]}")
+        return f"<!-- table: {match[1]} -->\n{TABLES[match[1]].text(root, name.parent)}<!-- end -->"
+
+    return REGION.sub(region, text)
+
+
+def first_difference(found, expected):
+    for number_, (a, b) in enumerate(zip(found.split("\n"), expected.split("\n")), 1):
+        if a != b:
+            return number_, a, b
+    return min(found.count("\n"), expected.count("\n")) + 1, "another length", "the same length"
+
+
+def check(root):
+    """One line for each document with a table that differs from its data."""
+    for path in documents(root):
+        try:
+            found, expected = path.read_text(), rewritten(root, path)
+        except DataError as error:
+            yield str(error)
+            continue
+        if found != expected:
+            line, a, b = first_difference(found, expected)
+            yield (f"{path.relative_to(root)}:{line}: a table differs from its data (make tables): "
+                   f"expected `{b}`, found `{a}`")
+
+
+def rewrite(root):
+    for path in documents(root):
+        expected = rewritten(root, path)
+        if expected != path.read_text():
+            path.write_text(expected)
+            print(f"tables: rewrote {path.relative_to(root)}")
+
+
+def print_list(root):
+    used = {name for path in documents(root) for name, _ in REGION.findall(path.read_text())}
+    for name, table in TABLES.items():
+        print(f"{name}{' (in use)' if name in used else ''}: {table.make.__doc__}")
+        for pattern in table.files:
+            print(f"    {DATA / pattern}{'' if any((root / DATA).glob(pattern)) else ' (missing)'}")
+        for line in table.commands:
+            print(f"    $ {line.replace('OUT/', f'{DATA}/')}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Generates the tables of the documentation")
+    parser.add_argument("--check", action="store_true", help="change nothing; fail when a table differs")
+    parser.add_argument("--list", action="store_true", help="list the tables, their data files and commands")
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent, help="the checkout")
+    options = parser.parse_args()
+    if options.list:
+        print_list(options.root)
+        return 0
+    if options.check:
+        faults = list(check(options.root))
+        print("\n".join(faults) or "all tables match their data")
+        return bool(faults)
+    try:
+        rewrite(options.root)
+    except DataError as error:
+        print(f"tables: error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

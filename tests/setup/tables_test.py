@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+"""docs/tables.py on a small checkout, and on files that the real programs write.
+
+    tables_test.py [BUILD TINY_MODEL]    with knap, decode_bench and verify_bench of a build"""
+import html
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "docs"))
+import bench_data  # noqa: E402
+import bench_tables  # noqa: E402
+
+BUILD, TINY_MODEL = (sys.argv[1:] + [None, None])[:2]
+CPU = "Fast(R) CPU"
+
+
+def program_file(rows, program="decode_bench", device=CPU):
+    return {"format": 1, "program": program, "knap": "1.2.3", "command": f"{program} m.gguf --json d.json",
+            "host": {"cpu": CPU, "n_cores": 2, "isa": "avx2", "memory_bytes": 1, "system": "Linux"},
+            "device": device, "threads": 2, "models": [{"file": "m.gguf"}], "rows": rows, "name": "d.json"}
+
+
+def decode_row(depth, knap, slow, fast, what="decode"):
+    return {"model": "m.gguf", "what": what, "depth": depth, "n_tokens": 10,
+            "times_ms": {"knap": knap, "llama, flash off": slow, "llama, flash on": fast}}
+
+
+DECODE = program_file([decode_row(512, [10], [40], [30], "prefill"),
+                       decode_row(16, [18, 20, 22], [80, 90, 100], [40, 60, 70])])
+
+
+def bench_row(strategy, speedup, depth=None, id="a", task="qa", n_drafted=0, n_accepted=0, speed=100.0):
+    return {"data": "some.jsonl", "id": id, "task": task, "depth": depth, "n_prompt": depth or 100,
+            "strategy": strategy, "prefill_ms": 50, "turns": [{"decode_ms": 100 / speedup, "plain_ms": 100,
+                                                               "n_generated": 5}],
+            "speedup": {"mean": speedup, "low": None, "high": None}, "tokens_per_second": speed, "rounds": 4,
+            "n_drafted": n_drafted, "n_accepted": n_accepted, "mean_accepted_length": 1.5,
+            "first_difference": None, "is_projection": False}
+
+
+def bench_file(rows):
+    settings = {"threads": 2, "n_ctx": 128, "n_predict": 8, "limit": 0, "max_prompt_tokens": 64, "repeat": 1,
+                "depths": [], "strategies": ["lookup(x=1;y=2)"], "adapter": None, "acceptance": ["greedy"],
+                "temperature": 0.0, "top_k": 40, "top_p": 0.95, "min_p": 0.05, "seed": 0,
+                "assume_acceptance": None, "peer": None, "cache_type_k": "f16", "cache_type_v": "f16",
+                "kernels": "auto", "data": ["some.jsonl"]}
+    return {"format": 1, "knap": "1.2.3", "device": CPU, "host": DECODE["host"], "model": {"file": "m.gguf"},
+            "settings": settings, "is_complete": True, "rows": rows, "name": "b.json"}
+
+
+class StatisticsTest(unittest.TestCase):
+    def test_quantiles_lie_between_values(self):
+        self.assertEqual(bench_data.median([3, 1, 2]), 2)
+        self.assertEqual(bench_data.quantile([1, 2, 3, 4], 0.25), 1.75)
+        self.assertAlmostEqual(bench_data.spread([1, 2, 3, 4]), 0.3)
+
+    def test_interval_of_a_geometric_mean(self):
+        mean, low, high = bench_data.geometric_mean([1, 4])
+        self.assertAlmostEqual(mean, 2)
+        # Logarithms 0 and 1.386: a standard error of 0.693, and 12.706 of them on each side.
+        self.assertAlmostEqual(low * high, 4)
+        self.assertAlmostEqual(high, 2 * 2**12.706, delta=0.01)
+        self.assertEqual(bench_data.geometric_mean([3])[1:], (None, None))
+
+    def test_command_of_a_benchmark_leaves_out_defaults(self):
+        self.assertEqual(bench_data.command(bench_file([])),
+                         "knap bench -m m.gguf --data some.jsonl --strategies 'lookup(x=1;y=2)' -n 8 "
+                         "--max-prompt-tokens 64 --repeat 1 -t 2 -c 128 -ctk f16 -ctv f16 --kernels auto -o b.json")
+        file = bench_file([])
+        file["settings"] = {**file["settings"], "temperature": 0.5, "exact": False, "fresh_strategies": True}
+        self.assertIn("--kernels auto --exact off --fresh-strategies --temp 0.5", bench_data.command(file))
+
+
+class KindsTest(unittest.TestCase):
+    def test_race_takes_medians_and_the_better_peer(self):
+        table, text = bench_tables.race([DECODE])
+        self.assertIn("| decoding after 16 tokens | 500 | 167 | 3.00 (2.61-3.09) |", table)
+        self.assertIn("| reading a prompt of 512 tokens | 1,000 | 333 | 3.00 |", table)
+        self.assertIn("of 1 to 3 runs in turn; half the distance between the quartiles of a ratio is at most 8.0 %", text)
+
+    def test_race_has_the_shortest_and_the_longest(self):
+        file = program_file([decode_row(depth, [10], [30], [40]) for depth in (512, 16, 7680)])
+        table, _ = bench_tables.race([file])
+        self.assertEqual(table.count("\n| decoding"), 2)
+        self.assertIn("| decoding after 16 tokens | 1,000 | 333 | 3.00 |\n| decoding after 7,680 tokens |", table)
+        self.assertEqual(bench_tables.race_by_length([file])[0].count("\n| decoding"), 3)
+
+    def test_races_have_a_row_for_each_model(self):
+        table, _ = bench_tables.races([DECODE, program_file([decode_row(16, [10], [30], [40])])])
+        self.assertIn("| m.gguf | 3.00 (2.61-3.09) | 3.00 |", table)
+        self.assertIn("| m.gguf | 3.00 | - |", table)
+
+    def test_verify_and_draft_compare_runs_in_pairs(self):
+        row = {"model": "m.gguf", "what": "verify", "cache": "f16", "depth": 2048, "n_tokens": 1,
+               "times_ms": {"1": [1, 2, 3], "4": [2, 4, 9]}}
+        table, text = bench_tables.verify([program_file([row])])
+        self.assertIn("at most 12.5 % of it", text)
+        self.assertIn("| m.gguf, f16 cache | 2,048 | 2.00 ms | 2.00 |", table)
+        row = {"model": "m.gguf", "what": "draft", "depth": 1000, "n_tokens": 2,
+               "times_ms": {"whole model": [4, 4], "half": [1, 3]}}
+        table, _ = bench_tables.draft([program_file([row])])
+        self.assertIn("| whole model, ms | 2.00 |\n| half | 0.50 |", table)
+
+    def test_device_has_libllama_beside_knap(self):
+        row = {"model": "m.gguf", "what": "device", "depth": 0, "n_tokens": 2,
+               "times_ms": {"knap, one row": [2], "llama, one row": [3], "draft, whole model": [2],
+                            "draft, half of the layers": [1]}}
+        file = program_file([row], device="Big GPU")
+        table, _ = bench_tables.device([file])
+        self.assertIn("| m.gguf | 0 | 1.00 | 1.50 | 1.50 | 0.50 |", table)
+        self.assertEqual(bench_data.machine(file), "Big GPU")
+
+    def test_strategies_average_over_prompts(self):
+        rows = [bench_row("lookup", 2, n_drafted=3, n_accepted=2), bench_row("lookup", 2, id="b", n_drafted=1),
+                bench_row("autoregressive", 1)]
+        table, text = bench_tables.strategies([bench_file(rows)])
+        self.assertIn("| `lookup` | 2.00 (2.00-2.00) | 1.50 (1.50-1.50) | 2.00 | 100 | 50 % | 1.50 |", table)
+        self.assertIn("plain decoding, again", table)
+        self.assertIn("2 prompts, 1 turn each; plain decoding against itself: 1.00", text)
+        self.assertIn("every text is identical to that of plain decoding", text)
+
+    def test_whole_requests_compare_the_peer_with_our_prefill(self):
+        rows = [bench_row("autoregressive", 1), {**bench_row("llama", 0.5), "prefill_ms": 100}]
+        self.assertAlmostEqual(bench_data.request_speedups(rows, "llama")[0], (50 + 100) / (100 + 200))
+        rows[1]["request_speedup"] = {"mean": 0.7}
+        self.assertEqual(bench_data.request_speedups(rows, "llama"), [0.7])
+
+    def test_classes_are_columns_with_the_shortest_prompts_first(self):
+        code = {**bench_file([bench_row("del/10", 2), bench_row("knapspec-paper(variant=paper)", 0.5)]),
+                "name": "cpu-strategies-code.json"}
+        chat = {**bench_file([{**bench_row("del/10", 4), "n_prompt": 20}]), "name": "cpu-strategies-chat.json"}
+        table, text = bench_tables.strategies_by_class([code, chat])
+        self.assertIn("| strategy | chat: decoding | whole request | code: decoding | whole request |", table)
+        self.assertIn("| `del/10` | 4.00 | 2.00 | 2.00 | 1.50 |", table)
+        self.assertIn("| `knapspec-paper(variant=paper)` | - | - | 0.50 | 0.60 |", table)
+        self.assertIn("chat: 1 prompt of 20 tokens; code: 1 prompt of 100 tokens", text)
+
+    def test_context_compares_decoding_and_requests_by_length(self):
+        rows = [bench_row(strategy, speedup, depth, speed=100 * speedup) for depth in (2048, 512)
+                for strategy, speedup in (("autoregressive", 1), ("knapspec", 2), ("llama", 0.5))]
+        table, text = bench_tables.context([bench_file(rows)])
+        self.assertIn("| tokens of context | plain | `knapspec` | libllama | plain / libllama | `knapspec` / libllama |",
+                      table)
+        self.assertIn("| 512 | 100 | 200 | 50.0 | 2.00 | 4.00 |\n| 2,048 |", table)
+        self.assertIn("decoding alone", text)
+        table, text = bench_tables.context_requests([bench_file(rows)])
+        self.assertIn("| 512 | 0.15 | 0.10 | 0.25 | 1.67 | 2.50 |", table)
+        self.assertIn("read the prompt and decode 5 tokens", text)
+
+    def test_context_takes_a_file_for_each_length(self):
+        long = bench_file([bench_row("autoregressive", 1), bench_row("llama", 0.5)])
+        short = bench_file([bench_row("autoregressive", 1)])
+        long["settings"] = {**long["settings"], "max_prompt_tokens": 4096}
+        table, _ = bench_tables.context([long, short])
+        self.assertIn("| up to 64 | 100 | - | - |\n| up to 4,096 | 100 | 100 | 1.00 |", table)
+
+    def test_speedups_by_length_have_a_column_for_each_strategy(self):
+        rows = [bench_row("knapspec", 1.5, depth=2048), bench_row("knapspec", 1.2, depth=512)]
+        table, _ = bench_tables.speedups_by_length([bench_file(rows)])
+        self.assertIn("| 512 | 1 | 1.20 |\n| 2,048 | 1 | 1.50 |", table)
+
+    def test_tasks_have_a_row_each_and_gaps_where_nothing_was_measured(self):
+        rows = [bench_row("knapspec", 1.5), bench_row("llama", 0.5, task="math")]
+        table, _ = bench_tables.tasks([bench_file(rows)])
+        self.assertIn("| some: qa | 1 | 1.50 | - |\n| some: math | 1 | - | 0.50 |", table)
+
+
+class MarksTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        (self.root / "docs/results/data").mkdir(parents=True)
+        self.write_data(DECODE)
+        self.readme = self.root / "README.md"
+        self.readme.write_text("# A\n\n<!-- table: cpu-plain -->\n<!-- end -->\n\nB\n")
+
+    def write_data(self, data, name="cpu-decode.json"):
+        (self.root / "docs/results/data" / name).write_text(json.dumps(data))
+
+    def tables(self, *arguments):
+        done = subprocess.run([sys.executable, ROOT / "docs/tables.py", "--root", self.root, *arguments],
+                              capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    def expect_fault(self, words):
+        status, output = self.tables("--check")
+        self.assertEqual(status, 1)
+        self.assertIn(words, output)
+        self.assertEqual(output.count("\n"), 1, "one line")
+
+    def test_tables_are_written_between_the_marks_and_pass_the_check(self):
+        self.assertEqual(self.tables(), (0, "tables: rewrote README.md\n"))
+        text = self.readme.read_text()
+        self.assertTrue(text.startswith("# A\n\n<!-- table: cpu-plain -->\n\n| tokens per second |"))
+        self.assertTrue(text.endswith("\n\n<!-- end -->\n\nB\n"))
+        for words in ("2 threads of Fast CPU (avx2); m.gguf.", "at most 8.0 % of it",
+                      "- [cpu-decode.json](docs/results/data/cpu-decode.json): `decode_bench m.gguf --json d.json`"):
+            self.assertIn(words, text)
+        self.assertEqual(self.tables(), (0, ""), "a second run changes nothing")
+        self.assertEqual(self.tables("--check")[0], 0)
+
+    def test_a_number_edited_by_hand_is_noticed(self):
+        self.tables()
+        self.readme.write_text(self.readme.read_text().replace("| 3.00 (", "| 3.10 (", 1))
+        self.expect_fault("README.md:7: a table differs from its data (make tables): expected "
+                          "`| decoding after 16 tokens | 500 | 167 | 3.00 (2.61-3.09) |`, found")
+
+    def test_new_data_are_noticed(self):
+        self.tables()
+        self.write_data(program_file([decode_row(16, [10], [30], [40])]))
+        self.expect_fault("README.md:7: a table differs from its data")
+
+    def test_links_lead_from_where_the_document_is(self):
+        (self.root / "docs/results/a.md").write_text("<!-- table: cpu-plain -->\n<!-- end -->\n")
+        self.tables()
+        self.assertIn("[cpu-decode.json](data/cpu-decode.json)", (self.root / "docs/results/a.md").read_text())
+
+    def test_missing_and_damaged_data_are_named(self):
+        self.tables()
+        self.write_data({"format": 7})
+        self.expect_fault("expected `format` 1 and `rows`")
+        self.write_data({**bench_file([bench_row("llama", 1)]), "is_complete": False})
+        self.expect_fault("found an interrupted one: continue with --resume")
+        self.write_data(program_file([{"what": "decode", "depth": 3}]))
+        self.expect_fault("expected a file for the table race, found KeyError('times_ms')")
+        (self.root / "docs/results/data/cpu-decode.json").unlink()
+        self.expect_fault("docs/results/data/cpu-decode.json: expected a data file, found none (commands: docs/tables")
+
+    def test_marks_must_make_sense(self):
+        self.readme.write_text("<!-- table: no-such -->\n<!-- end -->\n")
+        self.expect_fault("README.md: expected a table of docs/tables.py --list, found no-such")
+        self.readme.write_text("<!-- table: cpu-plain -->\n")
+        self.expect_fault("README.md: expected `<!-- end -->` after the last table, found none")
+        self.readme.write_text("a\n<!-- end -->\n")
+        self.expect_fault("README.md:2: expected `<!-- table: NAME -->`, found `<!-- end -->`")
+
+    def test_a_marker_without_any_data_fails_the_check(self):
+        for path in (self.root / "docs/results/data").iterdir():
+            path.unlink()
+        (self.root / "docs/results/data").rmdir()
+        self.expect_fault("docs/results/data/cpu-decode.json: expected a data file, found none")
+
+    def test_list_names_missing_data(self):
+        status, output = self.tables("--list")
+        self.assertEqual(status, 0)
+        self.assertIn("cpu-plain (in use): decode_bench", output)
+        self.assertIn("docs/results/data/cpu-verify.json (missing)", output)
+
+
+@unittest.skipUnless(BUILD, "needs a build")
+class ProgramsTest(unittest.TestCase):
+    """The tables read what the programs write."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def run_program(self, name, *arguments):
+        done = subprocess.run([Path(BUILD) / name, *map(str, arguments)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def measure(self, name, *arguments):
+        path = self.folder / f"{name}.json"
+        self.run_program(name, TINY_MODEL, *arguments, "--json", path)
+        return bench_data.load(path)
+
+    def test_decode_bench(self):
+        file = self.measure("decode_bench", "--prefill", "8", "--depths", "16", "--threads", "1")
+        self.assertEqual(bench_data.command(file),
+                         "decode_bench tiny.gguf --prefill 8 --depths 16 --threads 1 --json decode_bench.json")
+        table, _ = bench_tables.race([file])
+        self.assertIn("| decoding after 16 tokens |", table)
+        self.assertIn("| reading a prompt of 8 tokens |", table)
+        self.assertIn("1 thread of ", bench_data.machine(file))
+
+    def test_verify_bench(self):
+        table, _ = bench_tables.verify([self.measure("verify_bench", "--threads", "1")])
+        self.assertIn("| tiny.gguf, f16 cache | 16 |", table)
+
+    def test_knap_bench_and_its_command(self):
+        path = self.folder / "bench.json"
+        self.run_program("knap", "bench", "-m", TINY_MODEL, "-d", "8,24", "-n", "8", "-r", "2", "-t", "1",
+                         "--strategies", "lookup,static/2/a=w1+4", "--temp", "0.5", "-o", path)
+        file = bench_data.load(path)
+        table, text = bench_tables.context([file])
+        self.assertIn("| 24 |", table)
+        self.assertIn("2 prompts, 2 turns each", text)
+        self.assertIn("| `lookup` |", bench_tables.strategies([file])[0])
+        page = self.folder / "report.html"
+        self.run_program("knap", "report", path, "-o", page)
+        self.assertIn(bench_data.command(file), html.unescape(page.read_text()))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *(["ProgramsTest"] if BUILD else [])])
