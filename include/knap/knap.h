@@ -25,7 +25,7 @@
 
 namespace knap {
 
-std::string_view version();                  // "0.1.0"
+std::string_view version();                  // "MAJOR.MINOR.PATCH"
 std::span<const StrategyInfo> strategies();  // plain decoding first
 
 // Devices that can compute: GPUs, then the CPU, then those of `workers` ("host:port"). Connects to
