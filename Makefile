@@ -27,7 +27,7 @@ export CCACHE_NOHASHDIR := 1
 
 DEMO_PROMPTS := examples/prompts/long.txt examples/prompts/short.txt
 
-.PHONY: all build knap demo test mutate bench sanitize install uninstall format format-check tidy model clean help setup configure browser tables
+.PHONY: all build knap demo test mutate bench sanitize install uninstall format format-check tidy model clean help setup configure browser tables pictures
 
 all: build ## build everything (the default)
 
@@ -108,6 +108,12 @@ endif
 
 tables: ## rewrite the tables of the documentation from docs/results/data
 	@docs/tables.py
+
+pictures: configure model browser ## redraw the pictures of the documentation (some minutes)
+	@echo "knap: building $(BUILD)/knap and $(BUILD)/example_side_by_side"
+	@cmake --build $(BUILD) -j $(JOBS) --target knap example_side_by_side
+	@echo "knap: drawing into docs/pictures (about 5 minutes on 2 cores)"
+	@docs/pictures.py --build $(BUILD)
 
 build: configure
 	@echo "knap: building $(BUILD)"
