@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the documents: their links, their index, citations of them in the sources, and numbers that go stale.
 
-    docs_check.py ROOT CHECK...    citations, links, index, counts or version"""
+    docs_check.py ROOT CHECK...    citations, numbered, links, index, counts or version"""
 import re
 import sys
 from pathlib import Path
@@ -73,6 +73,14 @@ def citations(root):
                 yield f'{name}:{line_of(text, cited.start())}: docs/methods.md has no heading "{heading}"'
 
 
+def numbered(root):
+    """No citation by number, such as "methods 3.15", "O13" or "D5": the sections they named do not exist."""
+    patterns = (r"\bmethods(?:\.md)?(?: \d+|\s+\d+\.\d+)\b", r"(?<![\w=+/.$-])[OWD][1-9]\d?(?![\w+=/-])")
+    for name, text in citing_files(root):
+        for cited in (match for pattern in patterns for match in re.finditer(pattern, text)):
+            yield f'{name}:{line_of(text, cited.start())}: expected a citation by heading, found "{cited[0]}"'
+
+
 def links(root):
     """Links between files of the project, including pictures, lead to existing files and headings."""
     for path in documents(root):
@@ -136,7 +144,7 @@ def version(root):
             yield f"{path.relative_to(root)}:{line_of(text, copy.start())}: repeats the version of CMakeLists.txt"
 
 
-CHECKS = {check.__name__: check for check in (citations, links, index, counts, version)}
+CHECKS = {check.__name__: check for check in (citations, numbered, links, index, counts, version)}
 
 
 def main():

@@ -38,6 +38,15 @@ class DocsCheckTest(unittest.TestCase):
         self.write("tests/a_test.cpp", '// (docs/methods.md, "no heading")\n')
         self.expect_fault(docs_check.citations, 'has no heading "no heading"')
 
+    def test_citations_by_number_are_found(self):
+        for text in ("// as in methods 3.15\n", "// methods\n// 3.7: as published\n", "// CLaSp (methods 4)\n",
+                     "// x (D5)\n", "// O7, paper: x\n", "// by the rule (methods.md 3.2)\n", "| a | W12 |\n"):
+            self.write("src/a.h", text)
+            self.expect_fault(docs_check.numbered, "src/a.h:1: expected a citation by heading, found ")
+        self.write("src/a.h", "// two methods, 3 layers\n// docs/methods.md\n// methods\n// 3 of them\n"
+                              '// W^T, x86, 3D, D\ncc -O3 "a3=W1+2" LOD2 O2x D[1]\n')
+        self.assertEqual(self.faults(docs_check.numbered), [])
+
     def test_links_lead_to_files_and_headings(self):
         self.write("docs/b.md", "# The `knap bench` file\n# Twice\n# Twice\n")
         self.write("README.md", "[a](docs/b.md#the-knap-bench-file) [b](docs/b.md#twice-1) [c](#d-e) [w](https://x.y/z)\n"
