@@ -120,7 +120,7 @@ TEST(SearchCommand, LinesWithoutAPromptAreReported) {
     const auto result = search(kGrid + Words{"--data", data.string(), "--trials", "1"});
     EXPECT_EQ(result.exit_code, 0) << result.error;
     EXPECT_THAT(result.error, HasSubstr("half_bad.jsonl:1: "));
-    EXPECT_THAT(result.output, HasSubstr("1 trials of 1 prompts"));
+    EXPECT_THAT(result.output, HasSubstr("1 trial of 1 prompt"));
 }
 
 class PlanFile : public testing::Test {
