@@ -27,7 +27,7 @@ export CCACHE_NOHASHDIR := 1
 
 DEMO_PROMPTS := examples/prompts/long.txt examples/prompts/short.txt
 
-.PHONY: all build knap demo test mutate bench sanitize install uninstall format format-check tidy model clean help setup configure browser tables pictures
+.PHONY: all build knap demo test test-slow mutate bench sanitize install uninstall format format-check tidy model clean help setup configure browser tables pictures
 
 all: build ## build everything (the default)
 

@@ -111,7 +111,7 @@ float confidence(std::span<const float> logits, Token token) {
 
 float confidence(std::span<const float> logits, const DraftChoice& choice, ConfidenceOf whose) {
     const Token token = choice.tokens.front();
-    if (whose == ConfidenceOf::likeliest) {
+    if (whose == ConfidenceOf::most_probable) {
         return confidence(logits, find_maximum(logits).token);
     }
     if (whose == ConfidenceOf::drawn && !choice.q.tokens.empty()) {

@@ -54,9 +54,9 @@ float confidence(std::span<const float> logits, Token token);
 
 // The token whose probability is the confidence.
 enum class ConfidenceOf : std::uint8_t {
-    drafted,    // the first drafted token, before the transform
-    likeliest,  // the most probable token, before the transform
-    drawn,      // the first drafted token, in `q`; when greedy, the same as `drafted`
+    drafted,        // the first drafted token, before the transform
+    most_probable,  // the most probable token, before the transform
+    drawn,          // the first drafted token, in `q`; when greedy, the same as `drafted`
 };
 float confidence(std::span<const float> logits, const DraftChoice& choice, ConfidenceOf whose);
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/quoted.h"
+#include "base/text.h"
 
 namespace knap {
 
@@ -18,14 +19,6 @@ std::vector<std::string> known_names() {
     std::vector<const char*> names(llama_chat_builtin_templates(nullptr, 0));
     llama_chat_builtin_templates(names.data(), names.size());
     return {names.begin(), names.end()};
-}
-
-std::string join(const std::vector<std::string>& names) {
-    std::string text;
-    for (const std::string& name : names) {
-        text += text.empty() ? name : ", " + name;
-    }
-    return text;
 }
 
 // Returns nullopt when libllama does not recognise `source`.
@@ -72,7 +65,8 @@ ChatTemplate ChatTemplate::choose(std::string_view name, std::string_view model_
     const std::vector<std::string> names = known_names();
     if (!name.empty()) {
         if (std::find(names.begin(), names.end(), name) == names.end()) {
-            fail("`.chat_template`: expected one of ", join(names), ", found ", in_quotes(name));
+            fail("`.chat_template`: expected one of ", join(names, ", "), ", found ",
+                 in_quotes(name));
         }
         return ChatTemplate(std::string(name), std::string(name));
     }
@@ -80,8 +74,8 @@ ChatTemplate ChatTemplate::choose(std::string_view name, std::string_view model_
         fail("the model has no chat template: expected a name in `.chat_template`, found none");
     }
     if (!recognises(model_text)) {
-        fail("libllama does not know the model's chat template: expected one of ", join(names),
-             " in `.chat_template`, found none");
+        fail("libllama does not know the model's chat template: expected one of ",
+             join(names, ", "), " in `.chat_template`, found none");
     }
     const std::string source(model_text);
     return ChatTemplate(find_name(source), source);

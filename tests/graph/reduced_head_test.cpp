@@ -9,12 +9,12 @@
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
-namespace knap::test::draft_head_test {
+namespace knap::test::reduced_head_test {
 namespace {
 
-class DraftHead : public ::testing::TestWithParam<const char*> {
+class ReducedHead : public ::testing::TestWithParam<const char*> {
   protected:
-    DraftHead()
+    ReducedHead()
         : model_(tiny_model("tiny-llama", GetParam())),
           rig_(model_),
           head_(*rig_.draft_head),
@@ -51,14 +51,14 @@ class DraftHead : public ::testing::TestWithParam<const char*> {
     ModulePlan reduced_;
 };
 
-TEST_P(DraftHead, GivesTheWholeHeadsLogitsForItsTokens) {
+TEST_P(ReducedHead, GivesTheWholeHeadsLogitsForItsTokens) {
     head_.begin(std::vector<Token>{130, 251, 90});
     for (const int n_rows : {1, 2, 5, 9}) {
         expect_same_logits_where_there_are_any(n_rows);
     }
 }
 
-TEST_P(DraftHead, GrowsWithoutBuildingAnotherGraph) {
+TEST_P(ReducedHead, GrowsWithoutBuildingAnotherGraph) {
     head_.begin(std::vector<Token>{130});
     expect_same_logits_where_there_are_any(1);
     const std::int64_t n_built = rig_.forward.statistics().graphs.built;
@@ -69,9 +69,9 @@ TEST_P(DraftHead, GrowsWithoutBuildingAnotherGraph) {
     EXPECT_EQ(rig_.forward.statistics().graphs.built, n_built);
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, DraftHead, ::testing::Values("F32", "Q8_0", "Q4_1"));
+INSTANTIATE_TEST_SUITE_P(Types, ReducedHead, ::testing::Values("F32", "Q8_0", "Q4_1"));
 
-TEST(DraftHeads, CountAsScratchOnceUsed) {
+TEST(ReducedHeads, CountAsScratchOnceUsed) {
     LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
     ForwardRig rig(model);
     const std::vector<Token> token{5};
@@ -84,7 +84,7 @@ TEST(DraftHeads, CountAsScratchOnceUsed) {
     EXPECT_GT(rig.draft_head->bytes(), 0u);
 }
 
-TEST(DraftHeads, PassesWithoutLogitsShareTheirGraph) {
+TEST(ReducedHeads, PassesWithoutLogitsShareTheirGraph) {
     LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
     ForwardRig rig(model);
     const std::vector<Token> token{5};
@@ -96,7 +96,7 @@ TEST(DraftHeads, PassesWithoutLogitsShareTheirGraph) {
     EXPECT_EQ(rig.forward.statistics().graphs.built, n_built);
 }
 
-TEST(DraftHeads, AreTheCheapestHeadIfThereIsOne) {
+TEST(ReducedHeads, AreTheCheapestHeadIfThereIsOne) {
     LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
     ForwardRig rig(model);
     EXPECT_EQ(rig.forward.cheapest_head(), HeadLevel::reduced);
@@ -105,4 +105,4 @@ TEST(DraftHeads, AreTheCheapestHeadIfThereIsOne) {
 }
 
 }  // namespace
-}  // namespace knap::test::draft_head_test
+}  // namespace knap::test::reduced_head_test

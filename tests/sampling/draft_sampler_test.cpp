@@ -268,7 +268,7 @@ TEST(Confidence, IsOfTheDraftedTheMostProbableOrTheDrawnToken) {
     const DraftChoice drawn{.tokens = {1, 2},
                             .q = {.tokens = {2, 1}, .probabilities = {0.6f, 0.4f}}};
     EXPECT_EQ(confidence(row, drawn, ConfidenceOf::drafted), confidence(row, 1));
-    EXPECT_EQ(confidence(row, drawn, ConfidenceOf::likeliest), confidence(row, 2));
+    EXPECT_EQ(confidence(row, drawn, ConfidenceOf::most_probable), confidence(row, 2));
     EXPECT_EQ(confidence(row, drawn, ConfidenceOf::drawn), 0.4f);
     const DraftChoice greedy{.tokens = {1}};
     EXPECT_EQ(confidence(row, greedy, ConfidenceOf::drawn), confidence(row, 1));

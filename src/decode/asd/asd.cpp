@@ -75,7 +75,7 @@ void AsdStrategy::choose(std::span<const Token> history) {
     plan_ = plan_without(removed, parts_.config.n_layers);
     decisions_.push_back({
         .token = static_cast<int>(history.size() - n_prompt_),
-        .source = removed.empty() ? "plain decoding" : to_string(plan_),
+        .source = removed.empty() ? "plain" : to_string(plan_),
         .plan = removed.empty() ? "" : to_string(plan_),
         .reason =
             concat(removed.size(), " of ", parts_.config.n_layers,

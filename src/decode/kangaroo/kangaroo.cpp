@@ -45,7 +45,7 @@ Proposal KangarooStrategy::propose(const RoundState& state) {
                 .plan = &plan_,
                 .stop = {.n_max = std::min(options_.length, state.n_room),
                          .exit_confidence = options_.exit_confidence,
-                         .confidence_of = ConfidenceOf::likeliest},
+                         .confidence_of = ConfidenceOf::most_probable},
                 .head = &head_,
             },
         .captures = std::span(&capture_, 1),

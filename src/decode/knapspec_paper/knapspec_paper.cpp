@@ -133,7 +133,7 @@ StopRule KnapspecPaperStrategy::stop_rule(int n_room) const {
         .n_max = std::min(options_.draft_max, n_room),
         .exit_confidence = options_.exit_confidence,
         .confidence_of =
-            options_.exits_by_likeliest ? ConfidenceOf::likeliest : ConfidenceOf::drawn,
+            options_.exits_by_most_probable ? ConfidenceOf::most_probable : ConfidenceOf::drawn,
     };
 }
 

@@ -62,7 +62,7 @@ bool set_interval(PaperOptions& options, std::string_view text) {
 }
 
 bool set_confidence(PaperOptions& options, std::string_view text) {
-    return choose(text, options.exits_by_likeliest, false, true);
+    return choose(text, options.exits_by_most_probable, false, true);
 }
 
 bool set_start(PaperOptions& options, std::string_view text) {

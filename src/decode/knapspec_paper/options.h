@@ -41,7 +41,7 @@ struct PaperOptions {
     std::optional<int> weight_cap = kOfficialWeightCap;  // weight cap; nullopt: none
     SearchInterval interval{};                           // search interval
     // Confidence: the exit looks at the most probable token (paper), not at the drafted one (code).
-    bool exits_by_likeliest = false;
+    bool exits_by_most_probable = false;
     // First search: at the end of the prompt, on its last tokens. Otherwise the whole model drafts
     // until the first search that is due.
     bool starts_on_prompt = false;

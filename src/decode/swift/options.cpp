@@ -63,12 +63,12 @@ constexpr std::array kOptions = {
                     return set_share(options.search.max_score, text);
                 }},
     SwiftOption{{"patience", "0..1000000",
-                 "end the search after this many plans without a better one (default: 300)"},
+                 "end the search after more plans than this without a better one (default: 300)"},
                 [](SwiftOptions& options, std::string_view text) {
                     return read_integer(text, 0, kMaxCount, options.search.patience);
                 }},
     SwiftOption{
-        {"iterations", "0..1000000", "end the search after this many plans (default: 1000)"},
+        {"iterations", "0..1000000", "end the search after more plans than this (default: 1000)"},
         [](SwiftOptions& options, std::string_view text) {
             return read_integer(text, 0, kMaxCount, options.search.max_iterations);
         }},

@@ -111,7 +111,7 @@ TEST_F(Kangaroo, DraftsWithTheFirstLayersAndTheAdapter) {
     EXPECT_EQ(draft.head, &rig_.adapter_head);
     EXPECT_EQ(draft.stop.n_max, 6);
     EXPECT_FLOAT_EQ(draft.stop.exit_confidence, 0.6f);
-    EXPECT_EQ(draft.stop.confidence_of, ConfidenceOf::likeliest);
+    EXPECT_EQ(draft.stop.confidence_of, ConfidenceOf::most_probable);
     EXPECT_EQ(draft.width, 1);
     EXPECT_THAT(proposal.captures, ElementsAre(2 * kExit));
 }

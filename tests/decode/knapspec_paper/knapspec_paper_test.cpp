@@ -310,11 +310,11 @@ TEST(KnapspecPaper, BestLengthOfAPlanDoesNotLimitDrafts) {
 }
 
 TEST(KnapspecPaper, OptionsReachTheStopRule) {
-    Request request({.draft_max = 4, .exit_confidence = 0, .exits_by_likeliest = true});
+    Request request({.draft_max = 4, .exit_confidence = 0, .exits_by_most_probable = true});
     const DraftWithPlan draft = request.draft();
     EXPECT_EQ(draft.stop.n_max, 4);
     EXPECT_FALSE(draft.stop.needs_confidence());
-    EXPECT_EQ(draft.stop.confidence_of, ConfidenceOf::likeliest);
+    EXPECT_EQ(draft.stop.confidence_of, ConfidenceOf::most_probable);
 }
 
 TEST(KnapspecPaper, CanAlsoSearchOnTheEndOfThePrompt) {

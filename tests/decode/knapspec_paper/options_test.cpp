@@ -39,7 +39,7 @@ Fields fields_of(const PaperOptions& options) {
         {"cap", options.weight_cap.value_or(kNone)},
         {"interval", options.interval.rounds},
         {"large_interval", options.interval.rounds_of_large},
-        {"likeliest", options.exits_by_likeliest},
+        {"most_probable", options.exits_by_most_probable},
         {"on_prompt", options.starts_on_prompt},
     };
 }
@@ -73,7 +73,7 @@ const Fields kPublished = {
     {"cap", 5},
     {"interval", 64},
     {"large_interval", 64},
-    {"likeliest", 0},
+    {"most_probable", 0},
     {"on_prompt", 0},
 };
 
@@ -100,7 +100,7 @@ TEST(PaperOptions, EachKeyChangesOnlyItsFields) {
         {"unskipped=paper", {{"reuse", 1}}},
         {"interval=paper", {{"large_interval", 128}}},
         {"interval=7", {{"interval", 7}, {"large_interval", 7}}},
-        {"confidence=paper", {{"likeliest", 1}}},
+        {"confidence=paper", {{"most_probable", 1}}},
         {"start=prompt", {{"on_prompt", 1}}},
         {"tau=-0.5", {{"tau", -0.5}}},
         {"exit-confidence=0.25", {{"exit", 0.25}}},
