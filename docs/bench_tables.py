@@ -246,6 +246,124 @@ def strategies_by_class(files):
     return markdown(head, rows), text + prompts_text(all_rows)
 
 
+def by_data(files):
+    """Rows grouped by data set, in the order of the files."""
+    groups = {}
+    for row in (row for file in files for row in file["rows"]):
+        groups.setdefault(row["data"].removesuffix(".jsonl"), []).append(row)
+    return groups
+
+
+def data_sets(files):
+    """knap bench: a row for each strategy; speeds and accepted drafts by data set."""
+    groups = by_data(files)
+    all_rows = [row for rows in groups.values() for row in rows]
+    table = []
+    for strategy in strategies_of(all_rows):
+        cells = [named(strategy, all_rows)]
+        for rows in groups.values():
+            its = of_strategy(rows, strategy)
+            if its:
+                total = data.summary(its)
+                request = data.geometric_mean(data.request_speedups(rows, strategy))[0]
+                cells.append(f"{interval(total['speedup'])} / {number(request)} / {percent(total['acceptance_rate'])}")
+            else:
+                cells.append("-")
+        table.append(cells)
+    text = ("Speed of decoding relative to knap's plain decoding / of the whole request / share of drafted tokens "
+            "accepted. ")
+    return markdown(["strategy", *groups], table), text + prompts_text(all_rows)
+
+
+def expectations(files):
+    """knap bench, a file for each class of prompts: a row for each class; the default strategy and lookup alone."""
+    files = sorted(files, key=lambda file: median([row["n_prompt"] for row in file["rows"]]))
+    all_rows = [row for file in files for row in file["rows"]]
+    table = []
+    for file in files:
+        rows = file["rows"]
+        prompts = {data.prompt_key(row) for row in rows}
+        cells = [class_of(file), str(len(prompts)), tokens(round(median([key[3] for key in prompts])))]
+        for strategy in ("knapspec", "lookup"):
+            cells += [interval(data.summary(of_strategy(rows, strategy))["speedup"]),
+                      number(data.geometric_mean(data.request_speedups(rows, strategy))[0])]
+        table.append(cells)
+    head = ["kind of prompt", "prompts", "tokens, median", "`knapspec`: decoding", "whole request",
+            "copies alone (`lookup`): decoding", "whole request"]
+    return markdown(head, table), "Speed relative to knap's plain decoding. " + prompts_text(all_rows)
+
+
+def search_share(rows):
+    turns = [turn for row in rows for turn in row["turns"]]
+    return sum(turn["search_ms"] for turn in turns) / sum(turn["decode_ms"] for turn in turns)
+
+
+def ablation(files):
+    """knap bench: a row for each setting of a strategy, with the share of time that its searches take."""
+    all_rows = [row for file in files for row in file["rows"]]
+    table = []
+    for strategy in strategies_of(all_rows):
+        its = of_strategy(all_rows, strategy)
+        total = data.summary(its)
+        table.append([named(strategy, all_rows), interval(total["speedup"]),
+                      number(data.geometric_mean(data.request_speedups(all_rows, strategy))[0]),
+                      percent(total["acceptance_rate"]), number(total["mean_accepted_length"]),
+                      percent(search_share(its))])
+    head = ["strategy", "decoding", "whole request", "drafts accepted", "tokens per round", "time in search"]
+    return markdown(head, table), "Speed relative to knap's plain decoding. " + prompts_text(all_rows)
+
+
+def skipped_shares(rows, n_layers):
+    """The shares of attentions and MLPs that drafts skip, and of attentions at a window, weighted by tokens."""
+    totals = {"a": 0.0, "m": 0.0, "w": 0.0}
+    n_tokens = 0
+    for level in (level for row in rows for level in row["levels"]):
+        n_tokens += level["n_tokens"]
+        for kind, n_modules in modules_of(level["plan"], n_layers).items():
+            totals[kind] += level["n_tokens"] * n_modules / n_layers
+    return {kind: total / n_tokens for kind, total in totals.items()} if n_tokens else None
+
+
+def layers_of(text, n_layers):
+    """The layers that "", "3", "3-5" or "1+5-9" name."""
+    if not text:
+        return range(n_layers)
+    ends = [part.split("-") for part in text.split("+")]
+    return [layer for part in ends for layer in range(int(part[0]), int(part[-1]) + 1)]
+
+
+def modules_of(plan, n_layers):
+    """How many attentions ("a") and MLPs ("m") a written plan skips, and how many attentions it narrows ("w")."""
+    levels = {"a": ["full"] * n_layers, "m": ["full"] * n_layers}
+    for name, _, level in (item.partition("=") for item in plan.split(",")):
+        if name == "exit":
+            name, level = f"l{level}-{n_layers - 1}", "skip"
+        if name[:1] not in ("a", "m", "l") or not level:
+            continue
+        for layer in layers_of(name[1:], n_layers):
+            for module in "am" if name[0] == "l" else name[0]:
+                levels[module][layer] = level
+    return {"a": levels["a"].count("skip"), "m": levels["m"].count("skip"),
+            "w": sum(level.startswith("w") for level in levels["a"])}
+
+
+def skipped(files):
+    """knap bench: by context length, the shares of modules that each strategy's drafts skip."""
+    groups = data.context_groups(files)
+    all_rows = [row for _, rows in groups for row in rows]
+    strategies_ = [name for name in strategies_of(all_rows) if name != PLAIN]
+    table = []
+    for length, rows in groups:
+        cells = [length_label(length, rows)]
+        for strategy in strategies_:
+            shares = skipped_shares(of_strategy(rows, strategy), files[0]["model"]["n_layers"])
+            cells.append(" / ".join(number(shares[kind]) for kind in ("a", "m", "w")) if shares else "no plan drafted")
+        table.append(cells)
+    head = ["tokens of context", *(named(name, all_rows) for name in strategies_)]
+    return markdown(head, table), ("Share of attentions skipped / of MLPs skipped / of attentions at a window, over the "
+                                   "tokens drafted with a plan. " + prompts_text(all_rows))
+
+
 def matrix(groups, first):
     """Decoding speed by group (a list of labels and rows) and strategy."""
     all_rows = [row for _, rows in groups for row in rows]

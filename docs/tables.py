@@ -67,56 +67,80 @@ class Table:
 
 ALL_STRATEGIES = ("'lookup,knapspec,knapspec-paper,knapspec-paper(variant=paper),clasp,swift,del,del/10,"
                   "draft-verify/12/l1+5+9+13+17+21+25=skip,asd,layerskip/2/exit=3,kangaroo'")
-CPU_STRATEGIES = (f"--strategies {ALL_STRATEGIES} --adapter models/kangaroo-smollm2-135m.gguf --peer llama "
-                  "-n 128 -r 2 -o OUT/cpu-strategies-")
-DOCUMENTS = "$DATA/govreport.jsonl,$DATA/pg19.jsonl,$DATA/booksum.jsonl"
-RANDOM_8B = "build/knap make-model --shape llama-3.1-8b --type Q4_0 -o /tmp/8b-q4_0.gguf"
+EVERY = f"--strategies {ALL_STRATEGIES} --adapter models/kangaroo-smollm2-135m.gguf -n 128"
+DOCUMENTS = "--data $DATA/govreport.jsonl,$DATA/pg19.jsonl,$DATA/booksum.jsonl --limit 3 --max-prompt-tokens 7680"
+REASONING = "--data $DATA/aime24.jsonl,$DATA/aime25.jsonl,$DATA/mmlu_pro.jsonl --limit 4"
+SAMPLED = "--temp 0.7 --top-k 50 --top-p 0.95 --min-p 0 --seed 1"
+SHORT_REPORTS = "build/knap bench --data $DATA/govreport.jsonl --limit 4 --max-prompt-tokens 1024"
+RANDOM_8B = "build/knap make-model --shape llama-3.1-8b --type Q4_0 -o 8b-q4_0.gguf"
 
-# Commands run in the root of the checkout, on a quiet machine, after `knap profile`.
+
+def paper(*settings):
+    """knapspec-paper with each setting."""
+    return "'" + ",".join(f"knapspec-paper({setting})" for setting in settings) + "'"
+
+
+# Commands run in the root of the checkout, on a quiet machine, after `knap profile`; -t N sets the number of threads.
 # MODEL="$(deps/setup model-path)", the default model; DATA: a folder of prompts (docs/benchmarks.md).
 TABLES = {
     "cpu-plain": Table(kinds.race, ["cpu-decode.json"], [
         "build/decode_bench $MODEL --prefill 512,7680 --depths 16,512,1024,2048,4096,7680 --json OUT/cpu-decode.json"]),
     "cpu-plain-lengths": Table(kinds.race_by_length, ["cpu-decode.json"], ["(the file of cpu-plain)"]),
-    "cpu-plain-avx2": Table(kinds.race, ["cpu-decode-avx2.json"], [
+    "cpu-plain-2-cores": Table(kinds.race_by_length, ["cpu-2-cores-decode.json"], [
+        "build/decode_bench $MODEL --threads 2 --prefill 512,4096 --depths 16,2048,7680 "
+        "--json OUT/cpu-2-cores-decode.json"]),
+    "cpu-plain-avx2": Table(kinds.race_by_length, ["cpu-decode-avx2.json"], [
         "KNAP_ISA=avx2 build/decode_bench $MODEL --prefill 512 --depths 16,7680 --json OUT/cpu-decode-avx2.json"]),
     "cpu-plain-1b": Table(kinds.races, ["cpu-decode-1b-*.json"], [
-        "build/knap make-model --shape llama-3.2-1b --type Q4_K_M -o build/bench-1b-Q4_K_M.gguf",
-        "build/knap make-model --shape llama-3.2-1b --type Q8_0 -o build/bench-1b-Q8_0.gguf",
-        "build/decode_bench build/bench-1b-Q4_K_M.gguf --prefill 512 --depths 16,4000 "
-        "--json OUT/cpu-decode-1b-q4_k_m.json",
-        "build/decode_bench build/bench-1b-Q8_0.gguf --prefill 512 --depths 16,4000 "
-        "--json OUT/cpu-decode-1b-q8_0.json"]),
+        "build/knap make-model --shape llama-3.2-1b --type Q4_K_M -o 1b-q4_k_m.gguf",
+        "build/knap make-model --shape llama-3.2-1b --type Q8_0 -o 1b-q8_0.gguf",
+        "build/decode_bench 1b-q4_k_m.gguf --prefill 512 --depths 16,4000 --json OUT/cpu-decode-1b-q4_k_m.json",
+        "build/decode_bench 1b-q8_0.gguf --prefill 512 --depths 16,4000 --json OUT/cpu-decode-1b-q8_0.json"]),
     "cpu-strategies": Table(kinds.strategies_by_class, ["cpu-strategies-*.json"], [
         "build/knap bench --data $DATA/specbench.jsonl:writing,$DATA/specbench.jsonl:roleplay,"
-        f"$DATA/specbench.jsonl:qa --limit 2 {CPU_STRATEGIES}chat.json",
-        f"build/knap bench --data $DATA/gsm8k.jsonl --limit 6 {CPU_STRATEGIES}math.json",
-        f"build/knap bench --data $DATA/humaneval.jsonl --limit 6 {CPU_STRATEGIES}code.json",
-        f"build/knap bench --data {DOCUMENTS} --limit 2 --max-prompt-tokens 7680 {CPU_STRATEGIES}document.json"]),
+        f"$DATA/specbench.jsonl:qa --limit 2 {EVERY} -r 2 -o OUT/cpu-strategies-chat.json",
+        f"build/knap bench --data $DATA/gsm8k.jsonl --limit 6 {EVERY} -r 2 -o OUT/cpu-strategies-math.json",
+        f"build/knap bench --data $DATA/humaneval.jsonl --limit 6 {EVERY} -r 2 -o OUT/cpu-strategies-code.json",
+        f"build/knap bench {REASONING} {EVERY} -r 2 -o OUT/cpu-strategies-reasoning.json",
+        f"build/knap bench {DOCUMENTS} {EVERY} -r 2 -o OUT/cpu-strategies-document.json"]),
+    "cpu-expectations": Table(kinds.expectations, ["cpu-strategies-*.json"], ["(the files of cpu-strategies)"]),
+    "paper-greedy": Table(kinds.data_sets, ["cpu-strategies-reasoning.json", "cpu-strategies-document.json"],
+                          ["(files of cpu-strategies)"]),
+    "paper-sampled": Table(kinds.data_sets, ["cpu-sampled-reasoning.json", "cpu-sampled-document.json"], [
+        f"build/knap bench {REASONING} {EVERY} {SAMPLED} -r 1 -o OUT/cpu-sampled-reasoning.json",
+        f"build/knap bench {DOCUMENTS} {EVERY} {SAMPLED} -r 1 -o OUT/cpu-sampled-document.json"]),
+    "paper-tau": Table(kinds.ablation, ["cpu-ablation-tau.json"], [
+        f"{SHORT_REPORTS} -n 192 -r 1 --strategies "
+        f"{paper('tau=-1', 'tau=0.3', 'tau=0.5', 'tau=0.7', 'tau=0.9', 'tau=0.97', 'variant=paper')} "
+        "-o OUT/cpu-ablation-tau.json"]),
+    "paper-interval": Table(kinds.ablation, ["cpu-ablation-interval.json"], [
+        f"{SHORT_REPORTS} -n 320 -r 1 --strategies "
+        f"{paper('interval=7', 'interval=16', 'interval=32', 'interval=64', 'interval=128', 'variant=paper')} "
+        "-o OUT/cpu-ablation-interval.json"]),
+    "paper-skipped": Table(kinds.skipped, ["cpu-skip-*.json"], [
+        "for n in 512 1024 2048 4096 7680; do build/knap bench --data $DATA/govreport.jsonl --limit 2 "
+        "--max-prompt-tokens $n -n 128 -r 1 --strategies 'knapspec-paper(interval=16),"
+        "knapspec-paper(variant=paper;interval=16),swift(iterations=40),knapspec' -o OUT/cpu-skip-$n.json; done"]),
     "cpu-tasks": Table(kinds.tasks, ["cpu-tasks.json"], [
         "build/knap bench --data $DATA/specbench.jsonl,$DATA/gsm8k.jsonl,$DATA/humaneval.jsonl --limit 3 -n 192 -r 2 "
         "--strategies lookup,knapspec --peer llama -o OUT/cpu-tasks.json"]),
     "cpu-context": Table(kinds.context, ["cpu-context-*.json"], [
         "for n in 512 1024 2048 4096 7680; do build/knap bench --data $DATA/govreport.jsonl --limit 6 "
-        "--max-prompt-tokens $n -n 128 -r 2 --strategies knapspec --peer llama -o OUT/cpu-context-$n.json; done"]),
+        "--max-prompt-tokens $n -n 128 -r 2 --strategies lookup,knapspec --peer llama -o OUT/cpu-context-$n.json; done"]),
     "cpu-context-requests": Table(kinds.context_requests, ["cpu-context-*.json"], ["(the files of cpu-context)"]),
-    "cpu-verify": Table(kinds.verify, ["cpu-verify.json"], [
-        "build/knap make-model --shape smollm2-135m --type F16 -o build/bench-F16.gguf",
-        "build/knap make-model --shape smollm2-135m --type Q8_0 -o build/bench-Q8_0.gguf",
-        "build/verify_bench $MODEL build/bench-F16.gguf build/bench-Q8_0.gguf --json OUT/cpu-verify.json"]),
+    "cpu-verify": Table(kinds.verify, ["cpu-verify.json"], ["build/verify_bench $MODEL --json OUT/cpu-verify.json"]),
     "cpu-draft": Table(kinds.draft, ["cpu-draft.json"], ["build/draft_bench $MODEL --json OUT/cpu-draft.json"]),
     "gpu-steps": Table(kinds.device, ["gpu-steps-*.json"], [
         RANDOM_8B,
-        "build-cuda/device_bench /tmp/8b-q4_0.gguf --depths 0,16384,130000 --rows 4,8 "
-        "--json OUT/gpu-steps-8b-q4_0.json",
+        "build-cuda/device_bench 8b-q4_0.gguf --depths 0,16384,130000 --rows 4,8 --json OUT/gpu-steps-8b-q4_0.json",
         "build-cuda/device_bench $MODEL --depths 0,7680 --rows 4,8 --json OUT/gpu-steps-default.json"]),
     "gpu-projections": Table(kinds.speedups_by_length, ["gpu-projections.json"], [
         RANDOM_8B,
-        "build-cuda/knap bench -m /tmp/8b-q4_0.gguf -c 131072 -d 16384,65536,130000 --assume-acceptance 0.9 "
+        "build-cuda/knap bench -m 8b-q4_0.gguf -c 131072 -d 16384,65536,130000 --assume-acceptance 0.9 "
         "--strategies 'knapspec,static/7/a=w16+1024' -n 128 -r 2 -o OUT/gpu-projections.json"]),
     "gpu-strategies": Table(kinds.strategies, ["gpu-strategies.json"], [
-        f"build-cuda/knap bench -m $MODEL --data {DOCUMENTS} --limit 3 --max-prompt-tokens 7680 -n 192 -r 2 "
-        "--strategies 'knapspec,lookup,static/3/a=w16+256' --peer llama -o OUT/gpu-strategies.json"]),
+        f"build-cuda/knap bench {DOCUMENTS} -n 192 -r 2 --strategies 'lookup,knapspec,knapspec-paper,"
+        "knapspec-paper(variant=paper),static/3/a=w16+256' --peer llama -o OUT/gpu-strategies.json"]),
 }
 
 

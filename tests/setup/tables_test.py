@@ -141,6 +141,36 @@ class KindsTest(unittest.TestCase):
         self.assertIn("| `knapspec-paper(variant=paper)` | - | - | 0.50 | 0.60 |", table)
         self.assertIn("chat: 1 prompt of 20 tokens; code: 1 prompt of 100 tokens", text)
 
+    def test_data_sets_are_columns(self):
+        rows = [bench_row("lookup", 2, n_drafted=4, n_accepted=1), {**bench_row("lookup", 4), "data": "other.jsonl"}]
+        table, _ = bench_tables.data_sets([bench_file(rows)])
+        self.assertIn("| strategy | some | other |", table)
+        self.assertIn("| `lookup` | 2.00 / 1.50 / 25 % | 4.00 / 2.00 / - |", table)
+
+    def test_expectations_have_a_row_for_each_class(self):
+        file = {**bench_file([bench_row("knapspec", 2), bench_row("lookup", 0.5)]), "name": "cpu-strategies-code.json"}
+        table, _ = bench_tables.expectations([file])
+        self.assertIn("| code | 1 | 100 | 2.00 | 1.50 | 0.50 | 0.60 |", table)
+
+    def test_ablation_has_the_share_of_searches(self):
+        row = bench_row("knapspec-paper(tau=0.3)", 0.5)
+        row["turns"] = [{**turn, "search_ms": turn["decode_ms"] / 4} for turn in row["turns"]]
+        table, _ = bench_tables.ablation([bench_file([row])])
+        self.assertIn("| `knapspec-paper(tau=0.3)` | 0.50 | 0.60 | - | 1.50 | 25 % |", table)
+
+    def test_skipped_counts_modules_of_plans(self):
+        self.assertEqual(bench_tables.modules_of("full", 4), {"a": 0, "m": 0, "w": 0})
+        self.assertEqual(bench_tables.modules_of("a=w16+64,l1+3=skip,m0=skip", 4), {"a": 2, "m": 3, "w": 2})
+        self.assertEqual(bench_tables.modules_of("l=skip,l0-2=full,head=reduced", 4), {"a": 1, "m": 1, "w": 0})
+        self.assertEqual(bench_tables.modules_of("exit=1", 4), {"a": 3, "m": 3, "w": 0})
+        row = {**bench_row("swift", 1, depth=512), "levels": [
+            {"plan": "a0-1=skip", "n_context": 512, "n_tokens": 3}, {"plan": "m=skip", "n_context": 600, "n_tokens": 1}]}
+        file = bench_file([row])
+        file["model"] = {**file["model"], "n_layers": 4}
+        table, _ = bench_tables.skipped([file])
+        self.assertIn("| tokens of context | `swift` |", table)
+        self.assertIn("| 512 | 0.38 / 0.25 / 0.00 |", table)
+
     def test_context_compares_decoding_and_requests_by_length(self):
         rows = [bench_row(strategy, speedup, depth, speed=100 * speedup) for depth in (2048, 512)
                 for strategy, speedup in (("autoregressive", 1), ("knapspec", 2), ("llama", 0.5))]
