@@ -28,6 +28,12 @@ std::string describe_drafts(const SpeculationStatistics& drafts) {
                   drafts.is_projection ? " (a projection: acceptance was assumed)" : "");
 }
 
+nlohmann::ordered_json to_json(const SourceStatistics& source) {
+    return {{"rounds", source.rounds},
+            {"n_drafted", source.n_drafted},
+            {"n_accepted", source.n_accepted}};
+}
+
 nlohmann::ordered_json to_json(const std::vector<NearTie>& near_ties) {
     auto list = nlohmann::ordered_json::array();
     for (const NearTie& tie : near_ties) {
@@ -109,6 +115,10 @@ nlohmann::ordered_json to_json(const Result& result, const RuntimeConfig& config
         {"acceptance_rate", drafts.acceptance_rate},
         {"mean_accepted_length", drafts.mean_accepted_length},
         {"acceptance_by_position", drafts.acceptance_by_position},
+        {"sources",
+         {{"copy", to_json(drafts.copies)},
+          {"plan", to_json(drafts.plans)},
+          {"cascade", to_json(drafts.cascades)}}},
         {"near_ties", to_json(drafts.near_ties)},
         {"row_invariant", drafts.row_invariant},
         {"is_projection", drafts.is_projection},

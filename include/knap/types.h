@@ -195,13 +195,24 @@ struct NearTie {
 // margin.
 inline constexpr float kNearTieGap = 0.5f;
 
+// What drafts from one source achieved in a request.
+struct SourceStatistics {
+    int rounds = 0;     // rounds that verified such a draft
+    int n_drafted = 0;  // tokens along the longest path of each draft
+    int n_accepted = 0;
+};
+
 // What drafting achieved in a request.
 struct SpeculationStatistics {
     int rounds = 0;        // passes of the whole model after the prompt
     int n_drafted = 0;     // tokens along the longest path of each draft
     int n_tree_nodes = 0;  // tokens drafted, siblings included
     int n_accepted = 0;
-    double acceptance_rate = 0;       // n_accepted / n_drafted
+    // By draft source. Rounds without a draft count for none.
+    SourceStatistics copies{};    // tokens copied from the text
+    SourceStatistics plans{};     // tokens drafted by a plan
+    SourceStatistics cascades{};  // tokens drafted by a plan that first checked a copy in one pass
+    double acceptance_rate = 0;   // n_accepted / n_drafted
     double mean_accepted_length = 0;  // tokens emitted per round
     // [i]: among drafts of at least i + 1 tokens, the share whose token i was accepted.
     std::vector<double> acceptance_by_position;

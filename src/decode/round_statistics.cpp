@@ -23,14 +23,31 @@ double ratio(int part, int whole) {
 
 }  // namespace
 
-void RoundStatistics::add(const RoundOutcome& outcome, int n_kept) {
+void RoundStatistics::add(const Proposal& proposal, const RoundOutcome& outcome, int n_kept) {
+    const int n_accepted = static_cast<int>(outcome.path.size());
     ++n_rounds_;
     n_nodes_ += outcome.tree.n_nodes();
     n_kept_ += n_kept;
     draft_ms_ += outcome.draft_ms;
     verify_ms_ += outcome.verify_ms;
     count_up_to(drafted_, outcome.tree.max_depth());
-    count_up_to(accepted_, static_cast<int>(outcome.path.size()));
+    count_up_to(accepted_, n_accepted);
+    SourceStatistics* source = source_of(proposal);
+    if (source != nullptr && !outcome.tree.is_empty()) {
+        ++source->rounds;
+        source->n_drafted += outcome.tree.max_depth();
+        source->n_accepted += n_accepted;
+    }
+}
+
+SourceStatistics* RoundStatistics::source_of(const Proposal& proposal) {
+    if (std::holds_alternative<DraftTokens>(proposal.draft)) {
+        return &copies_;
+    }
+    if (const auto* how = std::get_if<DraftWithPlan>(&proposal.draft)) {
+        return how->guess.empty() ? &plans_ : &cascades_;
+    }
+    return nullptr;
 }
 
 void RoundStatistics::add_gaps(std::span<const float> gaps, int position) {
@@ -48,6 +65,9 @@ SpeculationStatistics RoundStatistics::summary() const {
         .n_drafted = sum(drafted_),
         .n_tree_nodes = n_nodes_,
         .n_accepted = sum(accepted_),
+        .copies = copies_,
+        .plans = plans_,
+        .cascades = cascades_,
         .mean_accepted_length = ratio(n_kept_, n_rounds_),
         .near_ties = near_ties_,
     };

@@ -12,7 +12,7 @@ namespace knap {
 class RoundStatistics {
   public:
     // A round of which the first `n_kept` emitted tokens became text.
-    void add(const RoundOutcome& outcome, int n_kept);
+    void add(const Proposal& proposal, const RoundOutcome& outcome, int n_kept);
     // The gaps of emitted tokens, the first of them at `position`, where rounding may have chosen.
     void add_gaps(std::span<const float> gaps, int position);
 
@@ -25,6 +25,9 @@ class RoundStatistics {
     SpeculationStatistics summary() const;
 
   private:
+    // Returns null when the proposal drafts nothing.
+    SourceStatistics* source_of(const Proposal& proposal);
+
     int n_rounds_ = 0;
     int n_nodes_ = 0;
     int n_kept_ = 0;
@@ -33,6 +36,9 @@ class RoundStatistics {
     // [i]: drafts of more than i tokens, and those of them whose token i was kept
     std::vector<int> drafted_;
     std::vector<int> accepted_;
+    SourceStatistics copies_;
+    SourceStatistics plans_;
+    SourceStatistics cascades_;
     std::vector<NearTie> near_ties_;
 };
 

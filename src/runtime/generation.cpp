@@ -154,7 +154,7 @@ std::optional<StopReason> Generation::step() {
     if (rounds_.n_rounds() == 0) {
         reservations_when_warm_ = session_.forward.statistics().reservations;
     }
-    const std::optional<StopReason> stop = take(*outcome);
+    const std::optional<StopReason> stop = take(proposal, *outcome);
 
     const Stopwatch observe_watch;
     strategy_.observe(*outcome);
@@ -162,7 +162,7 @@ std::optional<StopReason> Generation::step() {
     return stop;
 }
 
-std::optional<StopReason> Generation::take(const RoundOutcome& outcome) {
+std::optional<StopReason> Generation::take(const Proposal& proposal, const RoundOutcome& outcome) {
     const int first_position = static_cast<int>(session_.history.size());
     const int n_rows = outcome.tree.n_nodes() + 1;
     is_row_invariant_ &= n_rows <= session_.invariant_rows &&
@@ -173,7 +173,7 @@ std::optional<StopReason> Generation::take(const RoundOutcome& outcome) {
         stop = take_token(outcome.emitted[n_taken], origin_of(outcome, n_taken));
         ++n_taken;
     }
-    rounds_.add(outcome, static_cast<int>(n_taken));
+    rounds_.add(proposal, outcome, static_cast<int>(n_taken));
     if (!is_row_invariant_ && !outcome.gaps.empty()) {
         rounds_.add_gaps(outcome.gaps.first(n_taken), first_position);
     }

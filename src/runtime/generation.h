@@ -33,7 +33,7 @@ class Generation {
     StopReason decode(std::span<const float> prompt_logits);
     // One round; nullopt to go on, else why the text ends.
     std::optional<StopReason> step();
-    std::optional<StopReason> take(const RoundOutcome& outcome);
+    std::optional<StopReason> take(const Proposal& proposal, const RoundOutcome& outcome);
     std::optional<StopReason> take_token(Token token, TokenOrigin origin);
     std::optional<StopReason> check_limits() const;
     int n_left() const;  // tokens that request and context allow

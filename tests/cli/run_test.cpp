@@ -44,6 +44,11 @@ TEST(Run, JsonHasEveryPromisedField) {
         EXPECT_TRUE(object[name].is_number()) << name;
     }
     EXPECT_TRUE(object["acceptance_by_position"].is_array());
+    for (const char* source : {"copy", "plan", "cascade"}) {
+        for (const char* name : {"rounds", "n_drafted", "n_accepted"}) {
+            EXPECT_TRUE(object["sources"][source][name].is_number()) << source << " " << name;
+        }
+    }
     EXPECT_EQ(object["near_ties"], json::array());
     EXPECT_TRUE(object["row_invariant"].is_boolean());
     EXPECT_EQ(object["is_projection"], false);

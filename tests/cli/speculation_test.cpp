@@ -67,6 +67,9 @@ TEST(SpeculationFlags, JsonCountsRoundsAndDrafts) {
                 object["n_accepted"].get<double>() / object["n_drafted"].get<double>(), 1e-9);
     EXPECT_GT(object["mean_accepted_length"], 1);
     EXPECT_FALSE(object["acceptance_by_position"].empty());
+    EXPECT_EQ(object["sources"]["copy"]["n_drafted"], object["n_drafted"]);
+    EXPECT_EQ(object["sources"]["copy"]["n_accepted"], object["n_accepted"]);
+    EXPECT_EQ(object["sources"]["plan"]["rounds"], 0);
     EXPECT_GT(object["timings"]["verify_ms"], 0);
     EXPECT_EQ(object["is_projection"], false);
 }

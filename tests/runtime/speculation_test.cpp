@@ -171,6 +171,35 @@ TEST_F(SpeculativeSession, StatisticsAddUp) {
     EXPECT_EQ(result.strategy, "static");
 }
 
+TEST_F(SpeculativeSession, StatisticsNameTheSourceOfEveryDraft) {
+    const auto statistics_of = [&](const SpeculationOptions& speculation) {
+        const Result result =
+            generate(prompt(60), {.n_predict = 100, .ignore_eos = true}, speculation);
+        const SpeculationStatistics& s = result.speculation;
+        const auto sum = [&](int SourceStatistics::*count) {
+            return s.copies.*count + s.plans.*count + s.cascades.*count;
+        };
+        EXPECT_LE(sum(&SourceStatistics::rounds), s.rounds);
+        EXPECT_EQ(sum(&SourceStatistics::n_drafted), s.n_drafted);
+        EXPECT_EQ(sum(&SourceStatistics::n_accepted), s.n_accepted);
+        return s;
+    };
+    const SpeculationStatistics window = statistics_of(kWindow);
+    EXPECT_GT(window.plans.n_accepted, 0);
+    EXPECT_EQ(window.copies.rounds + window.cascades.rounds, 0);
+    const SpeculationStatistics lookup = statistics_of(kLookup);
+    EXPECT_GT(lookup.copies.n_accepted, 0);
+    EXPECT_LT(lookup.copies.rounds, lookup.rounds) << "some rounds find nothing to copy";
+    EXPECT_EQ(lookup.plans.rounds + lookup.cascades.rounds, 0);
+    const SpeculationStatistics cascade = statistics_of(kCascade);
+    EXPECT_GT(cascade.cascades.rounds, 0);
+    EXPECT_GT(cascade.plans.rounds, 0) << "some rounds have no guess to check";
+    EXPECT_EQ(cascade.copies.rounds, 0) << "a guess is no draft";
+    EXPECT_EQ(statistics_of(plain_decoding()).n_drafted, 0);
+    const SpeculationStatistics tree = statistics_of(kTree);
+    EXPECT_EQ(tree.plans.n_drafted, tree.n_drafted) << "along the longest path";
+}
+
 TEST_F(SpeculativeSession, WholeModelAsDraftIsAlwaysAccepted) {
     const Result result = generate(prompt(40), {.n_predict = 49, .ignore_eos = true}, kWhole);
     EXPECT_EQ(result.speculation.n_accepted, result.speculation.n_drafted);
