@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "cli/command.h"
+#include "support/baseline.h"
 #include "support/gguf_variant.h"
 #include "tools/measure/prompt_fit.h"
 
@@ -166,8 +167,9 @@ TEST(BenchCommand, LongPromptsAreCutOrSkipped) {
 fs::path model_that_ends() {
     const fs::path model = tiny_model("tiny-llama", "Q8_0");
     Engine engine({.model_path = model, .n_ctx = 256, .n_threads = 1});
-    const Result answer = Session(engine).generate(
-        fit_prompt(engine, "flint and chert", 128).tokens, {.n_predict = 1});
+    Session session(engine);
+    const Result answer = test::plain_text(
+        session, fit_prompt(engine, "flint and chert", 128).tokens, {.n_predict = 1});
     test::GgufVariant variant(model);
     gguf_set_val_u32(variant.metadata(), "tokenizer.ggml.eos_token_id",
                      static_cast<std::uint32_t>(answer.tokens.at(0)));

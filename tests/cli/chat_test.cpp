@@ -41,8 +41,8 @@ TEST(Chat, ContinuesAsIfTheWholeConversationWereThePrompt) {
     const std::string turns =
         "<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n" + first +
         "<|im_end|>\n<|im_start|>user\nwhy?<|im_end|>\n<|im_start|>assistant\n";
-    const auto at_once = run_tiny(Words{"--raw", "-p", turns} + flags).output;
-    EXPECT_EQ(talked.substr(first.size() + 1), at_once);
+    const std::string at_once = plain_json(Words{"--raw", "-p", turns} + flags)["text"];
+    EXPECT_EQ(talked.substr(first.size() + 1), at_once + "\n");
 }
 
 TEST(Chat, ResetForgetsTheConversation) {

@@ -1,6 +1,7 @@
 // Helpers that run knap on a tiny model.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -38,6 +39,23 @@ inline nlohmann::json run_json(const Words& flags) {
     const auto result = run_tiny(Words{"--json", "-n", "8"} + flags);
     EXPECT_EQ(result.exit_code, 0) << result.error;
     return nlohmann::json::parse(result.output, nullptr, /*allow_exceptions=*/false);
+}
+
+// Fails the test unless the object is plain decoding's: the strategy is named, nothing was drafted,
+// and every token after the first took one round. As support/baseline.h, for a process.
+inline void expect_plain_decoding(const nlohmann::json& object) {
+    EXPECT_EQ(object["strategy"], "autoregressive") << "the baseline must be plain decoding";
+    EXPECT_EQ(object["n_drafted"], 0) << "the baseline drafted";
+    const int n_emitted = object["n_generated"].get<int>() + (object["stop"] == "eos" ? 1 : 0);
+    EXPECT_EQ(object["rounds"], std::max(0, n_emitted - 1))
+        << "one round per token after the first";
+}
+
+// run_json() with plain decoding, checked: the baseline of comparisons between processes.
+inline nlohmann::json plain_json(const Words& flags) {
+    nlohmann::json object = run_json(flags + Words{"--strategy", "autoregressive"});
+    expect_plain_decoding(object);
+    return object;
 }
 
 // An error is one line that starts with "knap: error: ", and nothing on standard output.

@@ -7,12 +7,12 @@ namespace {
 TEST(PromptCacheFlag, SecondRunComputesOneTokenAndWritesTheSameText) {
     const auto path = temporary_folder() / "round_trip.cache";
     const Words flags{"-p", "hello", "--prompt-cache", path.string()};
-    const auto first = run_json(flags);
+    const auto first = plain_json(flags);
     EXPECT_EQ(first["n_prompt_reused"], 0);
     ASSERT_TRUE(std::filesystem::exists(path));
     const std::string saved = read_text(path);
 
-    const auto second = run_json(flags);
+    const auto second = plain_json(flags);
     EXPECT_EQ(second["n_prompt_reused"], second["n_prompt"].get<int>() - 1);
     EXPECT_EQ(second["tokens"], first["tokens"]);
     EXPECT_EQ(read_text(path), saved);
@@ -20,11 +20,11 @@ TEST(PromptCacheFlag, SecondRunComputesOneTokenAndWritesTheSameText) {
 
 TEST(PromptCacheFlag, LongerPromptReusesAndReplacesTheFile) {
     const auto path = (temporary_folder() / "longer.cache").string();
-    run_json({"--raw", "-p", "qxz", "--prompt-cache", path});
-    const auto longer = run_json({"--raw", "-p", "qxzqxz", "--prompt-cache", path});
+    plain_json({"--raw", "-p", "qxz", "--prompt-cache", path});
+    const auto longer = plain_json({"--raw", "-p", "qxzqxz", "--prompt-cache", path});
     EXPECT_EQ(longer["n_prompt_reused"], 3);
-    EXPECT_EQ(longer["tokens"], run_json({"--raw", "-p", "qxzqxz"})["tokens"]);
-    EXPECT_EQ(run_json({"--raw", "-p", "qxzqxz", "--prompt-cache", path})["n_prompt_reused"], 5);
+    EXPECT_EQ(longer["tokens"], plain_json({"--raw", "-p", "qxzqxz"})["tokens"]);
+    EXPECT_EQ(plain_json({"--raw", "-p", "qxzqxz", "--prompt-cache", path})["n_prompt_reused"], 5);
 }
 
 TEST(PromptCacheFlag, FileOfAnotherModelOrCacheTypeIsRefusedAndKept) {

@@ -13,7 +13,7 @@ constexpr const char* kEndOfTurn = "287";  // <|im_end|> of the tiny vocabulary
 TEST(Run, StreamsTextThenOneStatisticsLine) {
     const auto result = run_tiny({"-p", "hello", "-n", "8", "--strategy", "autoregressive"});
     EXPECT_EQ(result.exit_code, 0);
-    EXPECT_EQ(result.output, run_json({"-p", "hello"})["text"].get<std::string>() + "\n");
+    EXPECT_EQ(result.output, plain_json({"-p", "hello"})["text"].get<std::string>() + "\n");
     EXPECT_THAT(result.error,
                 testing::MatchesRegex("knap: 20 prompt tokens \\([0-9.]+ tokens/s\\), 8 generated "
                                       "\\([0-9.]+ tokens/s, [0-9.]+ GB/s\\)\n"));
@@ -68,15 +68,18 @@ TEST(Run, JsonHasEveryPromisedField) {
 }
 
 TEST(Run, ReadsThePromptFromAFileOrStandardInput) {
-    const json expected = run_json({"-p", "two\nlines"})["tokens"];
+    const json expected = plain_json({"-p", "two\nlines"})["tokens"];
     // The newline that ends a file is not part of the prompt.
     const auto path = write_text("prompt.txt", "two\nlines\n");
-    EXPECT_EQ(run_json({"-f", path.string()})["tokens"], expected);
+    EXPECT_EQ(plain_json({"-f", path.string()})["tokens"], expected);
 
     ProcessRequest request;
-    request.arguments = on_tiny_model("run") + Words{"--json", "-n", "8", "--file", "-"};
+    request.arguments = on_tiny_model("run") +
+                        Words{"--json", "-n", "8", "--file", "-", "--strategy", "autoregressive"};
     request.input = "two\nlines";
-    EXPECT_EQ(json::parse(run_knap(request).output)["tokens"], expected);
+    const json piped = json::parse(run_knap(request).output);
+    expect_plain_decoding(piped);
+    EXPECT_EQ(piped["tokens"], expected);
 }
 
 TEST(Run, RefusesPromptsThatCannotBeRead) {
@@ -164,15 +167,15 @@ TEST(Run, ModelWithoutATemplateUsesThePromptAsItIs) {
 }
 
 TEST(Run, StopStringEndsTheText) {
-    const std::string text = run_json({"-p", "hello", "-n", "40"})["text"];
+    const std::string text = plain_json({"-p", "hello", "-n", "40"})["text"];
     const auto at = text.find("at");
     ASSERT_NE(at, std::string::npos) << "this test expects the tiny model to write \"at\"";
     const json object =
-        run_json({"-p", "hello", "-n", "40", "--stop", "never seen", "--stop", "at"});
+        plain_json({"-p", "hello", "-n", "40", "--stop", "never seen", "--stop", "at"});
     EXPECT_EQ(object["stop"], "stop");
     EXPECT_EQ(object["text"], text.substr(0, at));
     // Brackets, commas and percent signs have no special meaning.
-    EXPECT_EQ(run_json({"-p", "hello", "-n", "40", "--stop", "[at,b]", "--stop", "%%"})["text"],
+    EXPECT_EQ(plain_json({"-p", "hello", "-n", "40", "--stop", "[at,b]", "--stop", "%%"})["text"],
               text);
 }
 
@@ -185,33 +188,33 @@ TEST(Run, EndOfTextStopsUnlessIgnored) {
 }
 
 TEST(Run, LogitBiasPrefersAndForbids) {
-    const json preferred = run_json({"-p", "hello", "--logit-bias", "65+1000"});
+    const json preferred = plain_json({"-p", "hello", "--logit-bias", "65+1000"});
     EXPECT_EQ(preferred["text"], "AAAAAAAA");
-    const int first = run_json({"-p", "hello"})["tokens"][0];
+    const int first = plain_json({"-p", "hello"})["tokens"][0];
     const json without =
-        run_json({"-p", "hello", "--logit-bias=" + std::to_string(first) + "-inf"});
+        plain_json({"-p", "hello", "--logit-bias=" + std::to_string(first) + "-inf"});
     EXPECT_THAT(without["tokens"].get<std::vector<int>>(), testing::Not(testing::Contains(first)));
     expect_error(run_tiny({"-p", "a", "--logit-bias", "288+1"}), 1, "--logit-bias");
 }
 
 TEST(Run, SameSeedSameText) {
     const Words hot{"-p", "hello", "--temp", "3", "--top-k", "0", "--top-p", "1", "--min-p", "0"};
-    const json seven = run_json(hot + Words{"-s", "7"});
-    EXPECT_EQ(run_json(hot + Words{"--seed", "7"})["tokens"], seven["tokens"]);
-    EXPECT_NE(run_json(hot + Words{"-s", "8"})["tokens"], seven["tokens"]);
-    const json drawn = run_json(hot + Words{"-s", "-1"});
-    EXPECT_NE(run_json(hot + Words{"-s", "-1"})["seed"], drawn["seed"]);
-    EXPECT_EQ(run_json(hot + Words{"-s", drawn["seed"].dump()})["tokens"], drawn["tokens"]);
+    const json seven = plain_json(hot + Words{"-s", "7"});
+    EXPECT_EQ(plain_json(hot + Words{"--seed", "7"})["tokens"], seven["tokens"]);
+    EXPECT_NE(plain_json(hot + Words{"-s", "8"})["tokens"], seven["tokens"]);
+    const json drawn = plain_json(hot + Words{"-s", "-1"});
+    EXPECT_NE(plain_json(hot + Words{"-s", "-1"})["seed"], drawn["seed"]);
+    EXPECT_EQ(plain_json(hot + Words{"-s", drawn["seed"].dump()})["tokens"], drawn["tokens"]);
 }
 
 TEST(Run, TruncationToOneTokenIsGreedy) {
-    const json greedy = run_json({"-p", "hello"})["tokens"];
+    const json greedy = plain_json({"-p", "hello"})["tokens"];
     const Words hot{"-p", "hello", "--temperature", "3", "-s", "7"};
     const Words open{"--top-k", "0", "--top-p", "1", "--min-p", "0"};
-    EXPECT_NE(run_json(hot + open)["tokens"], greedy);
-    EXPECT_EQ(run_json(hot + open + Words{"--top-k", "1"})["tokens"], greedy);
-    EXPECT_EQ(run_json(hot + open + Words{"--top-p", "1e-6"})["tokens"], greedy);
-    EXPECT_EQ(run_json(hot + open + Words{"--min-p", "1"})["tokens"], greedy);
+    EXPECT_NE(plain_json(hot + open)["tokens"], greedy);
+    EXPECT_EQ(plain_json(hot + open + Words{"--top-k", "1"})["tokens"], greedy);
+    EXPECT_EQ(plain_json(hot + open + Words{"--top-p", "1e-6"})["tokens"], greedy);
+    EXPECT_EQ(plain_json(hot + open + Words{"--min-p", "1"})["tokens"], greedy);
 }
 
 TEST(Run, PenaltiesPreventRepetition) {
@@ -220,19 +223,19 @@ TEST(Run, PenaltiesPreventRepetition) {
         const auto tokens = object["tokens"].get<std::vector<int>>();
         return std::set<int>(tokens.begin(), tokens.end()).size();
     };
-    const json plain = run_json(words);
+    const json plain = plain_json(words);
     ASSERT_LT(n_distinct(plain), 40u);
-    EXPECT_EQ(n_distinct(run_json(words + Words{"--presence-penalty", "1000"})), 40u);
-    EXPECT_EQ(n_distinct(run_json(words + Words{"--frequency-penalty", "1000"})), 40u);
-    EXPECT_GT(n_distinct(run_json(words + Words{"--repeat-penalty", "1000"})), n_distinct(plain));
-    EXPECT_LT(n_distinct(run_json(words + Words{"--presence-penalty", "-1000"})),
+    EXPECT_EQ(n_distinct(plain_json(words + Words{"--presence-penalty", "1000"})), 40u);
+    EXPECT_EQ(n_distinct(plain_json(words + Words{"--frequency-penalty", "1000"})), 40u);
+    EXPECT_GT(n_distinct(plain_json(words + Words{"--repeat-penalty", "1000"})), n_distinct(plain));
+    EXPECT_LT(n_distinct(plain_json(words + Words{"--presence-penalty", "-1000"})),
               n_distinct(plain));
     // A penalty that looks back at no tokens does nothing.
     EXPECT_EQ(
-        run_json(words + Words{"--presence-penalty", "1000", "--repeat-last-n", "0"})["tokens"],
+        plain_json(words + Words{"--presence-penalty", "1000", "--repeat-last-n", "0"})["tokens"],
         plain["tokens"]);
     EXPECT_LT(
-        n_distinct(run_json(words + Words{"--presence-penalty", "1000", "--repeat-last-n", "4"})),
+        n_distinct(plain_json(words + Words{"--presence-penalty", "1000", "--repeat-last-n", "4"})),
         40u);
 }
 
@@ -271,10 +274,10 @@ TEST(Run, QuantizedCacheIsSmaller) {
 }
 
 TEST(Run, ThreadsAndBatchSizeDoNotChangeTheText) {
-    const json object = run_json({"-p", "hello, world"});
-    EXPECT_EQ(run_json({"-p", "hello, world", "-ub", "3"})["tokens"], object["tokens"]);
-    EXPECT_EQ(run_json({"-p", "hello, world", "--ubatch-size=1"})["tokens"], object["tokens"]);
-    const json threaded = run_json({"-p", "hello, world", "-t", "2"});
+    const json object = plain_json({"-p", "hello, world"});
+    EXPECT_EQ(plain_json({"-p", "hello, world", "-ub", "3"})["tokens"], object["tokens"]);
+    EXPECT_EQ(plain_json({"-p", "hello, world", "--ubatch-size=1"})["tokens"], object["tokens"]);
+    const json threaded = plain_json({"-p", "hello, world", "-t", "2"});
     EXPECT_EQ(threaded["tokens"], object["tokens"]);
     EXPECT_EQ(threaded["n_threads"], 2);
 }

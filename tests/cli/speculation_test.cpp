@@ -22,11 +22,17 @@ nlohmann::json run_exact(const Words& flags) {
     return json::parse(result.output, nullptr, /*allow_exceptions=*/false);
 }
 
+// The same with plain decoding: what the others must write.
+nlohmann::json run_plain(const Words& flags = {}) {
+    json object = run_exact(flags + Words{"--strategy", "autoregressive"});
+    expect_plain_decoding(object);
+    return object;
+}
+
 TEST(SpeculationFlags, EveryStrategyWritesTheTextOfPlainDecoding) {
     const Words sampled{"--temp", "0.8", "-s", "7"};
-    const Words autoregressive{"--strategy", "autoregressive"};
-    const json plain = run_exact(autoregressive);
-    const json plain_sampled = run_exact(autoregressive + sampled);
+    const json plain = run_plain();
+    const json plain_sampled = run_plain(sampled);
     for (const Words& flags :
          {Words{"--strategy", "knapspec"}, Words{"--strategy", "lookup"},
           Words{"--strategy", "lookup", "--draft-max", "3"},
@@ -43,7 +49,7 @@ TEST(SpeculationFlags, KangarooDraftsWithItsAdapter) {
     const auto adapter = test::write_tiny(test::tiny_adapter(), "cli-adapter.gguf").string();
     const Words kangaroo{"--strategy", "kangaroo"};
     const json found = run_exact(kangaroo + Words{"--adapter", adapter});
-    EXPECT_EQ(found["tokens"], run_exact({"--strategy", "autoregressive"})["tokens"]);
+    EXPECT_EQ(found["tokens"], run_plain()["tokens"]);
     EXPECT_EQ(found["strategy"], "kangaroo");
     EXPECT_GT(found["n_drafted"], 0);
     // An adapter belongs to the model; other strategies ignore it.
@@ -77,7 +83,7 @@ TEST(SpeculationFlags, JsonCountsRoundsAndDrafts) {
 TEST(SpeculationFlags, PlainDecodingDraftsNothing) {
     const auto result = run_tiny(kOneLetter + Words{"--strategy", "autoregressive"});
     EXPECT_THAT(result.error, testing::Not(testing::HasSubstr("rounds")));
-    const json object = run_json(kOneLetter + Words{"--strategy", "autoregressive"});
+    const json object = plain_json(kOneLetter);
     EXPECT_EQ(object["n_drafted"], 0);
     EXPECT_EQ(object["acceptance_rate"], 0);
 }

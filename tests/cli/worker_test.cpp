@@ -78,6 +78,11 @@ std::string text_of(const Words& flags) {
     return result.output;
 }
 
+// The same, written by plain decoding.
+std::string plain_text_of(const Words& flags) {
+    return plain_json(kPrompt + Words{"-n", "48"} + flags)["text"].get<std::string>() + "\n";
+}
+
 TEST(Workers, AreListedWithTheDevicesOfThisMachine) {
     const LocalWorker first;
     const LocalWorker second;
@@ -94,7 +99,7 @@ TEST(Workers, EveryStrategyWritesTheTextOfPlainDecodingOnTwoWorkers) {
     const LocalWorker first;
     const LocalWorker second;
     const Words rpc{"--rpc", first.address() + "," + second.address()};
-    const std::string plain = text_of(rpc + Words{"--strategy", "autoregressive"});
+    const std::string plain = plain_text_of(rpc);
     EXPECT_GT(plain.size(), 20u);
     EXPECT_EQ(text_of(rpc + Words{"--strategy", "lookup"}), plain);
     EXPECT_EQ(text_of(rpc + Words{"--strategy", "static", "--draft-plan", "m1=skip,a2=skip"}),
@@ -105,15 +110,16 @@ TEST(Workers, EveryStrategyWritesTheTextOfPlainDecodingOnTwoWorkers) {
 TEST(Workers, ComputeTheLastLayersAfterTheCpu) {
     const LocalWorker worker;
     const Words rpc{"--rpc", worker.address(), "-ngl", "3"};
-    const std::string plain = text_of(rpc + Words{"--strategy", "autoregressive"});
+    const std::string plain = plain_text_of(rpc);
     EXPECT_GT(plain.size(), 20u);
     EXPECT_EQ(text_of(rpc + Words{"--strategy", "lookup"}), plain);
 }
 
 TEST(Workers, AreNotUsedWhenAnotherDeviceComputes) {
     const LocalWorker worker;
-    EXPECT_EQ(text_of({"--rpc", worker.address(), "--device", "CPU"}), text_of({}));
-    EXPECT_EQ(text_of({"--rpc", worker.address(), "-ngl", "0"}), text_of({}));
+    const std::string plain = plain_text_of({});
+    EXPECT_EQ(plain_text_of({"--rpc", worker.address(), "--device", "CPU"}), plain);
+    EXPECT_EQ(plain_text_of({"--rpc", worker.address(), "-ngl", "0"}), plain);
 }
 
 TEST(Workers, PrintTheirAddressInOneLine) {
@@ -199,9 +205,9 @@ TEST(Workers, StoppedWorkerEndsTheProgramWithOneLine) {
 
 TEST(Workers, TimeoutDoesNotChangeTheText) {
     const LocalWorker worker;
-    const Words rpc{"--rpc", worker.address(), "--strategy", "autoregressive"};
-    EXPECT_EQ(text_of(rpc + Words{"--rpc-timeout", "30"}),
-              text_of(rpc + Words{"--rpc-timeout", "0"}));
+    const Words rpc{"--rpc", worker.address()};
+    EXPECT_EQ(plain_text_of(rpc + Words{"--rpc-timeout", "30"}),
+              plain_text_of(rpc + Words{"--rpc-timeout", "0"}));
 }
 
 TEST(Workers, LostWorkerEndsTheProgramWithOneLine) {

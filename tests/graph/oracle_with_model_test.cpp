@@ -7,6 +7,7 @@
 
 #include "knap/knap.h"
 
+#include "support/baseline.h"
 #include "support/default_model.h"
 #include "support/loaded_model.h"
 #include "support/logits.h"
@@ -91,7 +92,7 @@ TEST(DefaultModel, GreedyTextEqualsLibllamaUpToNearTies) {
     for (const std::string& prompt : prompts) {
         const std::vector<ChatMessage> messages{{"user", prompt}};
         const auto tokens = engine.tokenize(engine.apply_chat_template(messages), true, true);
-        const auto ours = session.generate(tokens, {.n_predict = kNewTokens}).tokens;
+        const auto ours = plain_text(session, tokens, {.n_predict = kNewTokens}).tokens;
         ASSERT_FALSE(ours.empty());
 
         oracle.truncate(0);

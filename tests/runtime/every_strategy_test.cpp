@@ -15,6 +15,7 @@
 
 #include "knap/knap.h"
 
+#include "support/baseline.h"
 #include "support/loaded_model.h"
 #include "support/tiny_adapter.h"
 #include "support/tiny_model.h"
@@ -108,7 +109,7 @@ class EveryStrategy : public ::testing::TestWithParam<StrategyCase> {
                            const SpeculationOptions& speculation) {
         std::vector<Result> plain;
         for (const std::vector<Token>& tokens : prompts) {
-            plain.push_back(generate(tokens, plain_decoding(), request));
+            plain.push_back(plain_text(session_, tokens, request));
         }
         for (std::size_t i = 0; i < prompts.size(); ++i) {
             SCOPED_TRACE(i);
@@ -168,7 +169,7 @@ TEST_P(EveryStrategy, FillsTheContextToItsLastToken) {
 // What was written when it ended is plain decoding's, and so is what the session writes next.
 TEST_P(EveryStrategy, MayBeCancelledAnywhere) {
     const GenerateOptions request{.n_predict = 60, .ignore_eos = true};
-    const Result plain = generate(prompt(40), plain_decoding(), request);
+    const Result plain = plain_text(session_, prompt(40), request);
     int n_cancelled = 0;
     for (int n_polls = 1; n_polls < 3000; n_polls = n_polls * 4 / 3 + 1) {
         session_.reset();
@@ -225,7 +226,7 @@ TEST_P(EveryStrategy, DrawsFromThePlainDistributionByTheRatioRule) {
         const auto end = [](const Result& result) {
             return std::vector<Token>(result.tokens.end() - 2, result.tokens.end());
         };
-        ++plain[end(generate(prompt(20), plain_decoding(), three_tokens(seed)))];
+        ++plain[end(plain_text(session_, prompt(20), three_tokens(seed)))];
         const Result result = generate(prompt(20), speculation, three_tokens(kAnswers + seed));
         ++drafted[end(result)];
         n_drafted_ += result.speculation.n_drafted;

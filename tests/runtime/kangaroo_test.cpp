@@ -9,6 +9,7 @@
 
 #include "knap/knap.h"
 
+#include "support/baseline.h"
 #include "support/loaded_model.h"
 #include "support/tiny_adapter.h"
 #include "support/tiny_model.h"
@@ -56,11 +57,8 @@ class KangarooSession : public ::testing::Test {
                              const SamplingOptions& sampling = {},
                              int n_predict = 60) {
         Session fresh(engine_);
-        return fresh
-            .generate(tokens, {.n_predict = n_predict,
-                               .sampling = sampling,
-                               .speculation = plain_decoding(),
-                               .ignore_eos = true})
+        return plain_text(fresh, tokens,
+                          {.n_predict = n_predict, .sampling = sampling, .ignore_eos = true})
             .tokens;
     }
 
@@ -171,8 +169,8 @@ TEST_F(SmallPassesKangaroo, DraftsKeepToTheRowsOfAPass) {
 TEST_F(KangarooSession, CountsTheMemoryOfTheAdapter) {
     Engine without({.model_path = tiny_model("tiny-llama", "Q8_0"), .n_ctx = 512, .n_threads = 1});
     Session bare(without);
-    const MemoryStatistics with = generate(prompt(5), plain_decoding(), {}, 1).memory;
-    const MemoryStatistics bare_memory = bare.generate(prompt(5), {.n_predict = 1}).memory;
+    const MemoryStatistics with = plain_text(session_, prompt(5), {.n_predict = 1}).memory;
+    const MemoryStatistics bare_memory = plain_text(bare, prompt(5), {.n_predict = 1}).memory;
     EXPECT_EQ(with.weights_bytes - bare_memory.weights_bytes, 4 * 64 * 64 / 32 * 34 + 2 * 64 * 4);
     // Keys and values of 64 channels in f16, beside 4 layers of 32.
     EXPECT_EQ(2 * with.cache_bytes, 3 * bare_memory.cache_bytes);

@@ -8,6 +8,7 @@
 
 #include "knap/knap.h"
 
+#include "support/baseline.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
@@ -31,11 +32,15 @@ class PaperSession : public ::testing::Test {
     Result generate(const SpeculationOptions& speculation,
                     const SamplingOptions& sampling = {},
                     int n_predict = 150) {
-        const std::vector<Token> prompt = random_tokens(30, 256, /*seed=*/1);
-        return session_.generate(prompt, {.n_predict = n_predict,
-                                          .sampling = sampling,
-                                          .speculation = speculation,
-                                          .ignore_eos = true});
+        return session_.generate(prompt_, {.n_predict = n_predict,
+                                           .sampling = sampling,
+                                           .speculation = speculation,
+                                           .ignore_eos = true});
+    }
+
+    Result plain(const SamplingOptions& sampling = {}) {
+        return plain_text(session_, prompt_,
+                          {.n_predict = 150, .sampling = sampling, .ignore_eos = true});
     }
 
     static SpeculationOptions paper(const std::string& options = kOften) {
@@ -44,10 +49,11 @@ class PaperSession : public ::testing::Test {
 
     Engine engine_;
     Session session_;
+    const std::vector<Token> prompt_ = random_tokens(30, 256, /*seed=*/1);
 };
 
 TEST_F(PaperSession, WritesWhatPlainDecodingWrites) {
-    const Result plain = generate(plain_decoding());
+    const Result plain = this->plain();
     for (const char* more :
          {"", ",variant=paper", ",start=prompt", ",exit-confidence=0,lengths=paper"}) {
         const Result result = generate(paper(kOften + more));
@@ -60,7 +66,7 @@ TEST_F(PaperSession, WritesWhatPlainDecodingWrites) {
 
 TEST_F(PaperSession, WritesWhatPlainSamplingWrites) {
     SamplingOptions sampling{.temperature = 0.8f, .repeat_penalty = 1.2f, .seed = 3};
-    const Result plain = generate(plain_decoding(), sampling);
+    const Result plain = this->plain(sampling);
     for (const AcceptanceRule rule : {AcceptanceRule::shared_noise, AcceptanceRule::equality}) {
         for (const char* more : {"", ",confidence=paper"}) {
             SpeculationOptions options = paper(kOften + more);
@@ -110,8 +116,8 @@ TEST_F(PaperSession, AnAnswerOfOneTokenNeedsNoRound) {
 
 TEST_F(PaperSession, APromptOfOneTokenCanBeSearchedOn) {
     const std::vector<Token> prompt = {5};
-    GenerateOptions options{.n_predict = 20, .speculation = plain_decoding(), .ignore_eos = true};
-    const Result plain = session_.generate(prompt, options, {});
+    GenerateOptions options{.n_predict = 20, .ignore_eos = true};
+    const Result plain = plain_text(session_, prompt, options);
     options.speculation = paper(kOften + ",start=prompt");
     EXPECT_EQ(session_.generate(prompt, options, {}).tokens, plain.tokens);
 }
@@ -131,7 +137,7 @@ class PaperSessionOfKQuants : public PaperSession {
 };
 
 TEST_F(PaperSessionOfKQuants, WritesWhatPlainDecodingWrites) {
-    const Result plain = generate(plain_decoding());
+    const Result plain = this->plain();
     session_.reset();  // rows of a prompt depend on how many are computed at once
     const Result result = generate(paper(kOften + ",exit-confidence=0"));
     EXPECT_EQ(result.tokens, plain.tokens);

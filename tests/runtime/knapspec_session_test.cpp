@@ -10,6 +10,7 @@
 
 #include "knap/knap.h"
 
+#include "support/baseline.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 #include "tools/make_model/random_model.h"
@@ -23,7 +24,6 @@ SpeculationOptions eager(std::string more = "") {
             .settings =
                 parse_settings("budget=1,margin=0,windows=8/32,knapsack=always" + std::move(more))};
 }
-const SpeculationOptions kPlain{.strategy = "autoregressive"};
 
 RuntimeConfig config_for(const std::filesystem::path& path) {
     return {.model_path = path, .n_ctx = 512, .n_threads = 1};
@@ -35,6 +35,14 @@ std::filesystem::path model_of_layers(int n_layers) {
         write_random_model({.shape = "tiny-llama", .type = "Q8_0", .n_layers = n_layers}, path);
     }
     return path;
+}
+
+Result plain(Session& session,
+             std::span<const Token> prompt,
+             int n_predict,
+             const SamplingOptions& sampling = {}) {
+    return plain_text(session, prompt,
+                      {.n_predict = n_predict, .sampling = sampling, .ignore_eos = true});
 }
 
 Result generate(Session& session,
@@ -59,10 +67,10 @@ TEST_P(KnapspecSession, WritesThePlainText) {
         for (const int n_prompt : {1, 2, 5, 40, 200}) {
             const auto prompt = random_tokens(n_prompt, 256, static_cast<unsigned>(n_prompt));
             for (const int n_predict : {1, 2, 150}) {
-                const Result plain = generate(session, prompt, kPlain, n_predict, sampling);
+                const Result expected = plain(session, prompt, n_predict, sampling);
                 const Result found = generate(session, prompt, eager(), n_predict, sampling);
-                EXPECT_EQ(found.tokens, plain.tokens) << n_prompt << " " << n_predict;
-                EXPECT_EQ(found.stop, plain.stop);
+                EXPECT_EQ(found.tokens, expected.tokens) << n_prompt << " " << n_predict;
+                EXPECT_EQ(found.stop, expected.stop);
             }
         }
     }
@@ -93,16 +101,16 @@ TEST(KnapspecSearch, ACancelledOneLeavesTheSessionWhole) {
     Engine engine(config_for(model_of_layers(4)));
     const auto prompt = random_tokens(100, 256, 1);
     Session untouched(engine);
-    const Result plain = generate(untouched, prompt, kPlain, 60);
+    const Result expected = plain(untouched, prompt, 60);
     Session session(engine);
     for (int n_polls = 1; n_polls < 4000; n_polls = n_polls * 3 / 2 + 1) {
         std::atomic<int> n_asked = 0;
         const Observer observer{.is_cancelled = [&] { return ++n_asked > n_polls; }};
         const Result cut = generate(session, prompt, eager(), 60, {}, observer);
-        ASSERT_LE(cut.tokens.size(), plain.tokens.size());
-        EXPECT_TRUE(std::equal(cut.tokens.begin(), cut.tokens.end(), plain.tokens.begin()));
+        ASSERT_LE(cut.tokens.size(), expected.tokens.size());
+        EXPECT_TRUE(std::equal(cut.tokens.begin(), cut.tokens.end(), expected.tokens.begin()));
     }
-    EXPECT_EQ(generate(session, prompt, eager(), 60).tokens, plain.tokens);
+    EXPECT_EQ(generate(session, prompt, eager(), 60).tokens, expected.tokens);
 }
 
 TEST(KnapspecSearch, SmallBudgetIsKept) {

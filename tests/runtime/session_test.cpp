@@ -7,6 +7,7 @@
 #include "knap/knap.h"
 
 #include "graph/attention.h"
+#include "support/baseline.h"
 #include "support/gguf_variant.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
@@ -37,22 +38,20 @@ class Sessions : public ::testing::Test {
     std::vector<Token> prompt(int n, unsigned seed = 1) const {
         return random_tokens(n, 256, seed);  // bytes: no end-of-generation token among them
     }
-    static GenerateOptions greedy(int n) {
-        return {.n_predict = n, .speculation = plain_decoding(), .ignore_eos = true};
-    }
+    static GenerateOptions greedy(int n) { return {.n_predict = n, .ignore_eos = true}; }
 
     Engine engine_;
     Session session_;
 };
 
 TEST_F(Sessions, GreedyTextIsReproducible) {
-    const auto first = session_.generate(prompt(20), greedy(30));
+    const auto first = plain_text(session_, prompt(20), greedy(30));
     EXPECT_EQ(first.n_generated, 30);
     EXPECT_EQ(first.stop, StopReason::length);
     EXPECT_EQ(first.n_prompt, 20);
     Session other(engine_);
-    EXPECT_EQ(other.generate(prompt(20), greedy(30)).tokens, first.tokens);
-    EXPECT_EQ(session_.generate(prompt(20), greedy(30)).tokens, first.tokens)
+    EXPECT_EQ(plain_text(other, prompt(20), greedy(30)).tokens, first.tokens);
+    EXPECT_EQ(plain_text(session_, prompt(20), greedy(30)).tokens, first.tokens)
         << "on a used session";
 }
 
@@ -85,25 +84,25 @@ TEST_F(Sessions, WhatAStrategyLearnsLastsWhileOthersAreUsed) {
 
 TEST_F(Sessions, CommonBeginningIsNotComputedAgain) {
     const auto whole = prompt(60);
-    session_.generate(std::span(whole).first(40), greedy(5));
-    const auto continued = session_.generate(whole, greedy(20));
+    plain_text(session_, std::span(whole).first(40), greedy(5));
+    const auto continued = plain_text(session_, whole, greedy(20));
     EXPECT_EQ(continued.n_prompt_reused, 40);
     Session fresh(engine_);
-    const auto expected = fresh.generate(whole, greedy(20));
+    const auto expected = plain_text(fresh, whole, greedy(20));
     EXPECT_EQ(expected.n_prompt_reused, 0);
     EXPECT_EQ(continued.tokens, expected.tokens);
 }
 
 TEST_F(Sessions, SamePromptAgainComputesOnlyItsLastToken) {
-    const auto first = session_.generate(prompt(50), greedy(10));
-    const auto again = session_.generate(prompt(50), greedy(10));
+    const auto first = plain_text(session_, prompt(50), greedy(10));
+    const auto again = plain_text(session_, prompt(50), greedy(10));
     EXPECT_EQ(again.n_prompt_reused, 49);
     EXPECT_EQ(again.tokens, first.tokens);
 }
 
 TEST_F(Sessions, HistoryHoldsPromptAndAnswer) {
     const auto input = prompt(7);
-    const auto result = session_.generate(input, greedy(9));
+    const auto result = plain_text(session_, input, greedy(9));
     std::vector<Token> expected = input;
     expected.insert(expected.end(), result.tokens.begin(), result.tokens.end());
     EXPECT_EQ(std::vector<Token>(session_.history().begin(), session_.history().end()), expected);
@@ -112,13 +111,13 @@ TEST_F(Sessions, HistoryHoldsPromptAndAnswer) {
 }
 
 TEST_F(Sessions, PassSizesDoNotChangeTheText) {
-    const auto expected = session_.generate(prompt(100), greedy(40)).tokens;
+    const auto expected = plain_text(session_, prompt(100), greedy(40)).tokens;
     for (const int n_ubatch : {1, 7, 64, 100}) {
         RuntimeConfig config = config_of(tiny_model("tiny-llama", "Q8_0"));
         config.n_ubatch = n_ubatch;
         Engine engine(config);
         Session session(engine);
-        EXPECT_EQ(session.generate(prompt(100), greedy(40)).tokens, expected)
+        EXPECT_EQ(plain_text(session, prompt(100), greedy(40)).tokens, expected)
             << "`.n_ubatch` " << n_ubatch;
     }
 }
@@ -127,10 +126,10 @@ TEST_F(Sessions, SeedDecidesTheSampledText) {
     GenerateOptions options = greedy(30);
     options.sampling.temperature = 1.0f;
     options.sampling.seed = 42;
-    const auto first = session_.generate(prompt(20), options).tokens;
-    EXPECT_EQ(session_.generate(prompt(20), options).tokens, first);
+    const auto first = plain_text(session_, prompt(20), options).tokens;
+    EXPECT_EQ(plain_text(session_, prompt(20), options).tokens, first);
     options.sampling.seed = 43;
-    EXPECT_NE(session_.generate(prompt(20), options).tokens, first);
+    EXPECT_NE(plain_text(session_, prompt(20), options).tokens, first);
 }
 
 TEST_F(Sessions, SamplingGoesOnFromAnyPrefixOfItsOwnText) {
@@ -138,21 +137,21 @@ TEST_F(Sessions, SamplingGoesOnFromAnyPrefixOfItsOwnText) {
     options.sampling.temperature = 1.0f;
     options.sampling.seed = 7;
     const auto input = prompt(20);
-    const auto whole = session_.generate(input, options).tokens;
+    const auto whole = plain_text(session_, input, options).tokens;
     std::vector<Token> longer = input;
     longer.insert(longer.end(), whole.begin(), whole.begin() + 10);
     Session other(engine_);
     options.n_predict = 20;
-    EXPECT_EQ(other.generate(longer, options).tokens,
+    EXPECT_EQ(plain_text(other, longer, options).tokens,
               std::vector<Token>(whole.begin() + 10, whole.end()));
 }
 
 TEST_F(Sessions, ContextCanBeFilledExactly) {
-    const auto result = session_.generate(prompt(250), greedy(-1));
+    const auto result = plain_text(session_, prompt(250), greedy(-1));
     EXPECT_EQ(result.stop, StopReason::context);
     EXPECT_EQ(result.n_generated, 6);
     EXPECT_EQ(session_.history().size(), 256u);
-    const auto full = session_.generate(prompt(256), greedy(-1));
+    const auto full = plain_text(session_, prompt(256), greedy(-1));
     EXPECT_EQ(full.stop, StopReason::context);
     EXPECT_EQ(full.n_generated, 0);
 }
@@ -160,45 +159,47 @@ TEST_F(Sessions, ContextCanBeFilledExactly) {
 TEST_F(Sessions, SmallestContextHoldsOneToken) {
     Engine engine(config_of(tiny_model("tiny-llama", "Q8_0"), 1));
     Session session(engine);
-    const auto result = session.generate(prompt(1), greedy(5));
+    const auto result = plain_text(session, prompt(1), greedy(5));
     EXPECT_EQ(result.stop, StopReason::context);
     EXPECT_EQ(result.n_generated, 0);
 }
 
 TEST_F(Sessions, BadPromptsAreRefusedAndTheSessionLives) {
-    EXPECT_THAT(error_of([&] { session_.generate({}, greedy(1)); }),
+    EXPECT_THAT(error_of([&] { plain_text(session_, {}, greedy(1)); }),
                 HasSubstr("at least one token"));
-    EXPECT_THAT(error_of([&] { session_.generate(prompt(257), greedy(1)); }),
+    EXPECT_THAT(error_of([&] { plain_text(session_, prompt(257), greedy(1)); }),
                 HasSubstr("at most 256 tokens (the context, `.n_ctx`), found 257"));
     const std::vector<Token> unknown{1, 2, 1000000};
-    EXPECT_THAT(error_of([&] { session_.generate(unknown, greedy(1)); }),
+    EXPECT_THAT(error_of([&] { plain_text(session_, unknown, greedy(1)); }),
                 HasSubstr("found 1000000 at position 2"));
     const std::vector<Token> negative{-1};
-    EXPECT_THAT(error_of([&] { session_.generate(negative, greedy(1)); }), HasSubstr("found -1"));
-    EXPECT_EQ(session_.generate(prompt(1), greedy(3)).n_generated, 3) << "a one-token prompt";
+    EXPECT_THAT(error_of([&] { plain_text(session_, negative, greedy(1)); }),
+                HasSubstr("found -1"));
+    EXPECT_EQ(plain_text(session_, prompt(1), greedy(3)).n_generated, 3) << "a one-token prompt";
 }
 
 TEST_F(Sessions, BadOptionsAreRefusedBeforeTheHistoryChanges) {
-    session_.generate(prompt(10), greedy(5));
+    plain_text(session_, prompt(10), greedy(5));
     const std::size_t before = session_.history().size();
     GenerateOptions options = greedy(5);
     options.sampling.top_p = 2.0f;
-    EXPECT_THAT(error_of([&] { session_.generate(prompt(20), options); }), HasSubstr("`.top_p`"));
+    EXPECT_THAT(error_of([&] { plain_text(session_, prompt(20), options); }),
+                HasSubstr("`.top_p`"));
     options = greedy(5);
     options.stop = {""};
-    EXPECT_NE(error_of([&] { session_.generate(prompt(20), options); }), "no error");
+    EXPECT_NE(error_of([&] { plain_text(session_, prompt(20), options); }), "no error");
     EXPECT_EQ(session_.history().size(), before);
 }
 
 TEST_F(Sessions, NothingIsGeneratedWhenNothingIsAskedFor) {
-    const auto result = session_.generate(prompt(10), greedy(0));
+    const auto result = plain_text(session_, prompt(10), greedy(0));
     EXPECT_EQ(result.n_generated, 0);
     EXPECT_EQ(result.stop, StopReason::length);
     EXPECT_EQ(result.text, "");
 }
 
 TEST_F(Sessions, StopStringEndsTheTextBeforeItAppears) {
-    const std::string whole = session_.generate(prompt(20), greedy(60)).text;
+    const std::string whole = plain_text(session_, prompt(20), greedy(60)).text;
     ASSERT_GT(whole.size(), 20u);
     std::size_t cut = whole.size() / 2;
     while ((static_cast<unsigned char>(whole[cut]) & 0xc0) == 0x80) {
@@ -212,8 +213,8 @@ TEST_F(Sessions, StopStringEndsTheTextBeforeItAppears) {
     GenerateOptions options = greedy(60);
     options.stop = {stop};
     std::string streamed;
-    const auto result = session_.generate(
-        prompt(20), options, {.on_text = [&](std::string_view text) { streamed += text; }});
+    const auto result = plain_text(session_, prompt(20), options,
+                                   {.on_text = [&](std::string_view text) { streamed += text; }});
     EXPECT_EQ(result.stop, StopReason::stop);
     EXPECT_EQ(result.text, whole.substr(0, whole.find(stop)));
     EXPECT_EQ(streamed, result.text);
@@ -223,11 +224,11 @@ TEST_F(Sessions, EndOfGenerationEndsTheTextUnlessIgnored) {
     const Token eos = engine_.tokenize("<|im_end|>", false, true).front();
     GenerateOptions options{.n_predict = 10};
     options.sampling.logit_bias = {{eos, 1000.0f}};
-    const auto ended = session_.generate(prompt(5), options);
+    const auto ended = plain_text(session_, prompt(5), options);
     EXPECT_EQ(ended.stop, StopReason::eos);
     EXPECT_EQ(ended.n_generated, 0);
     options.ignore_eos = true;
-    EXPECT_EQ(session_.generate(prompt(5), options).n_generated, 10);
+    EXPECT_EQ(plain_text(session_, prompt(5), options).n_generated, 10);
 }
 
 TEST_F(Sessions, CancelledRequestKeepsWhatItHas) {
@@ -235,38 +236,38 @@ TEST_F(Sessions, CancelledRequestKeepsWhatItHas) {
     std::string streamed;
     const Observer observer{.on_text = [&](std::string_view text) { streamed += text; },
                             .is_cancelled = [&] { return ++n_polls > 4000; }};
-    const auto result = session_.generate(prompt(20), greedy(-1), observer);
+    const auto result = plain_text(session_, prompt(20), greedy(-1), observer);
     EXPECT_EQ(result.stop, StopReason::cancelled);
     EXPECT_EQ(result.text, streamed);
     EXPECT_EQ(session_.history().size(), 20u + result.tokens.size());
     Session fresh(engine_);
-    EXPECT_EQ(session_.generate(prompt(20), greedy(30)).tokens,
-              fresh.generate(prompt(20), greedy(30)).tokens);
+    EXPECT_EQ(plain_text(session_, prompt(20), greedy(30)).tokens,
+              plain_text(fresh, prompt(20), greedy(30)).tokens);
 }
 
 TEST_F(Sessions, CancelledPrefillLeavesAUsableSession) {
     int n_polls = 0;
-    const auto result =
-        session_.generate(prompt(200), greedy(5), {.is_cancelled = [&] { return ++n_polls > 10; }});
+    const auto result = plain_text(session_, prompt(200), greedy(5),
+                                   {.is_cancelled = [&] { return ++n_polls > 10; }});
     EXPECT_EQ(result.stop, StopReason::cancelled);
     EXPECT_EQ(result.n_generated, 0);
     Session fresh(engine_);
-    EXPECT_EQ(session_.generate(prompt(200), greedy(5)).tokens,
-              fresh.generate(prompt(200), greedy(5)).tokens);
+    EXPECT_EQ(plain_text(session_, prompt(200), greedy(5)).tokens,
+              plain_text(fresh, prompt(200), greedy(5)).tokens);
 }
 
 TEST_F(Sessions, PrefillProgressReachesTheEnd) {
     std::vector<std::pair<int, int>> steps;
-    session_.generate(prompt(100), greedy(1), {.on_prefill = [&](int done, int total) {
-                          steps.push_back({done, total});
-                      }});
+    plain_text(session_, prompt(100), greedy(1), {.on_prefill = [&](int done, int total) {
+                   steps.push_back({done, total});
+               }});
     ASSERT_FALSE(steps.empty());
     EXPECT_EQ(steps.back(), (std::pair{100, 100}));
 }
 
 TEST_F(Sessions, StatisticsAddUp) {
-    session_.generate(prompt(20), greedy(10));
-    const auto result = session_.generate(prompt(20, 2), greedy(30));
+    plain_text(session_, prompt(20), greedy(10));
+    const auto result = plain_text(session_, prompt(20, 2), greedy(30));
     EXPECT_NEAR(result.timings.host_ms + result.timings.compute_ms, result.timings.decode_ms, 1e-6);
     EXPECT_EQ(result.allocations_after_warmup, 0);
     EXPECT_GT(result.graphs.reused, 20);
@@ -284,7 +285,7 @@ TEST_F(Sessions, StatisticsAddUp) {
 
 TEST_F(Sessions, TextEndingInHalfACharacterGoesThrough) {
     const auto tokens = engine_.tokenize("gr\xc3\xbc\xc3", false);
-    const auto result = session_.generate(tokens, greedy(10));
+    const auto result = plain_text(session_, tokens, greedy(10));
     EXPECT_EQ(result.n_generated, 10);
 }
 
@@ -294,12 +295,12 @@ class PromptCaches : public Sessions {
     void TearDown() override { std::filesystem::remove(path_); }
 
     void save(int n_tokens) {
-        session_.generate(prompt(n_tokens), greedy(8));
+        plain_text(session_, prompt(n_tokens), greedy(8));
         session_.save_prompt_cache(path_);
     }
     std::string load_error(Engine& engine) {
         Session session(engine);
-        session.generate(prompt(5), greedy(3));
+        plain_text(session, prompt(5), greedy(3));
         const std::vector<Token> before(session.history().begin(), session.history().end());
         const std::string message = error_of([&] { session.load_prompt_cache(path_); });
         EXPECT_EQ(std::vector<Token>(session.history().begin(), session.history().end()), before);
@@ -309,11 +310,11 @@ class PromptCaches : public Sessions {
 
 TEST_F(PromptCaches, RoundTripGivesTheSameTextWithoutPrefill) {
     save(80);
-    const auto expected = session_.generate(prompt(80), greedy(40)).tokens;
+    const auto expected = plain_text(session_, prompt(80), greedy(40)).tokens;
     Session restored(engine_);
     restored.load_prompt_cache(path_);
     EXPECT_EQ(restored.history().size(), 80u) << "the prompt alone";
-    const auto result = restored.generate(prompt(80), greedy(40));
+    const auto result = plain_text(restored, prompt(80), greedy(40));
     EXPECT_EQ(result.n_prompt_reused, 79);
     EXPECT_EQ(result.tokens, expected);
 }
@@ -338,7 +339,7 @@ TEST_F(PromptCaches, Int8RowsOfAnotherPathAreRefused) {
     config.cache_type_k = config.cache_type_v = CacheType::q8_0;
     Engine ours(config);
     Session session(ours);
-    session.generate(prompt(20), greedy(8));
+    plain_text(session, prompt(20), greedy(8));
     session.save_prompt_cache(path_);
     Session restored(ours);
     restored.load_prompt_cache(path_);
@@ -357,7 +358,7 @@ TEST_F(PromptCaches, EveryAttentionPathReadsThem) {
         Engine engine(config);
         Session session(engine);
         session.load_prompt_cache(path_);
-        EXPECT_EQ(session.generate(prompt(70), greedy(5)).n_prompt_reused, 69);
+        EXPECT_EQ(plain_text(session, prompt(70), greedy(5)).n_prompt_reused, 69);
     }
 }
 
@@ -394,10 +395,10 @@ TEST_F(PromptCaches, EveryDamageIsNoticed) {
 }
 
 TEST_F(PromptCaches, UnwritablePlaceIsAnErrorAndLosesNothing) {
-    session_.generate(prompt(20), greedy(4));
+    plain_text(session_, prompt(20), greedy(4));
     EXPECT_NE(error_of([&] { session_.save_prompt_cache("/nonexistent/folder/x.cache"); }),
               "no error");
-    EXPECT_EQ(session_.generate(prompt(20), greedy(4)).n_prompt_reused, 19);
+    EXPECT_EQ(plain_text(session_, prompt(20), greedy(4)).n_prompt_reused, 19);
 }
 
 TEST(Engines, BadConfigurationsAreRefused) {
@@ -424,8 +425,8 @@ TEST(Engines, OpenSplitModels) {
     Session session(engine);
     Session split_session(parts);
     const auto prompt = engine.tokenize("hello");
-    EXPECT_EQ(split_session.generate(prompt, {.n_predict = 20}).tokens,
-              session.generate(prompt, {.n_predict = 20}).tokens);
+    EXPECT_EQ(plain_text(split_session, prompt, {.n_predict = 20}).tokens,
+              plain_text(session, prompt, {.n_predict = 20}).tokens);
 }
 
 TEST(Engines, FillInWhatWasLeftOpen) {

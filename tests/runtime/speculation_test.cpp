@@ -12,6 +12,7 @@
 #include "knap/knap.h"
 
 #include "kernels/attention/attention.h"
+#include "support/baseline.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 #include "tools/measure/contenders.h"
@@ -58,7 +59,7 @@ class SpeculativeSession : public ::testing::Test {
 
     // Plain decoding and every draft source give the same tokens, text and reason to stop.
     void expect_plain_text(std::span<const Token> tokens, const GenerateOptions& options) {
-        const Result plain = generate(tokens, options, plain_decoding());
+        const Result plain = plain_text(session_, tokens, options);
         for (const SpeculationOptions& speculation :
              {kWindow, kSkip, kWhole, kReduced, kLookup, kCascade}) {
             SCOPED_TRACE(describe_options(speculation));
@@ -105,7 +106,7 @@ TEST_F(SpeculativeSession, StopStringsEndTheTextInsideADraft) {
     // Sampled, because the tiny model's greedy text has hardly a letter in it.
     GenerateOptions options{.n_predict = 60, .ignore_eos = true};
     options.sampling = {.temperature = 1.0f, .top_k = 0, .seed = 4};
-    const Result plain = generate(prompt(30), options, plain_decoding());
+    const Result plain = plain_text(session_, prompt(30), options);
     int n_stops = 0;
     for (const char character : plain.text) {
         if (std::isprint(static_cast<unsigned char>(character)) == 0) {
@@ -144,9 +145,8 @@ TEST_F(SpeculativeSession, SessionGoesOnAfterADraftThatWasCutShort) {
         EXPECT_GE(second.n_prompt_reused, 28);
 
         Session fresh(engine_);
-        GenerateOptions plain{.n_predict = 15, .ignore_eos = true};
-        EXPECT_EQ(second.tokens, fresh.generate(longer, plain).tokens)
-            << describe_options(speculation);
+        const Result plain = plain_text(fresh, longer, {.n_predict = 15, .ignore_eos = true});
+        EXPECT_EQ(second.tokens, plain.tokens) << describe_options(speculation);
     }
 }
 
@@ -219,7 +219,7 @@ TEST_F(SpeculativeSession, TreesAreExactWhereOurAttentionRuns) {
     const Result tree = generate(prompt(40), options, kTree);
     EXPECT_TRUE(tree.speculation.row_invariant);
     EXPECT_TRUE(tree.speculation.near_ties.empty());
-    EXPECT_EQ(tree.tokens, generate(prompt(40), options, plain_decoding()).tokens);
+    EXPECT_EQ(tree.tokens, plain_text(session_, prompt(40), options).tokens);
 
     Engine ggml_engine(with_model({.n_ctx = 256, .n_threads = 1, .kernels = Kernels::ggml}));
     GenerateOptions with_tree = options;
@@ -295,7 +295,7 @@ TEST_F(SpeculativeSession, RatioRuleIsReproducibleAndDrawsAnotherText) {
     ratio.acceptance = AcceptanceRule::ratio;
     const Result first = generate(prompt(40), options, ratio);
     EXPECT_EQ(generate(prompt(40), options, ratio).tokens, first.tokens);
-    EXPECT_NE(generate(prompt(40), options, plain_decoding()).tokens, first.tokens);
+    EXPECT_NE(plain_text(session_, prompt(40), options).tokens, first.tokens);
     EXPECT_GT(first.speculation.n_accepted, 0);
 }
 
@@ -328,7 +328,7 @@ TEST(RepackedHeads, AreNotReduced) {
                    .kernels = Kernels::ggml});
     Session session(engine);
     const std::vector<Token> prompt = random_tokens(10, 256, 1);
-    if (session.generate(prompt, {.n_predict = 1}).repack == "off") {
+    if (plain_text(session, prompt, {.n_predict = 1}).repack == "off") {
         GTEST_SKIP() << "no repacked layouts on this machine";
     }
     GenerateOptions options{.n_predict = 5};
@@ -342,7 +342,7 @@ TEST(RepackedHeads, AreNotReduced) {
 }
 
 TEST_F(SpeculativeSession, BadOptionsAreRefusedBeforeAnythingChanges) {
-    generate(prompt(20), {.n_predict = 5, .ignore_eos = true}, plain_decoding());
+    plain_text(session_, prompt(20), {.n_predict = 5, .ignore_eos = true});
     const auto history = std::vector<Token>(session_.history().begin(), session_.history().end());
     const auto error_of = [&](const SpeculationOptions& options) {
         try {

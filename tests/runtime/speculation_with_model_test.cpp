@@ -9,6 +9,7 @@
 
 #include "knap/knap.h"
 
+#include "support/baseline.h"
 #include "support/default_model.h"
 
 namespace knap::test::speculation_with_model_test {
@@ -85,25 +86,32 @@ const std::array kSettings{
 
 class SpeculationWithModel : public ::testing::Test {
   protected:
+    static constexpr int kTokens = 32;
+
     static void SetUpTestSuite() {
-        engine_ = std::make_unique<Engine>(
-            RuntimeConfig{.model_path = default_model(),
-                          .adapter_path = KNAP_MODELS "/kangaroo-smollm2-135m.gguf",
-                          .n_ctx = 2048,
-                          .n_threads = 1});
+        engine_ = std::make_unique<Engine>(config());
         session_ = std::make_unique<Session>(*engine_);
+    }
+    static RuntimeConfig config() {
+        return {.model_path = default_model(),
+                .adapter_path = KNAP_MODELS "/kangaroo-smollm2-135m.gguf",
+                .n_ctx = 2048,
+                .n_threads = 1};
     }
     static void TearDownTestSuite() {
         session_.reset();
         engine_.reset();
     }
 
-    static Result generate(const Text& text, const Settings& settings, const DraftCase* drafting) {
-        GenerateOptions options{.n_predict = 32, .sampling = settings.sampling};
-        if (drafting != nullptr) {
-            options.speculation = drafting->speculation;
-        }
-        return session_->generate(engine_->tokenize(text.prompt), options);
+    static Result generate(const Text& text, const Settings& settings, const DraftCase& drafting) {
+        return session_->generate(engine_->tokenize(text.prompt),
+                                  {.n_predict = kTokens,
+                                   .sampling = settings.sampling,
+                                   .speculation = drafting.speculation});
+    }
+    static Result plain(const Text& text, const Settings& settings) {
+        return plain_text(*session_, engine_->tokenize(text.prompt),
+                          {.n_predict = kTokens, .sampling = settings.sampling});
     }
 
     static std::unique_ptr<Engine> engine_;
@@ -116,10 +124,10 @@ std::unique_ptr<Session> SpeculationWithModel::session_;
 TEST_F(SpeculationWithModel, EveryDraftCaseWritesThePlainText) {
     for (const Text& text : kTexts) {
         for (const Settings& settings : kSettings) {
-            const Result plain = generate(text, settings, nullptr);
+            const Result plain = this->plain(text, settings);
             for (const DraftCase& drafting : kDraftCases) {
                 SCOPED_TRACE(std::string(text.name) + ", " + settings.name + ", " + drafting.name);
-                const Result result = generate(text, settings, &drafting);
+                const Result result = generate(text, settings, drafting);
                 EXPECT_EQ(result.tokens, plain.tokens);
                 EXPECT_EQ(result.text, plain.text);
                 EXPECT_EQ(result.stop, plain.stop);
@@ -147,7 +155,7 @@ TEST_F(SpeculationWithModel, CheapDraftsOftenAgree) {
                              "Clasp", "DraftVerify", "Kangaroo"}) {
         for (const DraftCase& drafting : kDraftCases) {
             if (std::string(name) == drafting.name) {
-                const Result result = generate(kTexts[2], kSettings[0], &drafting);
+                const Result result = generate(kTexts[2], kSettings[0], drafting);
                 EXPECT_GT(result.speculation.acceptance_rate, 0.3) << name;
                 EXPECT_LT(result.speculation.rounds, result.n_generated - 1) << name;
             }

@@ -7,6 +7,7 @@
 
 #include "knap/knap.h"
 
+#include "support/baseline.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
@@ -36,20 +37,20 @@ class SwiftSession : public ::testing::Test {
         : engine_({.model_path = tiny_model(shape, type), .n_ctx = 512, .n_threads = 1}),
           session_(engine_) {}
 
-    Result generate(const SpeculationOptions& speculation, const SamplingOptions& sampling = {}) {
-        const std::vector<Token> prompt = random_tokens(30, 256, /*seed=*/1);
-        return session_.generate(prompt, {.n_predict = 120,
-                                          .sampling = sampling,
-                                          .speculation = speculation,
-                                          .ignore_eos = true});
+    Result generate(const SpeculationOptions& speculation) {
+        return session_.generate(
+            prompt_, {.n_predict = 120, .speculation = speculation, .ignore_eos = true});
     }
+
+    Result plain() { return plain_text(session_, prompt_, {.n_predict = 120, .ignore_eos = true}); }
 
     Engine engine_;
     Session session_;
+    const std::vector<Token> prompt_ = random_tokens(30, 256, /*seed=*/1);
 };
 
 TEST_F(SwiftSession, WritesWhatPlainDecodingWrites) {
-    const Result plain = generate(plain_decoding());
+    const Result plain = this->plain();
     for (const char* more : {"", "tree=paper", "tree=off", "opt-interval=3"}) {
         const Result result = generate(swift(parse_settings(more)));
         EXPECT_EQ(result.tokens, plain.tokens) << more;
@@ -84,7 +85,7 @@ class SwiftSessionOfKQuants : public SwiftSession {
 };
 
 TEST_F(SwiftSessionOfKQuants, WritesWhatPlainDecodingWrites) {
-    const Result plain = generate(plain_decoding());
+    const Result plain = this->plain();
     session_.reset();  // rows of a prompt depend on how many are computed at once
     const Result result = generate(swift());
     EXPECT_EQ(result.tokens, plain.tokens);

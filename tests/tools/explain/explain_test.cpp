@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "graph/plan_text.h"
+#include "support/baseline.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
@@ -65,8 +66,8 @@ TEST_F(Explain, TheBestCandidatesAreTriedAndEveryRunWritesThePlainText) {
     const auto found = explain(engine_, prompt_, kQuick);
     ASSERT_TRUE(found);
     Session session(engine_);
-    const Result plain =
-        session.generate(prompt_, {.n_predict = 12, .speculation = {.strategy = "autoregressive"}});
+    const Result plain = plain_text(session, prompt_, {.n_predict = 12});
+    expect_plain_decoding(found->plain);
     EXPECT_EQ(found->plain.tokens, plain.tokens);
     int n_tried = 0;
     for (const PlanCandidate& candidate : found->candidates) {
