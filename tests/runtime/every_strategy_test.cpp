@@ -16,9 +16,11 @@
 #include "knap/knap.h"
 
 #include "support/baseline.h"
+#include "support/eager_profile.h"
 #include "support/loaded_model.h"
 #include "support/tiny_adapter.h"
 #include "support/tiny_model.h"
+#include "support/trained_model.h"
 
 namespace knap::test::every_strategy_test {
 namespace {
@@ -27,6 +29,8 @@ struct StrategyCase {
     const char* name;
     SpeculationOptions speculation;
     bool always_drafts = true;  // also where that does not pay
+    // On a trained model, with a profile that leaves nothing to the machine's speed.
+    bool is_eager = false;
 };
 
 void PrintTo(const StrategyCase& c, std::ostream* out) {
@@ -41,6 +45,7 @@ const std::vector<StrategyCase> kCases{
     {"Lookup", {.strategy = "lookup"}},
     {"Cascade", {.strategy = "cascade", .settings = {{"plan", "a2=w4+20,m3=skip"}}}},
     {"Knapspec", {.strategy = "knapspec", .settings = {{"budget", "1"}, {"margin", "0"}}}, false},
+    {"EagerKnapspec", eager_knapspec(), true, true},
     {"KnapspecPaper",
      {.strategy = "knapspec-paper",
       .settings =
@@ -80,18 +85,39 @@ const std::vector<StrategyCase> kCases{
     {"DelByLength", {.strategy = "del", .settings = {{"stop", "length"}, {"prompt-rows", "4"}}}},
 };
 
+constexpr int kContext = 256;
+// The controller's windows are for contexts of some hundred tokens.
+constexpr int kEagerFactor = 4;
+
 class EveryStrategy : public ::testing::TestWithParam<StrategyCase> {
   protected:
-    EveryStrategy()
-        : engine_({.model_path = tiny_model("tiny-llama", "Q8_0"),
-                   .adapter_path = write_tiny(tiny_adapter({.exit_layer = 3, .gain = 0.3f}),
-                                              "every-strategy-adapter.gguf"),
-                   .n_ctx = 256,
-                   .n_threads = 1}),
-          session_(engine_) {}
+    EveryStrategy() : engine_(config()), session_(engine_) {}
 
-    static std::vector<Token> prompt(int n, unsigned seed = 1) {
-        return random_tokens(n, 256, seed);
+    static RuntimeConfig config() {
+        if (GetParam().is_eager) {
+            return with_eager_profile(
+                {.model_path = trained_model(), .n_ctx = kEagerFactor * kContext, .n_threads = 1});
+        }
+        return {.model_path = tiny_model("tiny-llama", "Q8_0"),
+                .adapter_path = write_tiny(tiny_adapter({.exit_layer = 3, .gain = 0.3f}),
+                                           "every-strategy-adapter.gguf"),
+                .n_ctx = kContext,
+                .n_threads = 1};
+    }
+
+    // Random, or, four times as long, part of a text that repeats itself.
+    std::vector<Token> prompt(int n, unsigned seed = 1) const {
+        if (!GetParam().is_eager) {
+            return random_tokens(n, 256, seed);
+        }
+        std::string text;
+        while (text.size() < kEagerFactor * kContext + 100) {
+            text +=
+                "The river carries stones from the hills to the sea. The sea wears the stones. ";
+        }
+        const std::vector<Token> tokens = engine_.tokenize(text, /*add_bos=*/false);
+        const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(10 * seed);
+        return {begin, begin + kEagerFactor * n};
     }
 
     Result generate(const std::vector<Token>& tokens,
@@ -117,9 +143,14 @@ class EveryStrategy : public ::testing::TestWithParam<StrategyCase> {
             EXPECT_EQ(result.tokens, plain[i].tokens);
             EXPECT_EQ(result.stop, plain[i].stop);
             EXPECT_TRUE(result.speculation.row_invariant);
-            n_drafted_ += result.speculation.n_drafted;
-            n_accepted_ += result.speculation.n_accepted;
+            count(result.speculation);
         }
+    }
+
+    void count(const SpeculationStatistics& statistics) {
+        n_drafted_ += statistics.n_drafted;
+        n_accepted_ += statistics.n_accepted;
+        sources_.add(statistics);
     }
 
     // A test of exactness in which nothing is accepted, or nothing rejected, shows little.
@@ -130,8 +161,14 @@ class EveryStrategy : public ::testing::TestWithParam<StrategyCase> {
         }
     }
 
+    void expect_every_source() const {
+        if (GetParam().is_eager) {
+            sources_.expect_both_outcomes_of_each();
+        }
+    }
+
     // Prompts that continue one another, return to their beginning, and have nothing in common.
-    static std::vector<std::vector<Token>> conversation() {
+    std::vector<std::vector<Token>> conversation() const {
         std::vector<Token> longer = prompt(60);
         longer.resize(40);
         std::vector<Token> other_end = prompt(60);
@@ -143,12 +180,14 @@ class EveryStrategy : public ::testing::TestWithParam<StrategyCase> {
     Session session_;
     int n_drafted_ = 0;
     int n_accepted_ = 0;
+    SourceCounts sources_;
 };
 
 TEST_P(EveryStrategy, WritesWhatPlainDecodingWrites) {
     expect_plain_text(conversation(), {.n_predict = 70, .ignore_eos = true},
                       GetParam().speculation);
     expect_both_outcomes();
+    expect_every_source();
 }
 
 TEST_P(EveryStrategy, WritesWhatPlainSamplingWrites) {
@@ -159,6 +198,7 @@ TEST_P(EveryStrategy, WritesWhatPlainSamplingWrites) {
         request.sampling = {.temperature = 0.8f, .repeat_penalty = 1.1f, .seed = 11};
         expect_plain_text(conversation(), request, speculation);
     }
+    expect_every_source();
 }
 
 TEST_P(EveryStrategy, FillsTheContextToItsLastToken) {
@@ -187,11 +227,11 @@ TEST_P(EveryStrategy, MayBeCancelledAnywhere) {
 }
 
 // Three tokens can be drawn, so that the last two of an answer have nine outcomes.
-GenerateOptions three_tokens(std::uint64_t seed) {
+GenerateOptions three_tokens(int n_vocab, std::uint64_t seed) {
     GenerateOptions request{.n_predict = 8, .ignore_eos = true};
     request.sampling = {
         .temperature = 1.0f, .top_k = 0, .top_p = 1.0f, .min_p = 0.0f, .seed = seed};
-    for (Token token = 3; token < 288; ++token) {
+    for (Token token = 3; token < n_vocab; ++token) {
         request.sampling.logit_bias.emplace_back(token, -std::numeric_limits<float>::infinity());
     }
     return request;
@@ -218,6 +258,7 @@ double chi_square(const Counts& a, const Counts& b) {
 
 TEST_P(EveryStrategy, DrawsFromThePlainDistributionByTheRatioRule) {
     constexpr std::uint64_t kAnswers = 700;
+    const int n_vocab = engine_.info().n_vocab;
     SpeculationOptions speculation = GetParam().speculation;
     speculation.acceptance = AcceptanceRule::ratio;
     Counts plain;
@@ -226,11 +267,11 @@ TEST_P(EveryStrategy, DrawsFromThePlainDistributionByTheRatioRule) {
         const auto end = [](const Result& result) {
             return std::vector<Token>(result.tokens.end() - 2, result.tokens.end());
         };
-        ++plain[end(plain_text(session_, prompt(20), three_tokens(seed)))];
-        const Result result = generate(prompt(20), speculation, three_tokens(kAnswers + seed));
+        ++plain[end(plain_text(session_, prompt(20), three_tokens(n_vocab, seed)))];
+        const Result result =
+            generate(prompt(20), speculation, three_tokens(n_vocab, kAnswers + seed));
         ++drafted[end(result)];
-        n_drafted_ += result.speculation.n_drafted;
-        n_accepted_ += result.speculation.n_accepted;
+        count(result.speculation);
     }
     // Eight degrees of freedom: 28 is exceeded once in 2,000 times.
     EXPECT_LT(chi_square(plain, drafted), 28);

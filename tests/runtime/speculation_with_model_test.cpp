@@ -11,6 +11,7 @@
 
 #include "support/baseline.h"
 #include "support/default_model.h"
+#include "support/eager_profile.h"
 
 namespace knap::test::speculation_with_model_test {
 namespace {
@@ -136,6 +137,31 @@ TEST_F(SpeculationWithModel, EveryDraftCaseWritesThePlainText) {
             }
         }
     }
+}
+
+// What the default strategy drafts with depends on the machine's speed. A forced profile decides it
+// here.
+TEST_F(SpeculationWithModel, TheControllerWritesThePlainTextFromEverySource) {
+    Engine engine(with_eager_profile(config()));
+    Session session(engine);
+    SourceCounts sources;
+    for (const Settings& settings : kSettings) {
+        SCOPED_TRACE(settings.name);
+        for (const Text& text : kTexts) {
+            SCOPED_TRACE(text.name);
+            const Result plain = this->plain(text, settings);
+            const Result result =
+                session.generate(engine.tokenize(text.prompt), {.n_predict = kTokens,
+                                                                .sampling = settings.sampling,
+                                                                .speculation = eager_knapspec()});
+            EXPECT_EQ(result.tokens, plain.tokens);
+            EXPECT_EQ(result.text, plain.text);
+            EXPECT_EQ(result.stop, plain.stop);
+            EXPECT_TRUE(result.speculation.row_invariant);
+            sources.add(result.speculation);
+        }
+    }
+    sources.expect_both_outcomes_of_each();
 }
 
 TEST(DraftCases, CoverEveryStrategy) {

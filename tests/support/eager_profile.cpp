@@ -1,0 +1,98 @@
+#include "support/eager_profile.h"
+
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "runtime/engine_impl.h"
+#include "runtime/known_costs.h"
+#include "runtime/machine_fingerprint.h"
+#include "runtime/profile_file.h"
+#include "support/fake_machine.h"
+#include "support/tiny_model.h"
+
+namespace knap::test {
+namespace {
+
+constexpr int kProfiledRows = 16;
+// Times are proportional to bytes, as in the prior of the fit, so that the fit recovers them. One
+// rate for all bytes would take an hour for the weights. The weights take kWeights of that rate,
+// and the cache kCache times the rate.
+constexpr double kHour = 3.6e6;  // in ms
+constexpr double kWeights = 0.05;
+constexpr double kCache = 20;
+
+FakeMachine slow_machine(const CostProfile& blank) {
+    const PartBytes& bytes = blank.bytes;
+    double n_bytes = bytes.head;
+    for (const int c : blank.layer_classes) {
+        n_bytes += bytes.attention[static_cast<std::size_t>(c)];
+        n_bytes += bytes.mlp[static_cast<std::size_t>(c)];
+    }
+    const double ms_per_byte = kHour / n_bytes;
+    const auto scaled = [&](std::vector<double> parts) {
+        for (double& part : parts) {
+            part *= kWeights * ms_per_byte;
+        }
+        return parts;
+    };
+    FakeMachine machine{.layer_classes = blank.layer_classes,
+                        .fixed_ms = kHour / 1000,
+                        .head_ms = kWeights * ms_per_byte * bytes.head,
+                        .cache_row_ms = kCache * ms_per_byte * bytes.cache_row,
+                        .attention_ms = scaled(bytes.attention),
+                        .mlp_ms = scaled(bytes.mlp)};
+    machine.weights_factor = [](int n_rows) { return 1 + 1e-3 * (n_rows - 1); };
+    machine.cache_factor = machine.weights_factor;
+    return machine;
+}
+
+void add_to(SourceStatistics& sum, const SourceStatistics& more) {
+    sum.rounds += more.rounds;
+    sum.n_drafted += more.n_drafted;
+    sum.n_accepted += more.n_accepted;
+}
+
+void expect_both_outcomes(const char* source, const SourceStatistics& sum) {
+    EXPECT_GT(sum.rounds, 0) << source;
+    EXPECT_GT(sum.n_accepted, 0) << source << ", " << sum.n_drafted << " tokens drafted";
+    EXPECT_LT(sum.n_accepted, sum.n_drafted) << source;
+}
+
+}  // namespace
+
+RuntimeConfig with_eager_profile(RuntimeConfig config) {
+    config.profile = "none";
+    const Engine engine(config);
+    const Engine::Impl& parts = impl_of(engine);
+    CostProfile profile = blank_profile(parts);
+    const FakeMachine machine = slow_machine(profile);
+    profile.samples =
+        machine.profile(profile_probes(profile.layer_classes, parts.config.n_ctx, kProfiledRows))
+            .samples;
+    const MachineFingerprint fingerprint = machine_fingerprint(parts);
+    const auto path = temporary_folder() / concat("eager-", fingerprint.hash(), ".json");
+    save_profile(path, profile, fingerprint);
+    config.profile = path.string();
+    return config;
+}
+
+SpeculationOptions eager_knapspec() {
+    return {.strategy = "knapspec",
+            .settings = {{"margin", "0"}, {"windows", "8/48"}, {"knapsack", "always"}}};
+}
+
+void SourceCounts::add(const SpeculationStatistics& statistics) {
+    add_to(copies_, statistics.copies);
+    add_to(plans_, statistics.plans);
+    add_to(cascades_, statistics.cascades);
+}
+
+void SourceCounts::expect_both_outcomes_of_each() const {
+    expect_both_outcomes("copies", copies_);
+    expect_both_outcomes("plans", plans_);
+    expect_both_outcomes("cascades", cascades_);
+}
+
+}  // namespace knap::test
