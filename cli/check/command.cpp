@@ -60,6 +60,12 @@ std::optional<CheckReport> check(Engine& engine,
     if (!rows) {
         return std::nullopt;
     }
+    const auto error = watched("rounding", scope, [&](const CheckObserver& observer) {
+        return measure_verifications(engine, prompts, observer);
+    });
+    if (!error) {
+        return std::nullopt;
+    }
     auto peer = watched("libllama", scope, [&](const CheckObserver& observer) {
         return check_against_libllama(engine, prompts, observer);
     });
@@ -67,7 +73,8 @@ std::optional<CheckReport> check(Engine& engine,
         return std::nullopt;
     }
     const LosslessOptions options{.contenders = lossless_contenders(engine),
-                                  .n_predict = n_predict};
+                                  .n_predict = n_predict,
+                                  .near_tie_gap = near_tie_bound(*error)};
     auto lossless = watched("strategies", scope, [&](const CheckObserver& observer) {
         return check_lossless(engine, prompts, options, observer);
     });
@@ -79,6 +86,7 @@ std::optional<CheckReport> check(Engine& engine,
         .n_prompts = static_cast<int>(prompts.size()),
         .n_predict = n_predict,
         .rows = std::move(*rows),
+        .error = *error,
         .peer = *peer,
         .lossless = std::move(*lossless),
     };
@@ -101,7 +109,9 @@ CLI::App* add_check(CLI::App& root, Settings& settings, CheckArgs& args) {
     add_json_flag(*app, settings);
     add_common_flags(*app, settings);
     app->footer(
-        "Exit codes: 0 every text matches, near ties aside; 1 a text differs, or an error.");
+        "Exit codes: 0 every text matches, near ties aside; 1 a text differs, logits differ by "
+        "more "
+        "than rounding explains, or an error.");
     return app;
 }
 
@@ -121,7 +131,7 @@ int run_check(const Settings& settings, const CheckArgs& args, const Environment
     } else {
         output.write(to_table(*report));
     }
-    return report->n_mismatches() == 0 ? kExitDone : kExitFailed;
+    return report->is_ok() ? kExitDone : kExitFailed;
 }
 
 }  // namespace knap

@@ -44,6 +44,24 @@ void write_rows(std::ostream& out, const RowReport& rows) {
         << describe(rows.passes) << '\n';
 }
 
+// Significant digits: the smallest difference that a float can resolve must not look like 0.
+std::string describe_error(double error) {
+    std::ostringstream out;
+    out << std::setprecision(3) << error;
+    return out.str();
+}
+
+void write_error(std::ostream& out, const CheckReport& report) {
+    const VerificationError& error = report.error;
+    out << "\nVerifications of up to " << error.max_rows
+        << " rows compared with single-row passes, " << error.n_rows << " rows\n"
+        << "  largest logit difference: chains " << describe_error(error.chains) << ", trees "
+        << describe_error(error.trees) << "; rounding explains up to "
+        << describe_error(rounding_limit(report.peer)) << "\n  a near tie is a gap below "
+        << describe_error(near_tie_bound(error)) << ": twice the difference, times "
+        << kUnmeasuredFactor << " for rows not compared\n";
+}
+
 void write_distance(std::ostream& out, const char* label, const LogitDistance& distance) {
     out << "  " << std::left << std::setw(28) << label << std::right << std::setw(8)
         << format_fixed(distance.max_difference, 4) << std::setw(10)
@@ -72,8 +90,8 @@ void write_lossless(std::ostream& out, const LosslessReport& report) {
 }
 
 void write_divergences(std::ostream& out, const LosslessReport& report) {
-    const auto write = [&](const Divergence& found) {
-        out << "  " << (found.gap ? "near tie" : "MISMATCH") << ": " << report.contender.name
+    const auto write = [&](const Divergence& found, bool is_near_tie) {
+        out << "  " << (is_near_tie ? "near tie" : "MISMATCH") << ": " << report.contender.name
             << ", " << describe(report.sampling) << ", prompt " << found.prompt << ", position "
             << found.position << ": expected " << describe(found.expected) << ", found "
             << describe(found.found);
@@ -83,14 +101,19 @@ void write_divergences(std::ostream& out, const LosslessReport& report) {
         out << '\n';
     };
     for (const Divergence& found : report.near_ties) {
-        write(found);
+        write(found, true);
     }
     for (const Divergence& found : report.mismatches) {
-        write(found);
+        write(found, false);
     }
 }
 
 std::string verdict(const CheckReport& report) {
+    if (report.has_faulty_rows()) {
+        return concat("FAILED: verifications differ from single-row passes by ",
+                      describe_error(report.error.largest()), " in a logit, more than the ",
+                      describe_error(rounding_limit(report.peer)), " that rounding explains");
+    }
     if (report.n_mismatches() > 0) {
         return concat("FAILED: ", report.n_mismatches(),
                       " texts differ from plain decoding at a position that is not a near tie");
@@ -118,6 +141,12 @@ ordered_json to_json(const RowReport& report) {
     return {
         {"products", products},
         {"passes", {{"attention_path", report.attention_path}, {"rows", to_json(report.passes)}}}};
+}
+
+ordered_json to_json(const VerificationError& error, const PeerReport& peer) {
+    return {{"chains", error.chains},     {"trees", error.trees},
+            {"largest", error.largest()}, {"limit", rounding_limit(peer)},
+            {"max_rows", error.max_rows}, {"n_rows", error.n_rows}};
 }
 
 ordered_json to_json(const LogitDistance& distance) {
@@ -182,15 +211,19 @@ int CheckReport::n_near_ties() const {
     return static_cast<int>(n);
 }
 
+bool CheckReport::has_faulty_rows() const {
+    return !(error.largest() <= rounding_limit(peer));  // true for NaN
+}
+
 std::string to_table(const CheckReport& report) {
     std::ostringstream out;
     out << report.config.model_path.string() << ", " << report.config.n_threads
         << (report.config.n_threads == 1 ? " thread\n\n" : " threads\n\n");
     write_rows(out, report.rows);
+    write_error(out, report);
     write_distances(out, report.peer);
-    out << "\nTexts compared with plain decoding, " << report.n_predict
-        << " tokens; a near tie is a gap below " << kNearTieGap << "\n  " << std::left
-        << std::setw(36) << "strategy" << std::setw(10) << "sampling"
+    out << "\nTexts compared with plain decoding, " << report.n_predict << " tokens\n  "
+        << std::left << std::setw(36) << "strategy" << std::setw(10) << "sampling"
         << "equal           near ties  mismatches   accepted\n";
     for (const LosslessReport& lossless : report.lossless) {
         write_lossless(out, lossless);
@@ -208,11 +241,18 @@ ordered_json to_json(const CheckReport& report) {
         strategies.push_back(to_json(lossless));
     }
     return {
-        {"ok", report.n_mismatches() == 0},      {"model", report.config.model_path.string()},
-        {"n_threads", report.config.n_threads},  {"n_prompts", report.n_prompts},
-        {"n_predict", report.n_predict},         {"rows", to_json(report.rows)},
-        {"libllama", to_json(report.peer)},      {"strategies", strategies},
-        {"near_tie_gap", kNearTieGap},           {"n_near_ties", report.n_near_ties()},
+        {"ok", report.is_ok()},
+        {"model", report.config.model_path.string()},
+        {"n_threads", report.config.n_threads},
+        {"n_prompts", report.n_prompts},
+        {"n_predict", report.n_predict},
+        {"rows", to_json(report.rows)},
+        {"libllama", to_json(report.peer)},
+        {"strategies", strategies},
+        {"verification_error", to_json(report.error, report.peer)},
+        {"near_tie_factor", kUnmeasuredFactor},
+        {"near_tie_gap", near_tie_bound(report.error)},
+        {"n_near_ties", report.n_near_ties()},
         {"n_mismatches", report.n_mismatches()},
     };
 }

@@ -11,6 +11,7 @@
 #include "tools/check/lossless_check.h"
 #include "tools/check/peer_check.h"
 #include "tools/check/row_check.h"
+#include "tools/check/verification_error.h"
 
 namespace knap {
 
@@ -19,11 +20,15 @@ struct CheckReport {
     int n_prompts = 0;
     int n_predict = 0;
     RowReport rows;
+    VerificationError error;
     PeerReport peer;
     std::vector<LosslessReport> lossless;
 
     int n_mismatches() const;
     int n_near_ties() const;
+    // Whether verifications differ from single-row passes by more than rounding explains.
+    bool has_faulty_rows() const;
+    bool is_ok() const { return n_mismatches() == 0 && !has_faulty_rows(); }
 };
 
 std::string to_table(const CheckReport& report);

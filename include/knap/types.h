@@ -191,8 +191,8 @@ struct NearTie {
     float gap = 0;     // difference of the two logits, below kNearTieGap
 };
 
-// Passes of different shapes round differently; this is the most that it moves logits, with a
-// margin.
+// Gaps below this are listed as near ties. It is a fixed convention, because a request measures no
+// rounding; `knap check` derives its bound from the measured rounding of the model and device.
 inline constexpr float kNearTieGap = 0.5f;
 
 // What drafts from one source achieved in a request.

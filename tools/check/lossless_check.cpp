@@ -4,9 +4,12 @@
 #include <iterator>
 #include <utility>
 
+#include "base/error.h"
 #include "base/text.h"
+#include "decode/advance.h"
 #include "model/head_subset.h"
-#include "runtime/engine_impl.h"
+#include "runtime/session_impl.h"
+#include "sampling/sampler.h"
 
 namespace knap {
 namespace {
@@ -51,8 +54,63 @@ std::optional<Token> token_at(const Result& result, std::size_t index) {
     return index < result.tokens.size() ? std::optional(result.tokens[index]) : std::nullopt;
 }
 
+// Runs the model, watched.
+class Answering {
+  public:
+    Answering(Engine& engine, const CheckObserver& observer, double n_answers)
+        : session_(impl_of(engine)), observer_(observer), n_answers_(n_answers) {}
+
+    // Returns nullopt when cancelled.
+    std::optional<Result> answer(std::span<const Token> prompt, const GenerateOptions& options) {
+        Result result =
+            session_.generate(prompt, options, {.is_cancelled = observer_.is_cancelled});
+        if (result.stop == StopReason::cancelled) {
+            return std::nullopt;
+        }
+        observer_.progress(++n_done_ / n_answers_);
+        return result;
+    }
+
+    // The gap of plain decoding at token `index` of its answer. Repeats its single-row passes after
+    // the prompt.
+    float plain_gap(std::span<const Token> prompt,
+                    const Result& plain,
+                    std::size_t index,
+                    const SamplingOptions& sampling) {
+        session_.generate(prompt, {.n_predict = 0, .speculation = plain_decoding()}, {});
+        session_.cache.truncate(static_cast<int>(prompt.size()) - 1);
+        Sampler sampler(sampling, session_.engine.model.n_vocab, session_.engine.config.n_ctx);
+        for (const Token token : prompt) {
+            sampler.accept(token);
+        }
+        for (std::size_t i = 0;; ++i) {
+            const auto logits = advance(session_.forward, session_.cache, session_.history);
+            const auto position = static_cast<std::int64_t>(session_.history.size());
+            if (i == index) {
+                return sampler.sample_with_gap(*logits, position).gap;
+            }
+            session_.history.push_back(plain.tokens[i]);
+            sampler.accept(plain.tokens[i]);
+        }
+    }
+
+  private:
+    Session::Impl session_;
+    const CheckObserver& observer_;
+    double n_answers_;
+    double n_done_ = 0;
+};
+
+// What the compared answers have in common.
+struct ComparedAnswers {
+    const CheckPrompt& prompt;
+    const LosslessOptions& options;
+    const SamplingOptions& sampling;
+};
+
 void add_answer(LosslessReport& report,
-                const std::string& prompt_id,
+                Answering& answering,
+                const ComparedAnswers& of,
                 const Result& plain,
                 const Result& drafted) {
     ++report.n_prompts;
@@ -64,33 +122,13 @@ void add_answer(LosslessReport& report,
         ++report.n_equal;
         return;
     }
-    divergence->prompt = prompt_id;
-    (divergence->gap ? report.near_ties : report.mismatches).push_back(std::move(*divergence));
+    divergence->prompt = of.prompt.id;
+    const auto index = static_cast<std::size_t>(divergence->position - plain.n_prompt);
+    divergence->gap = answering.plain_gap(of.prompt.tokens, plain, index, of.sampling);
+    const double bound = drafted.speculation.row_invariant ? 0 : of.options.near_tie_gap;
+    (*divergence->gap < bound ? report.near_ties : report.mismatches)
+        .push_back(std::move(*divergence));
 }
-
-// Runs the model, watched.
-class Answering {
-  public:
-    Answering(Engine& engine, const CheckObserver& observer, double n_answers)
-        : session_(engine), observer_(observer), n_answers_(n_answers) {}
-
-    // Nullopt: cancelled.
-    std::optional<Result> answer(std::span<const Token> prompt, const GenerateOptions& options) {
-        Result result =
-            session_.generate(prompt, options, {.is_cancelled = observer_.is_cancelled});
-        if (result.stop == StopReason::cancelled) {
-            return std::nullopt;
-        }
-        observer_.progress(++n_done_ / n_answers_);
-        return result;
-    }
-
-  private:
-    Session session_;
-    const CheckObserver& observer_;
-    double n_answers_;
-    double n_done_ = 0;
-};
 
 std::vector<LosslessReport> empty_reports(const LosslessOptions& options) {
     std::vector<LosslessReport> reports;
@@ -127,7 +165,8 @@ bool check_prompt(Answering& answering,
             if (!drafted) {
                 return false;
             }
-            add_answer(report, prompt.id, *plain, *drafted);
+            KNAP_ASSERT(plain->speculation.n_drafted == 0, "the baseline is plain decoding");
+            add_answer(report, answering, {prompt, options, sampling}, *plain, *drafted);
         }
         reports = reports.subspan(options.contenders.size());
     }
@@ -170,11 +209,6 @@ std::optional<Divergence> find_divergence(const Result& plain, const Result& dra
     Divergence divergence{.position = drafted.n_prompt + static_cast<int>(index),
                           .expected = token_at(plain, index),
                           .found = token_at(drafted, index)};
-    const auto tie =
-        std::ranges::find(drafted.speculation.near_ties, divergence.position, &NearTie::position);
-    if (tie != drafted.speculation.near_ties.end()) {
-        divergence.gap = tie->gap;
-    }
     return divergence;
 }
 

@@ -1,6 +1,7 @@
-// Does every strategy write the text of plain decoding? Token for token where a row's bits do not
-// depend on the rows beside it (and, for trees, where our own attention runs); elsewhere the texts
-// may part where the whole model hardly preferred its choice to the second one: a near-tie.
+// Does every strategy write the text of plain decoding? Token for token where a session's passes
+// are batch-invariant (and, for trees, where our own attention runs). Elsewhere a text may diverge
+// where plain decoding's two best choices are so close that rounding can decide between them: a
+// near tie. How close that is follows from measured rounding (verification_error.h).
 #pragma once
 
 #include <optional>
@@ -27,6 +28,9 @@ struct LosslessOptions {
     std::vector<SamplingOptions> samplings{
         {}, {.temperature = 0.8f, .top_k = 0, .top_p = 1.0f, .min_p = 0.0f, .seed = 1}};
     int n_predict = 48;  // tokens after each prompt, at most; prompt and they must fit the context
+    // A divergence is a near tie where plain decoding's gap is below this, if passes of that answer
+    // were not batch-invariant (near_tie_bound()). 0: every divergence is a mismatch.
+    double near_tie_gap = 0;
 };
 
 // Where a strategy's text first differs from that of plain decoding.
@@ -35,7 +39,8 @@ struct Divergence {
     int position = 0;               // from the start of the conversation
     std::optional<Token> expected;  // plain decoding's token; none: its text ends there
     std::optional<Token> found;
-    std::optional<float> gap;  // set: a near-tie
+    // How far plain decoding's two best choices are apart there, in logits.
+    std::optional<float> gap{};
 };
 
 // The results of one contender with one kind of sampling, over all prompts.
@@ -57,7 +62,8 @@ std::optional<std::vector<LosslessReport>> check_lossless(Engine& engine,
                                                           const LosslessOptions& options,
                                                           const CheckObserver& observer);
 
-// Compares a strategy's answer with plain decoding's to the same prompt. Nullopt: they are equal.
+// Compares a strategy's answer with plain decoding's to the same prompt; nullopt when they are
+// equal. The gap is left open.
 std::optional<Divergence> find_divergence(const Result& plain, const Result& drafted);
 
 }  // namespace knap

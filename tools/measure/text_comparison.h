@@ -12,8 +12,8 @@ namespace knap {
 
 // Where `drafted` first differs from `plain`, if its text is to be plain decoding's at all: with
 // the rule `ratio` and in a projection it is not. Throws knap::Error in one line that begins with
-// `where` unless the difference is a near-tie or may lie at the edge of a cut (top-k, top-p,
-// min-p), where rounding decides which tokens take part.
+// `where` unless the answer lists the position as a near tie (kNearTieGap) or it may lie at the
+// edge of a cut (top-k, top-p, min-p), where rounding decides which tokens take part.
 std::optional<BenchDifference> compare_texts(const Result& plain,
                                              const Result& drafted,
                                              const SpeculationOptions& how,
