@@ -11,7 +11,9 @@
 #include "kernels/matmul/matmul.h"
 #include "support/random_cases.h"
 #include "support/round_rig.h"
+#include "support/rounding_error.h"
 #include "support/tiny_model.h"
+#include "tools/check/verification_error.h"
 
 namespace knap::test::lossless_test {
 namespace {
@@ -87,6 +89,19 @@ class Lossless : public ::testing::TestWithParam<LosslessModel> {
         EXPECT_GT(n_guessed_, 0);
     }
 
+    // How far verifications of at most `max_rows` rows are from single-row passes.
+    VerificationError error_up_to(int max_rows) {
+        VerificationError error;
+        for (const int n_context : {1, 40, 128, 300}) {
+            rig_.rig.cache.truncate(0);
+            rig_.rig.feed(random_tokens(n_context, model_.config.n_vocab, 1));
+            const auto tokens = random_tokens(64, model_.config.n_vocab, 2);
+            error.include(
+                measure_verifications(rig_.rig.forward, rig_.rig.cache, tokens, max_rows));
+        }
+        return error;
+    }
+
     LoadedModel model_;
     RoundRig rig_;
     int n_drafted_ = 0;
@@ -99,6 +114,8 @@ class Lossless : public ::testing::TestWithParam<LosslessModel> {
 #define KNAP_LOSSLESS_CASES 40
 #endif
 constexpr unsigned kCasesPerModel = KNAP_LOSSLESS_CASES;
+
+constexpr int kMostRows = 65;  // rows of the largest verification: 16 drafts of 4 candidates
 
 using ExactChains = Lossless;
 using ExactTrees = Lossless;
@@ -169,10 +186,24 @@ INSTANTIATE_TEST_SUITE_P(
                       packed("tiny-qwen3", "BF16"),
                       packed("small-llama", "Q4_K_M")));
 
-// ggml's products with floats, and trees on other paths than our kernel's, round differently from
-// plain decoding; they may only differ where the model hardly had a preference.
-constexpr float kNearTie = 0.02f;  // of logits whose spread is about 1
+// Verifications and single-row passes each round the factors of their products, at different
+// places, so a logit can differ by twice the error of one rounding (support/rounding_error.h). On
+// an Intel Xeon (family 6, model 207) it differs by at most 0.71 times that error, on
+// tiny-llama/Q8_0/flash.
+TEST_P(NearlyExact, VerificationsStayWithinTheRoundingOfTwoPasses) {
+    LoadedModel stored(tiny_model(GetParam().shape, GetParam().type));
+    const auto tokens = random_tokens(300, model_.config.n_vocab, 3);
+    const RoundingError rounding = rounding_error(stored, tokens, Factors::as_stored);
+    const VerificationError error = error_up_to(kMostRows);
+    EXPECT_LE(error.largest(), 2 * rounding.max_abs);
+    RecordProperty("largest", std::to_string(error.largest()));
+    RecordProperty("rounding", std::to_string(rounding.max_abs));
+}
 
+// ggml's products with floats, and trees on other paths than our kernel's, round differently from
+// plain decoding. Texts may only diverge where plain decoding's gap is below the bound that
+// verifications of the same sizes give (tools/check/verification_error.h). The test above keeps a
+// fault from widening its own bound.
 TEST_P(NearlyExact, FirstDifferenceIsANearTie) {
     int n_near_ties = 0;
     for (unsigned seed = 1; seed <= kCasesPerModel; ++seed) {
@@ -187,12 +218,12 @@ TEST_P(NearlyExact, FirstDifferenceIsANearTie) {
         const Agreement agreement = compare(plain, speculate(c, plain));
         if (!agreement.is_equal) {
             ++n_near_ties;
-            std::printf("near-tie at token %zu: %g (%s)\n", agreement.first_difference,
+            std::printf("near tie at token %zu: %g (%s)\n", agreement.first_difference,
                         static_cast<double>(agreement.gap), c.describe().c_str());
-            ASSERT_LT(agreement.gap, kNearTie);
+            ASSERT_LT(agreement.gap, near_tie_bound(error_up_to(1 + c.stop.n_max * c.width)));
         }
     }
-    std::printf("%d of %u runs part from plain decoding, at near-ties\n", n_near_ties,
+    std::printf("%d of %u runs diverge from plain decoding, at near ties\n", n_near_ties,
                 kCasesPerModel);
     EXPECT_LE(n_near_ties, static_cast<int>(kCasesPerModel) / 4);
     EXPECT_GT(n_gathered_, 0) << "some accepted paths end at a sibling";

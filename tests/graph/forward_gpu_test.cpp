@@ -16,7 +16,6 @@ struct GpuCase {
     const char* shape;
     const char* type;
     int capacity;
-    double bound = 0;  // of the relative error
     std::optional<AttentionPath> path{};
 };
 
@@ -32,7 +31,7 @@ TEST_P(ForwardOnGpu, AgreesWithTheCpu) {
     const GpuCase& c = GetParam();
     for (const PassAgreement& agreement : compare_with_cpu(
              tiny_model(c.shape, c.type), gpu(), {.capacity = c.capacity, .path = c.path})) {
-        EXPECT_LT(agreement.error, c.bound) << agreement.pass;
+        EXPECT_LE(agreement.error, agreement.bound) << agreement.pass;
         RecordProperty(agreement.pass, std::to_string(agreement.error));
     }
 }
@@ -62,23 +61,23 @@ constexpr auto kFolded = AttentionPath::folded;
 
 // Heads of 16 have no flash attention there; contexts from 8192 on are where single rows are
 // padded. Tensor cores take 16-bit factors also of F32 weights; quantised types round activations
-// to eight bits on both sides, at other places.
+// to eight bits on both sides, at other places. PassAgreement::bound allows for both.
 INSTANTIATE_TEST_SUITE_P(Models,
                          ForwardOnGpu,
-                         ::testing::Values(GpuCase{"small-llama", "F32", 1024, 0.02},
-                                           GpuCase{"small-llama", "F16", 1024, 0.02},
-                                           GpuCase{"small-qwen3", "F16", 1024, 0.02},
-                                           GpuCase{"small-llama", "Q8_0", 1024, 0.06},
-                                           GpuCase{"small-llama", "Q4_0", 1024, 0.1},
-                                           GpuCase{"small-llama", "Q4_1", 1024, 0.1},
-                                           GpuCase{"small-llama", "Q4_K", 1024, 0.1},
-                                           GpuCase{"small-llama", "Q6_K", 1024, 0.06},
-                                           GpuCase{"small-llama", "F16", 16896, 0.02},
-                                           GpuCase{"small-qwen3", "Q8_0", 16896, 0.06},
-                                           GpuCase{"small-llama", "F16", 16896, 0.02, kFolded},
-                                           GpuCase{"small-qwen3", "Q8_0", 1024, 0.06, kFolded},
-                                           GpuCase{"tiny-llama", "F16", 1024, 0.02},
-                                           GpuCase{"tiny-mha", "Q8_0", 1024, 0.06}));
+                         ::testing::Values(GpuCase{"small-llama", "F32", 1024},
+                                           GpuCase{"small-llama", "F16", 1024},
+                                           GpuCase{"small-qwen3", "F16", 1024},
+                                           GpuCase{"small-llama", "Q8_0", 1024},
+                                           GpuCase{"small-llama", "Q4_0", 1024},
+                                           GpuCase{"small-llama", "Q4_1", 1024},
+                                           GpuCase{"small-llama", "Q4_K", 1024},
+                                           GpuCase{"small-llama", "Q6_K", 1024},
+                                           GpuCase{"small-llama", "F16", 16896},
+                                           GpuCase{"small-qwen3", "Q8_0", 16896},
+                                           GpuCase{"small-llama", "F16", 16896, kFolded},
+                                           GpuCase{"small-qwen3", "Q8_0", 1024, kFolded},
+                                           GpuCase{"tiny-llama", "F16", 1024},
+                                           GpuCase{"tiny-mha", "Q8_0", 1024}));
 
 }  // namespace
 }  // namespace knap::test::forward_gpu_test

@@ -9,7 +9,7 @@
 #include "kernels/matmul/matmul.h"
 #include "model/row_invariance.h"
 #include "support/loaded_model.h"
-#include "support/logits.h"
+#include "support/rounding_error.h"
 #include "support/tiny_model.h"
 
 namespace knap::test::products_test {
@@ -33,23 +33,28 @@ class PackedPasses : public ::testing::TestWithParam<Case> {
     }
 };
 
-// Rows are rounded to eight bits by both, with other scales: logits whose spread is about 1 differ
-// a little.
-TEST_P(PackedPasses, AgreeWithGgmls) {
-    constexpr float kBound = 0.25f;
+// Both round rows to eight bits, with different scales, and ours do not round rows for 16-bit
+// weights. So ours are as close to products that round nothing as ggml's are, up to chance. On an
+// Intel Xeon (family 6, model 207) their error is at most 1.02 times as large in the mean and 1.12
+// times at the largest logit.
+TEST_P(PackedPasses, RoundNoMoreThanGgmls) {
+    constexpr double kMeanFactor = 1.1;
+    constexpr double kLargestFactor = 1.5;
     const auto path = tiny_model(GetParam().shape, GetParam().type);
     LoadedModel plain(path);
     LoadedModel packed(path, Repack::automatic, /*n_threads=*/1, Kernels::automatic);
     ASSERT_EQ(layout_of(packed.weights->tensors().layers.front().wq), WeightLayout::packed);
     ASSERT_EQ(layout_of(packed.weights->tensors().output), WeightLayout::packed);
-    const auto tokens = random_tokens(40, plain.config.n_vocab, 7);
+    const auto tokens = random_tokens(300, plain.config.n_vocab, 7);
+    const auto exact = ReferenceForward(plain, 512, Factors::f32).feed(tokens);
     for (const AttentionPath attention : {AttentionPath::kernel, AttentionPath::folded}) {
-        const auto expected = ForwardRig(plain, {.path = attention}).feed(tokens);
-        const auto found = ForwardRig(packed, {.path = attention}).feed(tokens);
-        for (std::size_t i = 0; i < expected.size(); ++i) {
-            ASSERT_LT(max_abs_difference(found[i], expected[i]), kBound)
-                << to_string(attention) << ", row " << i;
-        }
+        SCOPED_TRACE(to_string(attention));
+        const RoundingError ggmls =
+            difference(ForwardRig(plain, {.path = attention}).feed(tokens), exact);
+        const RoundingError ours =
+            difference(ForwardRig(packed, {.path = attention}).feed(tokens), exact);
+        EXPECT_LT(ours.relative, kMeanFactor * ggmls.relative);
+        EXPECT_LT(ours.max_abs, kLargestFactor * ggmls.max_abs);
     }
 }
 

@@ -1,6 +1,7 @@
 // A row's result does not depend on the rows that run with it: one row at a time, many rows at once
 // and any split of a prompt give the same cache and the same logits.
 #include <algorithm>
+#include <numbers>
 #include <optional>
 #include <ostream>
 #include <random>
@@ -12,7 +13,7 @@
 #include "base/text.h"
 #include "kernels/matmul/matmul.h"
 #include "support/loaded_model.h"
-#include "support/logits.h"
+#include "support/rounding_error.h"
 #include "support/tiny_model.h"
 
 namespace knap::test::row_invariance_test {
@@ -84,10 +85,11 @@ class RowInvariance : public ::testing::TestWithParam<InvarianceCase> {
                                 .type_k = GetParam().cache,
                                 .type_v = values,
                                 .path = GetParam().path});
-        const auto tokens = random_tokens(kTokens, model_.config.n_vocab, 11);
-        auto logits = rig.feed(tokens, passes);
+        auto logits = rig.feed(tokens(), passes);
         return {std::move(logits), rig.cache_bytes()};
     }
+
+    std::vector<Token> tokens() const { return random_tokens(kTokens, model_.config.n_vocab, 11); }
 
     LoadedModel model_;
 
@@ -174,15 +176,19 @@ INSTANTIATE_TEST_SUITE_P(Types,
                                            InvarianceCase{"small-llama", "Q6_K"}));
 
 // Float types and IQ4_NL take other kernels for one row than for several, K-quants from 8 rows on,
-// repacked Q4_K from 4.
-TEST_P(NearlyExactRows, SplitsStayWithinTheBound) {
-    constexpr float kBound = 0.25f;  // of logits whose spread is about 1
+// repacked Q4_K from 4. Each of the two kernels rounds the factors of a product once, to the type
+// that goes with the weights, so they can differ by two such roundings (support/rounding_error.h):
+// sqrt(2) times the root mean square of one, and twice its largest. On an Intel Xeon (family 6,
+// model 207) they differ by at most 0.66 times the mean and 0.74 times the largest, on Q6_K and
+// Q4_K.
+TEST_P(NearlyExactRows, SplitsStayWithinTheRoundingOfTwoKernels) {
+    LoadedModel stored(tiny_model(GetParam().shape, GetParam().type));
+    const RoundingError rounding = rounding_error(stored, tokens(), Factors::as_stored);
     const Outcome whole = run({kTokens});
     for (const auto& passes : {single_rows(), random_split(1, 40)}) {
-        const Outcome split = run(passes);
-        for (std::size_t i = 0; i < whole.logits.size(); ++i) {
-            ASSERT_LT(max_abs_difference(split.logits[i], whole.logits[i]), kBound) << "row " << i;
-        }
+        const RoundingError found = difference(run(passes).logits, whole.logits);
+        EXPECT_LT(found.relative, std::numbers::sqrt2 * rounding.relative);
+        EXPECT_LT(found.max_abs, 2 * rounding.max_abs);
     }
 }
 

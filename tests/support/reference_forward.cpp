@@ -15,11 +15,6 @@ ggml_tensor* norm(ggml_context* ctx, ggml_tensor* x, ggml_tensor* weight, float 
     return ggml_mul(ctx, ggml_rms_norm(ctx, x, eps), weight);
 }
 
-ggml_tensor* linear(ggml_context* ctx, ggml_tensor* weight, ggml_tensor* bias, ggml_tensor* x) {
-    ggml_tensor* y = ggml_mul_mat(ctx, weight, x);
-    return bias == nullptr ? y : ggml_add(ctx, y, bias);
-}
-
 }  // namespace
 
 struct ReferenceForward::Graph {
@@ -34,7 +29,8 @@ struct ReferenceForward::Graph {
     std::vector<ggml_tensor*> masks;  // per layer, f32 [n_kv, n_rows]
 };
 
-ReferenceForward::ReferenceForward(LoadedModel& model, int n_ctx) : model_(model), n_ctx_(n_ctx) {
+ReferenceForward::ReferenceForward(LoadedModel& model, int n_ctx, Factors factors)
+    : model_(model), n_ctx_(n_ctx), factors_(factors) {
     const auto n_layers = static_cast<std::size_t>(model.config.n_layers);
     cache_context_.reset(ggml_init({2 * n_layers * ggml_tensor_overhead(), nullptr, true}));
     for (std::size_t i = 0; i < n_layers; ++i) {
@@ -46,6 +42,20 @@ ReferenceForward::ReferenceForward(LoadedModel& model, int n_ctx) : model_(model
     cache_buffer_.reset(ggml_backend_alloc_ctx_tensors_from_buft(cache_context_.get(),
                                                                  model.backend.buffer_type()));
     ggml_backend_buffer_clear(cache_buffer_.get(), 0);
+}
+
+ggml_tensor* ReferenceForward::linear(ggml_context* ctx,
+                                      ggml_tensor* weight,
+                                      ggml_tensor* bias,
+                                      ggml_tensor* x) {
+    if (factors_ != Factors::as_stored && weight->type != GGML_TYPE_F32) {
+        weight = ggml_cast(ctx, weight, GGML_TYPE_F32);
+    }
+    if (factors_ == Factors::f16) {
+        weight = ggml_cast(ctx, weight, GGML_TYPE_F16);
+    }
+    ggml_tensor* y = ggml_mul_mat(ctx, weight, x);
+    return bias == nullptr ? y : ggml_add(ctx, y, bias);
 }
 
 ggml_tensor* ReferenceForward::attention(Graph& g, int layer, ggml_tensor* x) {
@@ -85,6 +95,10 @@ ggml_tensor* ReferenceForward::attention(Graph& g, int layer, ggml_tensor* x) {
     ggml_tensor* cached_v =
         ggml_view_3d(ctx, value_cache, g.n_kv, c.head_dim, c.n_kv_heads, value_cache->nb[1],
                      value_cache->nb[1] * static_cast<std::size_t>(c.head_dim), 0);
+    if (factors_ == Factors::f32) {
+        cached_k = ggml_cast(ctx, cached_k, GGML_TYPE_F32);
+        cached_v = ggml_cast(ctx, cached_v, GGML_TYPE_F32);
+    }
     ggml_tensor* scores =
         ggml_mul_mat(ctx, cached_k, ggml_permute(ctx, q, 0, 2, 1, 3));  // [n_kv, n_rows, n_heads]
     scores = ggml_soft_max_ext(ctx, scores, g.masks[static_cast<std::size_t>(layer)],

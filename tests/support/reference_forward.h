@@ -15,6 +15,14 @@
 
 namespace knap::test {
 
+// The types of the two factors of a product. ggml rounds activations to a type that suits the
+// weights: eight bits for quantised weights, half precision for F16.
+enum class Factors {
+    as_stored,
+    f16,  // weights and activations in half precision
+    f32,  // dequantised weights and unrounded activations
+};
+
 struct ReferencePass {
     std::span<const Token> tokens;
     int first_row = 0;
@@ -27,7 +35,7 @@ struct ReferencePass {
 
 class ReferenceForward {
   public:
-    ReferenceForward(LoadedModel& model, int n_ctx);
+    ReferenceForward(LoadedModel& model, int n_ctx, Factors factors = Factors::as_stored);
 
     // Appends `tokens` in one pass to those fed before. Returns the logits of every row.
     std::vector<std::vector<float>> feed(std::span<const Token> tokens);
@@ -36,12 +44,14 @@ class ReferenceForward {
 
   private:
     struct Graph;
+    ggml_tensor* linear(ggml_context* ctx, ggml_tensor* weight, ggml_tensor* bias, ggml_tensor* x);
     ggml_tensor* attention(Graph& g, int layer, ggml_tensor* x);
     ggml_tensor* mlp(Graph& g, int layer, ggml_tensor* x);
     void set_inputs(Graph& g, const ReferencePass& pass);
 
     LoadedModel& model_;
     int n_ctx_;
+    Factors factors_;
     int n_past_ = 0;
     ggml_context_ptr cache_context_;
     ggml_backend_buffer_ptr cache_buffer_;
