@@ -56,10 +56,11 @@ void write_error(std::ostream& out, const CheckReport& report) {
     out << "\nVerifications of up to " << error.max_rows
         << " rows compared with single-row passes, " << error.n_rows << " rows\n"
         << "  largest logit difference: chains " << describe_error(error.chains) << ", trees "
-        << describe_error(error.trees) << "; rounding explains up to "
+        << describe_error(error.trees) << "\n  largest change of the gap between two top logits: "
+        << describe_error(error.gap_change) << "; rounding explains up to "
         << describe_error(rounding_limit(report.peer)) << "\n  a near tie is a gap below "
-        << describe_error(near_tie_bound(error)) << ": twice the difference, times "
-        << kUnmeasuredFactor << " for rows not compared\n";
+        << describe_error(near_tie_bound(error)) << ": the change times " << kUnmeasuredFactor
+        << ", for rows not compared\n";
 }
 
 void write_distance(std::ostream& out, const char* label, const LogitDistance& distance) {
@@ -110,8 +111,8 @@ void write_divergences(std::ostream& out, const LosslessReport& report) {
 
 std::string verdict(const CheckReport& report) {
     if (report.has_faulty_rows()) {
-        return concat("FAILED: verifications differ from single-row passes by ",
-                      describe_error(report.error.largest()), " in a logit, more than the ",
+        return concat("FAILED: verifications change the gap between two top logits by ",
+                      describe_error(report.error.gap_change), ", more than the ",
                       describe_error(rounding_limit(report.peer)), " that rounding explains");
     }
     if (report.n_mismatches() > 0) {
@@ -144,14 +145,16 @@ ordered_json to_json(const RowReport& report) {
 }
 
 ordered_json to_json(const VerificationError& error, const PeerReport& peer) {
-    return {{"chains", error.chains},     {"trees", error.trees},
-            {"largest", error.largest()}, {"limit", rounding_limit(peer)},
-            {"max_rows", error.max_rows}, {"n_rows", error.n_rows}};
+    return {{"chains", error.chains},        {"trees", error.trees},
+            {"largest", error.largest()},    {"gap_change", error.gap_change},
+            {"limit", rounding_limit(peer)}, {"max_rows", error.max_rows},
+            {"n_rows", error.n_rows}};
 }
 
 ordered_json to_json(const LogitDistance& distance) {
     return {{"max_difference", distance.max_difference},
             {"mean_difference", distance.mean_difference},
+            {"max_gap_change", distance.max_gap_change},
             {"equal_choices", distance.equal_choices},
             {"max_gap_of_unequal", distance.max_gap_of_unequal}};
 }
@@ -212,7 +215,7 @@ int CheckReport::n_near_ties() const {
 }
 
 bool CheckReport::has_faulty_rows() const {
-    return !(error.largest() <= rounding_limit(peer));  // true for NaN
+    return !(error.gap_change <= rounding_limit(peer));  // true for NaN
 }
 
 std::string to_table(const CheckReport& report) {

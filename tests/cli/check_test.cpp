@@ -62,8 +62,8 @@ TEST(Check, JsonHasEveryPromisedField) {
     EXPECT_EQ(product["rows"], (json{{"n_exact", 16}, {"n_tested", 16}, {"is_exact", true}}));
     EXPECT_EQ(object["rows"]["passes"]["rows"]["n_exact"], 17);
     for (const char* side : {"knap", "flash"}) {
-        for (const char* name :
-             {"max_difference", "mean_difference", "equal_choices", "max_gap_of_unequal"}) {
+        for (const char* name : {"max_difference", "mean_difference", "max_gap_change",
+                                 "equal_choices", "max_gap_of_unequal"}) {
             EXPECT_TRUE(object["libllama"][side][name].is_number()) << side << name;
         }
     }
@@ -110,8 +110,10 @@ TEST(Check, ReadsPromptsFromAFileAndSkipsBadLines) {
     EXPECT_THAT(result.error, testing::HasSubstr(place + ":3: expected a JSON object, found text"));
     EXPECT_THAT(result.error,
                 testing::HasSubstr(place + ":4: expected a JSON object, found array"));
-    EXPECT_THAT(result.error, testing::HasSubstr(place + ":5: expected a string `prompt`"));
-    EXPECT_THAT(result.error, testing::HasSubstr(place + ":6: expected a string `prompt`"));
+    EXPECT_THAT(result.error,
+                testing::HasSubstr(place + ":5: expected a non-empty string `prompt`"));
+    EXPECT_THAT(result.error,
+                testing::HasSubstr(place + ":6: expected a non-empty string `prompt`"));
     EXPECT_THAT(result.error,
                 testing::HasSubstr(place + ":7: expected a string `id`, found number"));
     EXPECT_THAT(result.error, testing::HasSubstr(place + ":8: expected a JSON object"));
@@ -153,12 +155,12 @@ TEST(Check, FloatTypesDifferOnlyAtNearTies) {
     const json object = json::parse(result.output);
     EXPECT_EQ(object["rows"]["products"][0]["type"], "F16");
     EXPECT_EQ(object["n_mismatches"], 0);
-    const double largest = object["verification_error"]["largest"];
-    EXPECT_GT(largest, 0);
-    EXPECT_DOUBLE_EQ(object["near_tie_gap"], 2 * 2 * largest);
-    EXPECT_LE(largest, object["verification_error"]["limit"]);
+    const double change = object["verification_error"]["gap_change"];
+    EXPECT_GT(change, 0);
+    EXPECT_DOUBLE_EQ(object["near_tie_gap"], 2 * change);
+    EXPECT_LE(change, object["verification_error"]["limit"]);
     EXPECT_DOUBLE_EQ(object["verification_error"]["limit"],
-                     4 * object["libllama"]["flash"]["max_difference"].get<double>());
+                     4 * object["libllama"]["flash"]["max_gap_change"].get<double>());
 }
 
 TEST(Check, CtrlCStopsIt) {

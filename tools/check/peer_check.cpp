@@ -6,6 +6,7 @@
 
 #include "runtime/engine_impl.h"
 #include "tools/check/direct_pass.h"
+#include "tools/check/top_logits.h"
 #include "tools/peer/llama_peer.h"
 
 namespace knap {
@@ -47,6 +48,7 @@ void DistanceSum::add(std::span<const float> row, std::span<const float> referen
         sum_.max_difference = std::max(sum_.max_difference, difference);
         sum_.mean_difference += difference;
     }
+    sum_.max_gap_change = std::max(sum_.max_gap_change, TopLogits(reference).gap_change(row));
     const TopTwo expected = top_two(reference);
     if (top_two(row).best == expected.best) {
         ++sum_.equal_choices;

@@ -16,7 +16,8 @@ namespace knap {
 struct LogitDistance {
     double max_difference = 0;  // of one logit
     double mean_difference = 0;
-    double equal_choices = 0;  // share of rows with the same argmax
+    double max_gap_change = 0;  // of two top logits (top_logits.h)
+    double equal_choices = 0;   // share of rows with the same argmax
     // The largest gap between the reference's two best logits in rows whose argmax differs.
     double max_gap_of_unequal = 0;
 };

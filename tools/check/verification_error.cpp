@@ -9,6 +9,7 @@
 #include "decode/advance.h"
 #include "decode/verifier.h"
 #include "runtime/session_impl.h"
+#include "tools/check/top_logits.h"
 
 namespace knap {
 namespace {
@@ -55,6 +56,9 @@ class Verifications {
     Verifications(Forward& forward, KvCache& cache, std::span<const Token> tokens)
         : verifier_(forward, cache), cache_(cache), tokens_(tokens), n_vocab_(n_vocab_of(forward)) {
         alone_ = run({});
+        for (std::size_t row = 0; row < tokens.size(); ++row) {
+            top_.emplace_back(row_of_logits(alone_, row));
+        }
     }
 
     VerificationError measure(const DraftShape& shape) {
@@ -66,12 +70,20 @@ class Verifications {
         VerificationError error{.max_rows = shape.n_rows(),
                                 .n_rows = static_cast<int>(tokens_.size())};
         (shape.is_tree() ? error.trees : error.chains) = largest;
+        for (std::size_t row = 0; row < top_.size(); ++row) {
+            error.gap_change =
+                larger(error.gap_change, top_[row].gap_change(row_of_logits(logits, row)));
+        }
         return error;
     }
 
   private:
     static std::size_t n_vocab_of(const Forward& forward) {
         return static_cast<std::size_t>(forward.config().n_vocab);
+    }
+
+    std::span<const float> row_of_logits(const std::vector<float>& logits, std::size_t row) const {
+        return std::span(logits).subspan(row * n_vocab_, n_vocab_);
     }
 
     // Logits after every token, [n_vocab, n_tokens].
@@ -87,7 +99,8 @@ class Verifications {
     std::size_t n_vocab_;
     DraftTree tree_;
     std::vector<int> path_;
-    std::vector<float> alone_;  // [n_vocab, n_tokens]
+    std::vector<float> alone_;    // [n_vocab, n_tokens]
+    std::vector<TopLogits> top_;  // [n_tokens], of alone_
 };
 
 std::vector<float> Verifications::run(const DraftShape& shape) {
@@ -164,16 +177,17 @@ double VerificationError::largest() const {
 void VerificationError::include(const VerificationError& other) {
     chains = larger(chains, other.chains);
     trees = larger(trees, other.trees);
+    gap_change = larger(gap_change, other.gap_change);
     max_rows = std::max(max_rows, other.max_rows);
     n_rows += other.n_rows;
 }
 
 double near_tie_bound(const VerificationError& error) {
-    return kUnmeasuredFactor * 2 * error.largest();
+    return kUnmeasuredFactor * error.gap_change;
 }
 
 double rounding_limit(const PeerReport& peer) {
-    return kRoundingFactor * peer.flash.max_difference;
+    return kRoundingFactor * peer.flash.max_gap_change;
 }
 
 VerificationError measure_verifications(Forward& forward,
