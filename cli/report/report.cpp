@@ -24,7 +24,7 @@ std::string describe_drafts(const SpeculationStatistics& drafts) {
     }
     return concat(drafts.rounds, " rounds, ", format_percent(drafts.acceptance_rate), " of ",
                   drafts.n_drafted, " drafted tokens accepted, ",
-                  format_fixed(drafts.mean_accepted_length, 2), " tokens a round",
+                  format_fixed(drafts.mean_accepted_length, 2), " tokens per round",
                   drafts.is_projection ? " (a projection: acceptance was assumed)" : "");
 }
 

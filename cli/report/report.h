@@ -12,7 +12,7 @@
 namespace knap {
 
 // "24 prompt tokens (310.2 tokens/s), 64 generated (45.1 tokens/s, 4.9 GB/s)", and when anything
-// was drafted "; 20 rounds, 72.1 % of 61 drafted tokens accepted, 3.20 tokens a round"
+// was drafted "; 20 rounds, 72.1 % of 61 drafted tokens accepted, 3.20 tokens per round"
 std::string statistics_line(const Result& result);
 
 // The content of the line, and context, memory and graphs.

@@ -1,4 +1,4 @@
-// What the rounds of one request came to.
+// The results of the rounds of one request.
 #pragma once
 
 #include <vector>
@@ -21,7 +21,7 @@ class RoundStatistics {
     double draft_ms() const { return draft_ms_; }
     double verify_ms() const { return verify_ms_; }
 
-    // Counts, rates and near-ties; the rest of the structure is the caller's.
+    // Counts, rates and near ties; the rest of the structure is the caller's.
     SpeculationStatistics summary() const;
 
   private:

@@ -125,7 +125,7 @@ TEST(BenchCommand, ProjectionsAreMarkedEverywhere) {
         {"-d", "32", "--strategies", "static/4/exit=2", "--assume-acceptance", "0.8", "-o", table});
     EXPECT_EQ(report["settings"]["assume_acceptance"], 0.8);
     EXPECT_EQ(report["rows"][1]["is_projection"], true);
-    EXPECT_THAT(read_text(table), HasSubstr("**A projection"));
+    EXPECT_THAT(read_text(table), HasSubstr("**Projection"));
     EXPECT_THAT(read_text(table), HasSubstr("x projected"));
 }
 

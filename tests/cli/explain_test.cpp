@@ -159,7 +159,7 @@ TEST(ExplainCommand, JsonHasEveryPromisedField) {
 TEST(ExplainCommand, WithoutAProfileCostsAreMeasured) {
     const auto result = explain(kPrompt + Words{"--profile", "none"});
     EXPECT_EQ(result.exit_code, 0) << result.error;
-    EXPECT_THAT(result.output, HasSubstr("measured for this; `knap profile` saves them"));
+    EXPECT_THAT(result.output, HasSubstr("measured for this run only; `knap profile` saves them"));
 }
 
 TEST(ExplainCommand, SvgHasModulesLevelsAndThePlan) {

@@ -222,7 +222,7 @@ TEST_F(Report, PredictionsAreComparedWithMeasurements) {
         rows.push_back(bench_row("knapspec", "qa", speedup));
     }
     const std::string drawn = figure(page_of({file_of(rows)}), "Predicted against measured");
-    EXPECT_THAT(drawn, HasSubstr("off by 10.0 %; the correlation is 1.00."));
+    EXPECT_THAT(drawn, HasSubstr("error of the predictions is 10.0 %; the correlation is 1.00."));
     EXPECT_THAT(drawn, HasSubstr("knapspec, qa 1: predicted 2.20×, measured 2.00×"));
 }
 

@@ -154,7 +154,7 @@ TEST_F(PlanFile, IsRefusedWhenItCannotBeUsed) {
     expect_error(run_tiny(drafting("static") + Words{"--draft-plan", "exit=2"}), 1,
                  "--plan-file: expected either this or --draft-plan, found both");
     expect_error(run_tiny({"-p", "flint", "--strategy", "draft-verify"}), 1,
-                 "--draft-plan: strategy draft-verify needs");
+                 "--draft-plan: expected a plan for strategy draft-verify");
     expect_error(run_tiny({"-p", "flint", "--strategy", "static", "--plan-file", "/no/such"}), 1,
                  "--plan-file: expected a file that `knap search` wrote for this model");
     expect_error(run_tiny({"-p", "flint", "--plan-file", ""}), 2, "--plan-file: expected a file");

@@ -54,7 +54,7 @@ TEST(SpeculationFlags, KangarooDraftsWithItsAdapter) {
     EXPECT_GT(found["n_drafted"], 0);
     // An adapter belongs to the model; other strategies ignore it.
     EXPECT_EQ(run_exact({"--strategy", "lookup", "--adapter", adapter})["tokens"], found["tokens"]);
-    expect_error(run_tiny(kOneLetter + kangaroo), 1, "--adapter: strategy kangaroo needs");
+    expect_error(run_tiny(kOneLetter + kangaroo), 1, "--adapter: expected an adapter");
     expect_error(run_tiny(kOneLetter + Words{"--adapter", tiny_model().string()}), 1,
                  "expected kangaroo (an adapter), found 'llama'");
     expect_error(run_tiny(kOneLetter + Words{"--adapter", "no/such.gguf"}), 1,
@@ -93,7 +93,7 @@ TEST(SpeculationFlags, StatisticsLineReportsDrafts) {
     EXPECT_EQ(result.output, kSixteenLetters + "\n");
     EXPECT_THAT(result.error,
                 testing::MatchesRegex("knap: .* GB/s\\); [0-9]+ rounds, [0-9.]+ % of [0-9]+ "
-                                      "drafted tokens accepted, [0-9.]+ tokens a round\n"));
+                                      "drafted tokens accepted, [0-9.]+ tokens per round\n"));
 }
 
 TEST(SpeculationFlags, ChatStatisticsReportDrafts) {
@@ -104,7 +104,7 @@ TEST(SpeculationFlags, ChatStatisticsReportDrafts) {
     const auto result = run_knap(request);
     EXPECT_EQ(result.output, kSixteenLetters + "\n");
     EXPECT_THAT(result.error, testing::HasSubstr("\ndrafting     "));
-    EXPECT_THAT(result.error, testing::HasSubstr(" tokens a round\n"));
+    EXPECT_THAT(result.error, testing::HasSubstr(" tokens per round\n"));
 }
 
 TEST(SpeculationFlags, AssumedAcceptanceIsMarkedAsAProjection) {

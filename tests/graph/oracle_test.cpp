@@ -105,7 +105,7 @@ void Oracle::expect_close(AttentionPath path) {
         EXPECT_LT(max_abs_difference(rows[i], expected_[i]), bound(GetParam().type)) << "row " << i;
         if (argmax(rows[i]) != argmax(expected_[i])) {
             EXPECT_LT(top_two_gap(expected_[i]), 2 * bound(GetParam().type))
-                << "row " << i << ": not a near-tie";
+                << "row " << i << ": not a near tie";
         }
     }
 }

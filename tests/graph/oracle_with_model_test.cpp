@@ -106,7 +106,7 @@ TEST(DefaultModel, GreedyTextEqualsLibllamaUpToNearTies) {
             continue;
         }
         const float gap = top_two_gap(logits);
-        std::printf("\"%.40s\": differs at token %zu, a near-tie of %.3f\n", prompt.c_str(), i,
+        std::printf("\"%.40s\": differs at token %zu, a near tie of %.3f\n", prompt.c_str(), i,
                     static_cast<double>(gap));
         EXPECT_LT(gap, kNearTie) << prompt;
     }

@@ -43,7 +43,7 @@ std::optional<BenchDifference> compare_texts(const Result& plain,
     const std::optional<double> gap = listed_gap(drafted, found->position);
     if (!gap && !may_be_an_edge) {
         fail(where, ": expected the text of plain decoding, found another token at position ",
-             found->position, ", which is no near-tie");
+             found->position, ", which is not a near tie");
     }
     return BenchDifference{.position = found->position, .gap = gap};
 }

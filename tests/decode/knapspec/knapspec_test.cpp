@@ -209,7 +209,7 @@ TEST(Knapspec, StartsPlainWithoutAProfile) {
     for (int i = 0; i < 30; ++i) {
         ASSERT_TRUE(is_plain(world.round(1))) << i;
     }
-    EXPECT_THAT(world.last_reason(), HasSubstr("not measured yet"));
+    EXPECT_THAT(world.last_reason(), HasSubstr("not been measured yet"));
 }
 
 TEST(Knapspec, StaysWithinTheRoom) {

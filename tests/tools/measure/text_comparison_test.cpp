@@ -38,7 +38,7 @@ TEST(CompareTexts, ADifferenceIsAnError) {
             },
             ThrowsMessage<Error>(
                 HasSubstr("a prompt: expected the text of plain decoding, found another token at "
-                          "position 11, which is no near-tie")));
+                          "position 11, which is not a near tie")));
     }
     EXPECT_THROW(compare(answer({1, 2}), kGreedyChoice), Error);
 }
