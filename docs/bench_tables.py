@@ -173,6 +173,19 @@ def device(files):
     return markdown(head, rows), "The ratio is libllama / knap. " + runs_text(every_ratio)
 
 
+def device_plain(files):
+    """device_bench: plain decoding, knap and libllama; a row per model and depth."""
+    rows, every_ratio = [], []
+    for row in (row for file in files for row in data.rows_of(file, "device")):
+        ours, peer = row["times_ms"]["knap, one row"], row["times_ms"]["llama, one row"]
+        ratios = data.paired_ratios(peer, ours)
+        every_ratio.append(ratios)
+        rows.append([row["model"], tokens(row["depth"]), *(number(median(times) / row["n_tokens"]) for times in (ours, peer)),
+                     number(median(ratios))])
+    head = ["model", "context", "knap, ms per token", "libllama, ms per token", "knap / libllama, speed"]
+    return markdown(head, rows), runs_text(every_ratio)
+
+
 def of_strategy(rows, strategy):
     return [row for row in rows if row["strategy"] == strategy]
 
@@ -196,7 +209,8 @@ def prompts_text(rows):
     control = of_strategy(rows, PLAIN)
     if control:
         text += f"; plain decoding against itself: {interval(data.summary(control)['speedup'])}"
-    if not any(row["first_difference"] for row in rows):
+    is_projection = any(row["is_projection"] for row in rows)
+    if not is_projection and not any(row["first_difference"] for row in rows):
         text += "; every text is identical to that of plain decoding"
     return text
 

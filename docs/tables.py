@@ -90,12 +90,12 @@ TABLES = {
         "build/decode_bench $MODEL --threads 2 --prefill 512,4096 --depths 16,2048,7680 "
         "--json OUT/cpu-2-cores-decode.json"]),
     "cpu-plain-avx2": Table(kinds.race_by_length, ["cpu-decode-avx2.json"], [
-        "KNAP_ISA=avx2 build/decode_bench $MODEL --prefill 512 --depths 16,7680 --json OUT/cpu-decode-avx2.json"]),
+        "KNAP_ISA=avx2 build/decode_bench $MODEL --prefill 512 --depths 16,2048 --json OUT/cpu-decode-avx2.json"]),
     "cpu-plain-1b": Table(kinds.races, ["cpu-decode-1b-*.json"], [
         "build/knap make-model --shape llama-3.2-1b --type Q4_K_M -o 1b-q4_k_m.gguf",
         "build/knap make-model --shape llama-3.2-1b --type Q8_0 -o 1b-q8_0.gguf",
-        "build/decode_bench 1b-q4_k_m.gguf --prefill 512 --depths 16,4000 --json OUT/cpu-decode-1b-q4_k_m.json",
-        "build/decode_bench 1b-q8_0.gguf --prefill 512 --depths 16,4000 --json OUT/cpu-decode-1b-q8_0.json"]),
+        "build/decode_bench 1b-q4_k_m.gguf --prefill 64 --depths 16,2000 --json OUT/cpu-decode-1b-q4_k_m.json",
+        "build/decode_bench 1b-q8_0.gguf --prefill 64 --depths 16,2000 --json OUT/cpu-decode-1b-q8_0.json"]),
     "cpu-strategies": Table(kinds.strategies_by_class, ["cpu-strategies-*.json"], [
         "build/knap bench --data $DATA/specbench.jsonl:writing,$DATA/specbench.jsonl:roleplay,"
         f"$DATA/specbench.jsonl:qa --limit 2 {EVERY} -r 2 -o OUT/cpu-strategies-chat.json",
@@ -108,7 +108,8 @@ TABLES = {
                           ["(files of cpu-strategies)"]),
     "paper-sampled": Table(kinds.data_sets, ["cpu-sampled-reasoning.json", "cpu-sampled-document.json"], [
         f"build/knap bench {REASONING} {EVERY} {SAMPLED} -r 1 -o OUT/cpu-sampled-reasoning.json",
-        f"build/knap bench {DOCUMENTS} {EVERY} {SAMPLED} -r 1 -o OUT/cpu-sampled-document.json"]),
+        f"build/knap bench {DOCUMENTS.replace('--limit 3', '--limit 2')} {EVERY} {SAMPLED} -r 1 "
+        "-o OUT/cpu-sampled-document.json"]),
     "paper-tau": Table(kinds.ablation, ["cpu-ablation-tau.json"], [
         f"{SHORT_REPORTS} -n 192 -r 1 --strategies "
         f"{paper('tau=-1', 'tau=0.3', 'tau=0.5', 'tau=0.7', 'tau=0.9', 'tau=0.97', 'variant=paper')} "
@@ -118,22 +119,25 @@ TABLES = {
         f"{paper('interval=7', 'interval=16', 'interval=32', 'interval=64', 'interval=128', 'variant=paper')} "
         "-o OUT/cpu-ablation-interval.json"]),
     "paper-skipped": Table(kinds.skipped, ["cpu-skip-*.json"], [
-        "for n in 512 1024 2048 4096 7680; do build/knap bench --data $DATA/govreport.jsonl --limit 2 "
+        "for n in 512 2048 7680; do build/knap bench --data $DATA/govreport.jsonl --limit 2 "
         "--max-prompt-tokens $n -n 128 -r 1 --strategies 'knapspec-paper(interval=16),"
         "knapspec-paper(variant=paper;interval=16),swift(iterations=40),knapspec' -o OUT/cpu-skip-$n.json; done"]),
     "cpu-tasks": Table(kinds.tasks, ["cpu-tasks.json"], [
-        "build/knap bench --data $DATA/specbench.jsonl,$DATA/gsm8k.jsonl,$DATA/humaneval.jsonl --limit 3 -n 192 -r 2 "
+        "build/knap bench --data $DATA/specbench.jsonl:TASK,...,$DATA/gsm8k.jsonl,$DATA/humaneval.jsonl --limit 3 -n 192 -r 1 "
         "--strategies lookup,knapspec --peer llama -o OUT/cpu-tasks.json"]),
     "cpu-context": Table(kinds.context, ["cpu-context-*.json"], [
         "for n in 512 1024 2048 4096 7680; do build/knap bench --data $DATA/govreport.jsonl --limit 6 "
-        "--max-prompt-tokens $n -n 128 -r 2 --strategies lookup,knapspec --peer llama -o OUT/cpu-context-$n.json; done"]),
+        "--max-prompt-tokens $n -n 128 -r 2 --strategies lookup,knapspec --peer llama -o OUT/cpu-context-$n.json; done "
+        "(--limit 4 from 4096 on)"]),
     "cpu-context-requests": Table(kinds.context_requests, ["cpu-context-*.json"], ["(the files of cpu-context)"]),
     "cpu-verify": Table(kinds.verify, ["cpu-verify.json"], ["build/verify_bench $MODEL --json OUT/cpu-verify.json"]),
     "cpu-draft": Table(kinds.draft, ["cpu-draft.json"], ["build/draft_bench $MODEL --json OUT/cpu-draft.json"]),
     "gpu-steps": Table(kinds.device, ["gpu-steps-*.json"], [
-        RANDOM_8B,
+        RANDOM_8B, RANDOM_8B.replace("Q4_0", "F16").replace("q4_0", "f16"),
+        "build-cuda/device_bench 8b-f16.gguf --depths 0,16384 --rows 4,8 --json OUT/gpu-steps-8b-f16.json",
         "build-cuda/device_bench 8b-q4_0.gguf --depths 0,16384,130000 --rows 4,8 --json OUT/gpu-steps-8b-q4_0.json",
         "build-cuda/device_bench $MODEL --depths 0,7680 --rows 4,8 --json OUT/gpu-steps-default.json"]),
+    "gpu-plain": Table(kinds.device_plain, ["gpu-steps-*.json"], ["(the files of gpu-steps)"]),
     "gpu-projections": Table(kinds.speedups_by_length, ["gpu-projections.json"], [
         RANDOM_8B,
         "build-cuda/knap bench -m 8b-q4_0.gguf -c 131072 -d 16384,65536,130000 --assume-acceptance 0.9 "

@@ -115,6 +115,7 @@ class KindsTest(unittest.TestCase):
         table, _ = bench_tables.device([file])
         self.assertIn("| m.gguf | 0 | 1.00 | 1.50 | 1.50 | 0.50 |", table)
         self.assertEqual(bench_data.machine(file), "Big GPU")
+        self.assertIn("| m.gguf | 0 | 1.00 | 1.50 | 1.50 |", bench_tables.device_plain([file])[0])
 
     def test_strategies_average_over_prompts(self):
         rows = [bench_row("lookup", 2, n_drafted=3, n_accepted=2), bench_row("lookup", 2, id="b", n_drafted=1),
@@ -192,7 +193,10 @@ class KindsTest(unittest.TestCase):
 
     def test_speedups_by_length_have_a_column_for_each_strategy(self):
         rows = [bench_row("knapspec", 1.5, depth=2048), bench_row("knapspec", 1.2, depth=512)]
-        table, _ = bench_tables.speedups_by_length([bench_file(rows)])
+        table, text = bench_tables.speedups_by_length([bench_file(rows)])
+        self.assertIn("identical", text)
+        projected = [{**row, "is_projection": True} for row in rows]
+        self.assertNotIn("identical", bench_tables.speedups_by_length([bench_file(projected)])[1])
         self.assertIn("| 512 | 1 | 1.20 |\n| 2,048 | 1 | 1.50 |", table)
 
     def test_tasks_have_a_row_each_and_gaps_where_nothing_was_measured(self):
