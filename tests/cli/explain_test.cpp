@@ -85,7 +85,7 @@ fs::path profile_with_slow_verifications() {
                 const bool has_rows = sample["n_rows"] > 1;
                 sample["ms"] = sample["ms"].get<double>() * (has_rows ? 40 : 1);
             }
-            return write_text("dear.json", profile.dump());
+            return write_text("slow.json", profile.dump());
         }
     }
     ADD_FAILURE() << "no profile in " << cache_with_profile();
@@ -93,13 +93,13 @@ fs::path profile_with_slow_verifications() {
 }
 
 TEST(ExplainCommand, ChoosesPlainDecodingWhereItIsPredictedToBeFaster) {
-    const Words dear = kPrompt + Words{"--profile", profile_with_slow_verifications().string()};
-    const auto text = explain(dear);
+    const Words slow = kPrompt + Words{"--profile", profile_with_slow_verifications().string()};
+    const auto text = explain(slow);
     ASSERT_EQ(text.exit_code, 0) << text.error;
     EXPECT_THAT(text.output, HasSubstr("\nPlain decoding is chosen: no plan is predicted to be "
                                        "faster. The best candidate: "));
     EXPECT_THAT(text.output, Not(HasSubstr("that knapspec chose")));
-    const json object = json::parse(explain(dear + Words{"--json"}).output);
+    const json object = json::parse(explain(slow + Words{"--json"}).output);
     EXPECT_TRUE(object["chosen"].is_null());
     EXPECT_LT(object["candidates"][0]["predicted_speed"], 1);
 }

@@ -64,7 +64,7 @@ TEST(OptionTable, OptionsAreSetInTableOrder) {
     for (const char* text : {"all=many,weight=1,apples=3", "apples=3,weight=1,all=many"}) {
         const Bag bag = parse(text);
         EXPECT_EQ(bag.order, "all apples weight ") << text;
-        EXPECT_EQ(bag.apples, 3) << "a key of its own parts from the one for all";
+        EXPECT_EQ(bag.apples, 3) << "a key that is given wins over the one for all";
         EXPECT_EQ(bag.weight, 1.0f);
     }
     EXPECT_EQ(parse("all=many").apples, 9);

@@ -52,7 +52,7 @@ class KangarooSession : public ::testing::Test {
                                  observer);
     }
 
-    // What a session of its own writes without drafts.
+    // What a new session writes without drafts.
     std::vector<Token> plain(std::span<const Token> tokens,
                              const SamplingOptions& sampling = {},
                              int n_predict = 60) {

@@ -1,4 +1,4 @@
-// An engine whose layers lie on several devices says what it says on one.
+// An engine whose layers are on several devices writes what it writes on one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ RuntimeConfig config_of(const std::vector<std::string>& devices) {
             .profile = "none"};
 }
 
-// The tokens of an answer, on a session of its own.
+// The tokens of an answer, on a new session.
 std::vector<Token> answer(Engine& engine, const SpeculationOptions& speculation) {
     Session session(engine);
     return session
