@@ -10,7 +10,7 @@
 namespace knap::bench::bench_json_test {
 namespace {
 
-constexpr const char* kCommand[] = {"/work/build/decode_bench", "models/a.gguf", "--depths", "16"};
+constexpr const char* kCommand[] = {"/opt/build/decode_bench", "models/a.gguf", "--depths", "16"};
 
 TEST(BenchJson, HoldsEveryTimeAndWhatItWasMeasuredWith) {
     const std::filesystem::path path = temporary_folder() / "bench.json";
