@@ -110,8 +110,7 @@ CLI::App* add_check(CLI::App& root, Settings& settings, CheckArgs& args) {
     add_common_flags(*app, settings);
     app->footer(
         "Exit codes: 0 every text matches, near ties aside; 1 a text differs, logits differ by "
-        "more "
-        "than rounding explains, or an error.");
+        "more than rounding explains, or an error.");
     return app;
 }
 
