@@ -176,12 +176,14 @@ def context_groups(files):
 
 
 def summary(rows):
-    """Totals over rows of one strategy, as `knap bench` computes them (tools/measure/report/bench_summary.cpp)."""
+    """Totals over rows of one strategy, as `knap bench` computes them (tools/measure/report/bench_summary.cpp). A single
+    row keeps the interval over its turns, as in `knap report` (cli/report/series.h)."""
     n_drafted = sum(row["n_drafted"] for row in rows)
     n_rounds = sum(row["rounds"] for row in rows)
     n_tokens = sum(row["rounds"] * row["mean_accepted_length"] for row in rows)
     speedups = [row["speedup"]["mean"] for row in rows]
-    return {"speedup": geometric_mean(speedups),
+    single = rows[0]["speedup"]
+    return {"speedup": geometric_mean(speedups) if len(rows) > 1 else (single["mean"], single["low"], single["high"]),
             "lowest": min(speedups),
             "tokens_per_second": geometric_mean([row["tokens_per_second"] for row in rows])[0],
             "acceptance_rate": sum(row["n_accepted"] for row in rows) / n_drafted if n_drafted else None,

@@ -105,18 +105,6 @@ def race(files):
     return race_table(ends)
 
 
-def races(files):
-    """decode_bench on several models: knap / libllama, a row for each model, a column for each length."""
-    all_rows = [row for file in files for row in race_rows(file)]
-    columns = list(dict.fromkeys(map(race_label, all_rows)))
-    rows = []
-    for file in files:
-        ratios = {race_label(row): quartiles(race_ratios(row)) for row in file["rows"]}
-        rows.append([file["models"][0]["file"], *(ratios.get(column, "-") for column in columns)])
-    text = "knap / libllama with the faster of its two flash attention settings, quartiles in brackets. "
-    return markdown(["model", *columns], rows), text + runs_text(list(map(race_ratios, all_rows)))
-
-
 def verify(files):
     """verify_bench: the cost of verifying N rows relative to one row."""
     all_rows = [row for file in files for row in data.rows_of(file, "verify")]
@@ -186,6 +174,24 @@ def device_plain(files):
     return markdown(head, rows), runs_text(every_ratio)
 
 
+def rows_in(files):
+    return [row for file in files for row in file["rows"]]
+
+
+def shortest_prompts_first(files):
+    return sorted(files, key=lambda file: median([row["n_prompt"] for row in file["rows"]]))
+
+
+def request(rows, strategy):
+    """The mean speed of whole requests, and its interval. `rows` has the rows of plain decoding too."""
+    return data.geometric_mean(data.request_speedups(rows, strategy))
+
+
+def search_share(rows):
+    turns = [turn for row in rows for turn in row["turns"]]
+    return sum(turn["search_ms"] for turn in turns) / sum(turn["decode_ms"] for turn in turns)
+
+
 def of_strategy(rows, strategy):
     return [row for row in rows if row["strategy"] == strategy]
 
@@ -217,17 +223,17 @@ def prompts_text(rows):
 
 def strategies(files):
     """knap bench: a row for each strategy over all prompts."""
-    all_rows = [row for file in files for row in file["rows"]]
+    all_rows = rows_in(files)
     rows = []
     for strategy in strategies_of(all_rows):
         its = of_strategy(all_rows, strategy)
         total = data.summary(its)
         rows.append([named(strategy, all_rows), interval(total["speedup"]),
-                     interval(data.geometric_mean(data.request_speedups(all_rows, strategy))), number(total["lowest"]),
+                     interval(request(all_rows, strategy)), number(total["lowest"]),
                      rate(total["tokens_per_second"]), percent(total["acceptance_rate"]),
-                     number(total["mean_accepted_length"])])
+                     number(total["mean_accepted_length"]), percent(search_share(its))])
     head = ["strategy", "decoding", "whole request", "decoding, slowest prompt", "tokens per second",
-            "drafts accepted", "tokens per round"]
+            "drafts accepted", "tokens per round", "time in search"]
     return markdown(head, rows), "Speed relative to knap's plain decoding. " + prompts_text(all_rows)
 
 
@@ -238,16 +244,14 @@ def class_of(file):
 
 def strategies_by_class(files):
     """knap bench, a file for each class of prompts: a row for each strategy, decoding and whole requests by class."""
-    files = sorted(files, key=lambda file: median([row["n_prompt"] for row in file["rows"]]))
-    all_rows = [row for file in files for row in file["rows"]]
+    files = shortest_prompts_first(files)
+    all_rows = rows_in(files)
     rows = []
     for strategy in strategies_of(all_rows):
         cells = [named(strategy, all_rows)]
         for file in files:
             its = of_strategy(file["rows"], strategy)
-            requests = data.request_speedups(file["rows"], strategy)
-            cells += [interval(data.summary(its)["speedup"]) if its else "-",
-                      interval(data.geometric_mean(requests)) if requests else "-"]
+            cells += [interval(data.summary(its)["speedup"]), interval(request(file["rows"], strategy))] if its else "--"
         rows.append(cells)
     head = ["strategy"]
     classes = []
@@ -263,7 +267,7 @@ def strategies_by_class(files):
 def by_data(files):
     """Rows grouped by data set, in the order of the files."""
     groups = {}
-    for row in (row for file in files for row in file["rows"]):
+    for row in rows_in(files):
         groups.setdefault(row["data"].removesuffix(".jsonl"), []).append(row)
     return groups
 
@@ -279,8 +283,8 @@ def data_sets(files):
             its = of_strategy(rows, strategy)
             if its:
                 total = data.summary(its)
-                request = data.geometric_mean(data.request_speedups(rows, strategy))[0]
-                cells.append(f"{interval(total['speedup'])} / {number(request)} / {percent(total['acceptance_rate'])}")
+                cells.append(f"{interval(total['speedup'])} / {number(request(rows, strategy)[0])} / "
+                             f"{percent(total['acceptance_rate'])}")
             else:
                 cells.append("-")
         table.append(cells)
@@ -291,8 +295,8 @@ def data_sets(files):
 
 def expectations(files):
     """knap bench, a file for each class of prompts: a row for each class; the default strategy and lookup alone."""
-    files = sorted(files, key=lambda file: median([row["n_prompt"] for row in file["rows"]]))
-    all_rows = [row for file in files for row in file["rows"]]
+    files = shortest_prompts_first(files)
+    all_rows = rows_in(files)
     table = []
     for file in files:
         rows = file["rows"]
@@ -300,30 +304,10 @@ def expectations(files):
         cells = [class_of(file), str(len(prompts)), tokens(round(median([key[3] for key in prompts])))]
         for strategy in ("knapspec", "lookup"):
             cells += [interval(data.summary(of_strategy(rows, strategy))["speedup"]),
-                      number(data.geometric_mean(data.request_speedups(rows, strategy))[0])]
+                      number(request(rows, strategy)[0])]
         table.append(cells)
     head = ["kind of prompt", "prompts", "tokens, median", "`knapspec`: decoding", "whole request",
             "copies alone (`lookup`): decoding", "whole request"]
-    return markdown(head, table), "Speed relative to knap's plain decoding. " + prompts_text(all_rows)
-
-
-def search_share(rows):
-    turns = [turn for row in rows for turn in row["turns"]]
-    return sum(turn["search_ms"] for turn in turns) / sum(turn["decode_ms"] for turn in turns)
-
-
-def ablation(files):
-    """knap bench: a row for each setting of a strategy, with the share of time that its searches take."""
-    all_rows = [row for file in files for row in file["rows"]]
-    table = []
-    for strategy in strategies_of(all_rows):
-        its = of_strategy(all_rows, strategy)
-        total = data.summary(its)
-        table.append([named(strategy, all_rows), interval(total["speedup"]),
-                      number(data.geometric_mean(data.request_speedups(all_rows, strategy))[0]),
-                      percent(total["acceptance_rate"]), number(total["mean_accepted_length"]),
-                      percent(search_share(its))])
-    head = ["strategy", "decoding", "whole request", "drafts accepted", "tokens per round", "time in search"]
     return markdown(head, table), "Speed relative to knap's plain decoding. " + prompts_text(all_rows)
 
 
@@ -374,8 +358,10 @@ def skipped(files):
             cells.append(" / ".join(number(shares[kind]) for kind in ("a", "m", "w")) if shares else "no plan drafted")
         table.append(cells)
     head = ["tokens of context", *(named(name, all_rows) for name in strategies_)]
-    return markdown(head, table), ("Share of attentions skipped / of MLPs skipped / of attentions at a window, over the "
-                                   "tokens drafted with a plan. " + prompts_text(all_rows))
+    counts = sorted({len(set(map(data.prompt_key, rows))) for _, rows in groups})
+    return markdown(head, table), ("Share of attentions skipped / of MLPs skipped / of attentions at a window, a mean "
+                                   "weighted by the tokens written while the plan drafted, over "
+                                   f"{'/'.join(map(str, counts))} prompts per length")
 
 
 def matrix(groups, first):
@@ -390,13 +376,16 @@ def matrix(groups, first):
             cells.append(interval(data.summary(its)["speedup"]) if its else "-")
         table.append(cells)
     head = [first, "prompts", *(named(strategy, all_rows) for strategy in columns)]
-    return markdown(head, table), "Speed of decoding relative to knap's plain decoding. " + prompts_text(all_rows)
+    text = "Speed of decoding relative to knap's plain decoding. " + prompts_text(all_rows)
+    if any(cells[1] == "1" for cells in table):
+        text += "; where there is one prompt, intervals are over its turns"
+    return markdown(head, table), text
 
 
 def tasks(files):
     """knap bench: a row for each task (or data set without tasks), a column for each strategy."""
     groups = {}
-    for row in (row for file in files for row in file["rows"]):
+    for row in rows_in(files):
         name = row["data"].removesuffix(".jsonl")
         groups.setdefault(f"{name}: {row['task']}" if row["task"] not in ("", name) else name, []).append(row)
     return matrix(list(groups.items()), "task")

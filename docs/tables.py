@@ -91,11 +91,6 @@ TABLES = {
         "--json OUT/cpu-2-cores-decode.json"]),
     "cpu-plain-avx2": Table(kinds.race_by_length, ["cpu-decode-avx2.json"], [
         "KNAP_ISA=avx2 build/decode_bench $MODEL --prefill 512 --depths 16,2048 --json OUT/cpu-decode-avx2.json"]),
-    "cpu-plain-1b": Table(kinds.races, ["cpu-decode-1b-*.json"], [
-        "build/knap make-model --shape llama-3.2-1b --type Q4_K_M -o 1b-q4_k_m.gguf",
-        "build/knap make-model --shape llama-3.2-1b --type Q8_0 -o 1b-q8_0.gguf",
-        "build/decode_bench 1b-q4_k_m.gguf --prefill 64 --depths 16,2000 --json OUT/cpu-decode-1b-q4_k_m.json",
-        "build/decode_bench 1b-q8_0.gguf --prefill 64 --depths 16,2000 --json OUT/cpu-decode-1b-q8_0.json"]),
     "cpu-strategies": Table(kinds.strategies_by_class, ["cpu-strategies-*.json"], [
         "build/knap bench --data $DATA/specbench.jsonl:writing,$DATA/specbench.jsonl:roleplay,"
         f"$DATA/specbench.jsonl:qa --limit 2 {EVERY} -r 2 -o OUT/cpu-strategies-chat.json",
@@ -103,6 +98,7 @@ TABLES = {
         f"build/knap bench --data $DATA/humaneval.jsonl --limit 6 {EVERY} -r 2 -o OUT/cpu-strategies-code.json",
         f"build/knap bench {REASONING} {EVERY} -r 2 -o OUT/cpu-strategies-reasoning.json",
         f"build/knap bench {DOCUMENTS} {EVERY} -r 2 -o OUT/cpu-strategies-document.json"]),
+    "cpu-strategies-total": Table(kinds.strategies, ["cpu-strategies-*.json"], ["(the files of cpu-strategies)"]),
     "cpu-expectations": Table(kinds.expectations, ["cpu-strategies-*.json"], ["(the files of cpu-strategies)"]),
     "paper-greedy": Table(kinds.data_sets, ["cpu-strategies-reasoning.json", "cpu-strategies-document.json"],
                           ["(files of cpu-strategies)"]),
@@ -110,11 +106,11 @@ TABLES = {
         f"build/knap bench {REASONING} {EVERY} {SAMPLED} -r 1 -o OUT/cpu-sampled-reasoning.json",
         f"build/knap bench {DOCUMENTS.replace('--limit 3', '--limit 2')} {EVERY} {SAMPLED} -r 1 "
         "-o OUT/cpu-sampled-document.json"]),
-    "paper-tau": Table(kinds.ablation, ["cpu-ablation-tau.json"], [
+    "paper-tau": Table(kinds.strategies, ["cpu-ablation-tau.json"], [
         f"{SHORT_REPORTS} -n 192 -r 1 --strategies "
         f"{paper('tau=-1', 'tau=0.3', 'tau=0.5', 'tau=0.7', 'tau=0.9', 'tau=0.97', 'variant=paper')} "
         "-o OUT/cpu-ablation-tau.json"]),
-    "paper-interval": Table(kinds.ablation, ["cpu-ablation-interval.json"], [
+    "paper-interval": Table(kinds.strategies, ["cpu-ablation-interval.json"], [
         f"{SHORT_REPORTS} -n 320 -r 1 --strategies "
         f"{paper('interval=7', 'interval=16', 'interval=32', 'interval=64', 'interval=128', 'variant=paper')} "
         "-o OUT/cpu-ablation-interval.json"]),

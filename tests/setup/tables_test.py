@@ -38,7 +38,7 @@ DECODE = program_file([decode_row(512, [10], [40], [30], "prefill"),
 def bench_row(strategy, speedup, depth=None, id="a", task="qa", n_drafted=0, n_accepted=0, speed=100.0):
     return {"data": "some.jsonl", "id": id, "task": task, "depth": depth, "n_prompt": depth or 100,
             "strategy": strategy, "prefill_ms": 50, "turns": [{"decode_ms": 100 / speedup, "plain_ms": 100,
-                                                               "n_generated": 5}],
+                                                               "search_ms": 0, "n_generated": 5}],
             "speedup": {"mean": speedup, "low": None, "high": None}, "tokens_per_second": speed, "rounds": 4,
             "n_drafted": n_drafted, "n_accepted": n_accepted, "mean_accepted_length": 1.5,
             "first_difference": None, "is_projection": False}
@@ -91,11 +91,6 @@ class KindsTest(unittest.TestCase):
         self.assertIn("| decoding after 16 tokens | 1,000 | 333 | 3.00 |\n| decoding after 7,680 tokens |", table)
         self.assertEqual(bench_tables.race_by_length([file])[0].count("\n| decoding"), 3)
 
-    def test_races_have_a_row_for_each_model(self):
-        table, _ = bench_tables.races([DECODE, program_file([decode_row(16, [10], [30], [40])])])
-        self.assertIn("| m.gguf | 3.00 (2.61-3.09) | 3.00 |", table)
-        self.assertIn("| m.gguf | 3.00 | - |", table)
-
     def test_verify_and_draft_compare_runs_in_pairs(self):
         row = {"model": "m.gguf", "what": "verify", "cache": "f16", "depth": 2048, "n_tokens": 1,
                "times_ms": {"1": [1, 2, 3], "4": [2, 4, 9]}}
@@ -121,7 +116,7 @@ class KindsTest(unittest.TestCase):
         rows = [bench_row("lookup", 2, n_drafted=3, n_accepted=2), bench_row("lookup", 2, id="b", n_drafted=1),
                 bench_row("autoregressive", 1)]
         table, text = bench_tables.strategies([bench_file(rows)])
-        self.assertIn("| `lookup` | 2.00 (2.00-2.00) | 1.50 (1.50-1.50) | 2.00 | 100 | 50 % | 1.50 |", table)
+        self.assertIn("| `lookup` | 2.00 (2.00-2.00) | 1.50 (1.50-1.50) | 2.00 | 100 | 50 % | 1.50 | 0 % |", table)
         self.assertIn("plain decoding, again", table)
         self.assertIn("2 prompts, 1 turn each; plain decoding against itself: 1.00", text)
         self.assertIn("every text is identical to that of plain decoding", text)
@@ -153,11 +148,11 @@ class KindsTest(unittest.TestCase):
         table, _ = bench_tables.expectations([file])
         self.assertIn("| code | 1 | 100 | 2.00 | 1.50 | 0.50 | 0.60 |", table)
 
-    def test_ablation_has_the_share_of_searches(self):
+    def test_strategies_have_the_share_of_searches(self):
         row = bench_row("knapspec-paper(tau=0.3)", 0.5)
         row["turns"] = [{**turn, "search_ms": turn["decode_ms"] / 4} for turn in row["turns"]]
-        table, _ = bench_tables.ablation([bench_file([row])])
-        self.assertIn("| `knapspec-paper(tau=0.3)` | 0.50 | 0.60 | - | 1.50 | 25 % |", table)
+        table, _ = bench_tables.strategies([bench_file([row])])
+        self.assertIn("| `knapspec-paper(tau=0.3)` | 0.50 | 0.60 | 0.50 | 100 | - | 1.50 | 25 % |", table)
 
     def test_skipped_counts_modules_of_plans(self):
         self.assertEqual(bench_tables.modules_of("full", 4), {"a": 0, "m": 0, "w": 0})
@@ -198,6 +193,10 @@ class KindsTest(unittest.TestCase):
         projected = [{**row, "is_projection": True} for row in rows]
         self.assertNotIn("identical", bench_tables.speedups_by_length([bench_file(projected)])[1])
         self.assertIn("| 512 | 1 | 1.20 |\n| 2,048 | 1 | 1.50 |", table)
+        rows[0]["speedup"] = {"mean": 1.5, "low": 1.1, "high": 2.0}
+        table, text = bench_tables.speedups_by_length([bench_file(rows)])
+        self.assertIn("| 2,048 | 1 | 1.50 (1.10-2.00) |", table)
+        self.assertIn("where there is one prompt, intervals are over its turns", text)
 
     def test_tasks_have_a_row_each_and_gaps_where_nothing_was_measured(self):
         rows = [bench_row("knapspec", 1.5), bench_row("llama", 0.5, task="math")]
