@@ -13,7 +13,7 @@
 
 #include "bench_main.h"
 #include "device/cpu_topology.h"
-#include "graph/plan_cost.h"
+#include "forward/plan_cost.h"
 #include "measure.h"
 #include "model_rig.h"
 #include "tools/measure/memory_reader.h"

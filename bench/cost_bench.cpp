@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "bench_main.h"
-#include "graph/plan_cost.h"
-#include "graph/plan_text.h"
+#include "forward/plan_cost.h"
+#include "forward/plan_text.h"
 #include "measure.h"
 #include "model/layer_classes.h"
 #include "model_rig.h"

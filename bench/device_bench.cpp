@@ -19,7 +19,7 @@
 #include "decode/drafter.h"
 #include "device/device_list.h"
 #include "every_second.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "measure.h"
 #include "model_rig.h"
 #include "search/row_numbers.h"

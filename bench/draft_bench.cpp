@@ -16,7 +16,7 @@
 #include "bench_main.h"
 #include "decode/drafter.h"
 #include "every_second.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "measure.h"
 #include "model_rig.h"
 

@@ -8,7 +8,7 @@
 #include "cli/explain/plan_picture.h"
 #include "cli/profile/report.h"
 #include "cli/report/report.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 
 namespace knap {
 namespace {

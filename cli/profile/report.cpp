@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "cli/profile/axes.h"
 #include "cli/report/report.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "runtime/profile_file.h"
 
 namespace knap {

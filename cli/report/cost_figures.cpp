@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "cli/report/figures.h"
 #include "cli/report/report.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 
 namespace knap {
 namespace {

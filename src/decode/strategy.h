@@ -13,7 +13,7 @@
 #include "knap/types.h"
 
 #include "decode/stop_rule.h"
-#include "graph/module_plan.h"
+#include "forward/module_plan.h"
 #include "sampling/draft_tree.h"
 #include "search/cost/cost_model.h"
 #include "search/saved_plans.h"

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "forward/module_plan.h"
 #include "graph/attention_blocks.h"
-#include "graph/module_plan.h"
 
 namespace knap {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "graph/attention_layout.h"
+#include "graph/attention_mask.h"
 #include "kernels/attention/attention.h"
 
 namespace knap {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <variant>
 
-#include "graph/attention_layout.h"
+#include "graph/attention_mask.h"
 #include "graph/chunk_copy.h"
 #include "kernels/attention/attention.h"
 

@@ -11,9 +11,9 @@
 #include "ggml-cpp.h"
 
 #include "device/mirrored_buffer.h"
+#include "forward/attention_layout.h"
 #include "graph/attention.h"
 #include "graph/attention_groups.h"
-#include "graph/attention_layout.h"
 #include "graph/forward.h"
 #include "graph/graph_cache.h"
 #include "kv/kv_store.h"

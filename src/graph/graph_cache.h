@@ -15,9 +15,9 @@
 
 #include "knap/types.h"
 
+#include "forward/module_plan.h"
 #include "graph/attention_blocks.h"
 #include "graph/attention_groups.h"
-#include "graph/module_plan.h"
 
 namespace knap {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-#include "graph/attention_layout.h"
+#include "forward/attention_layout.h"
 
 namespace knap {
 

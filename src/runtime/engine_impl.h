@@ -7,7 +7,7 @@
 
 #include "knap/knap.h"
 
-#include "graph/plan_cost.h"
+#include "forward/plan_cost.h"
 #include "kv/kv_cache.h"
 #include "model/adapter.h"
 #include "model/config.h"

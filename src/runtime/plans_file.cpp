@@ -5,7 +5,7 @@
 #include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "runtime/json_file.h"
 
 namespace knap {

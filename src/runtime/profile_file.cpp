@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/quoted.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "runtime/json_file.h"
 
 namespace knap {

@@ -1,5 +1,5 @@
 // A measured CostProfile on disk: a JSON object with everything it depends on
-// (machine_fingerprint.h) and every sample, its plan in the written form of graph/plan_text.h. It
+// (machine_fingerprint.h) and every sample, its plan in the written form of forward/plan_text.h. It
 // is used only if everything it depends on is the same.
 #pragma once
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "graph/module_plan.h"
+#include "forward/module_plan.h"
 #include "search/target_rows.h"
 
 namespace knap {

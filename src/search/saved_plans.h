@@ -2,7 +2,7 @@
 // start").
 #pragma once
 
-#include "graph/module_plan.h"
+#include "forward/module_plan.h"
 
 namespace knap {
 

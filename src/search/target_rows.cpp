@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "graph/choices.h"
+#include "forward/choices.h"
 #include "graph/forward.h"
 #include "kv/kv_cache.h"
 #include "model/config.h"

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/module_plan.h"
+#include "forward/module_plan.h"
 #include "search/module_weights.h"
 
 namespace knap {

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 

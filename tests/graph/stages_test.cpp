@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "graph/stage.h"
 #include "support/loaded_model.h"
 #include "support/logits.h"

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "support/logits.h"
 #include "support/path_case.h"
 #include "support/search_rig.h"

@@ -11,7 +11,8 @@ BELOW = {
     "kernels": ["base"],
     "model": ["device", "kernels"],
     "kv": ["kernels", "model"],
-    "graph": ["kv"],
+    "forward": ["kv"],
+    "graph": ["forward"],
     "search": ["graph"],
     "sampling": ["base"],
     "decode": ["search", "sampling"],
@@ -30,7 +31,7 @@ MAY_SEE_GGML = {"device", "kernels", "model", "kv", "graph", "text", "tools/peer
 # Arithmetic on plans and numbers, tested without a model. May include each other, base and the plan.
 PURE = {"search/knapsack", "search/module_weights", "search/throughput", "search/bayes/gaussian_process",
         "search/bayes/bayesian_optimiser"}
-PURE_MAY_SEE = PURE | {"graph/module_plan"}
+PURE_MAY_SEE = PURE | {"forward/module_plan"}
 MAX_FILES = 30
 # These two may be larger.
 LARGE_FOLDERS = {"src/graph": 49, "src/runtime": 37}

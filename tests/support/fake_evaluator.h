@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "graph/module_plan.h"
+#include "forward/module_plan.h"
 #include "search/knapsack.h"
 
 namespace knap::test {

@@ -5,8 +5,8 @@
 #include <random>
 #include <vector>
 
-#include "graph/attention_layout.h"
-#include "graph/module_plan.h"
+#include "forward/attention_layout.h"
+#include "forward/module_plan.h"
 
 namespace knap::test {
 

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/text.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 
 namespace knap::test {
 namespace {

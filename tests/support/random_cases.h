@@ -7,7 +7,7 @@
 #include <string>
 
 #include "decode/strategy.h"
-#include "graph/module_plan.h"
+#include "forward/module_plan.h"
 #include "support/round_rig.h"
 
 namespace knap::test {

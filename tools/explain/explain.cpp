@@ -9,7 +9,7 @@
 #include "decode/advance.h"
 #include "decode/knapspec/options.h"
 #include "decode/knapspec/source_rating.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "runtime/cancel_scope.h"
 #include "runtime/session_impl.h"
 #include "search/cost/cost_model.h"

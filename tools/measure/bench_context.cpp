@@ -7,7 +7,7 @@
 #include "device/cpu_topology.h"
 #include "device/device_identity.h"
 #include "device/device_list.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "kernels/matmul/matmul.h"
 #include "runtime/engine_impl.h"
 #include "runtime/known_costs.h"

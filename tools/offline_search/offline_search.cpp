@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/hash.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "tools/offline_search/search_trials.h"
 
 namespace knap {

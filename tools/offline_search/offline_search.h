@@ -12,7 +12,7 @@
 
 #include "knap/types.h"
 
-#include "graph/module_plan.h"
+#include "forward/module_plan.h"
 #include "runtime/plans_model.h"
 
 namespace knap {

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/quoted.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "runtime/json_file.h"
 #include "tools/offline_search/search_trials.h"
 

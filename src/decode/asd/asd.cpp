@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "decode/asd/removable_attentions.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "model/config.h"
 #include "search/cosine.h"
 #include "search/target_rows.h"

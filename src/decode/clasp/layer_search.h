@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/module_plan.h"
+#include "forward/module_plan.h"
 
 namespace knap {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "model/config.h"
 
 namespace knap {

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "decode/knapspec_paper/paper_model_search.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "model/config.h"
 
 namespace knap {

@@ -14,7 +14,7 @@
 namespace knap {
 
 struct StaticPlanOptions {
-    std::string plan{};         // as text (graph/plan_text.h)
+    std::string plan{};         // as text (forward/plan_text.h)
     int length = 6;             // longest draft, in tokens
     float exit_confidence = 0;  // drafting stops after a token less probable than this; 0: never
     int width = 1;              // candidates per position

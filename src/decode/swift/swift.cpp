@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "model/config.h"
 #include "search/matchness.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "graph/module_plan.h"
+#include "forward/module_plan.h"
 #include "search/bayes/bayesian_optimiser.h"
 
 namespace knap {

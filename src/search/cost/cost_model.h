@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/module_plan.h"
+#include "forward/module_plan.h"
 #include "search/cost/cost_fit.h"
 #include "search/cost/cost_profile.h"
 #include "search/module_weights.h"

@@ -8,7 +8,7 @@
 #include "knap/types.h"
 
 #include "base/error.h"
-#include "graph/plan_cost.h"
+#include "forward/plan_cost.h"
 
 namespace knap {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "graph/module_plan.h"
+#include "forward/module_plan.h"
 #include "search/cost/cost_model.h"
 #include "search/throughput.h"
 

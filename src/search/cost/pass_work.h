@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/module_plan.h"
+#include "forward/module_plan.h"
 
 namespace knap {
 

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "model/layer_classes.h"
 #include "search/cosine.h"
 #include "support/fake_round.h"

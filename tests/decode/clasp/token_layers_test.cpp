@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "search/cosine.h"
 #include "support/search_rig.h"
 

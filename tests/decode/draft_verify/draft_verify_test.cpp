@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "support/fake_round.h"
 #include "support/strategy_rig.h"
 

@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "support/fake_machine.h"
 #include "support/fake_round.h"
 #include "support/strategy_rig.h"

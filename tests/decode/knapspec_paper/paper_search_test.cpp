@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "search/throughput.h"
 #include "support/fake_evaluator.h"
 

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 
 namespace knap::swift_search_test {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "graph/plan_cost.h"
+#include "forward/plan_cost.h"
 #include "search/cost/probes.h"
 #include "support/fake_machine.h"
 

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "support/baseline.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "support/tiny_model.h"
 
 namespace knap::test::offline_search_file_test {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 #include "support/tiny_model.h"
 #include "tools/offline_search/offline_search_file.h"
 #include "tools/offline_search/search_trials.h"

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 
 namespace knap::search_trials_test {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 
 namespace knap {
 namespace {

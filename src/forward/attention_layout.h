@@ -1,12 +1,12 @@
 // Which cache rows each row of a pass attends to.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
 
-#include "graph/attention_blocks.h"
-#include "graph/module_plan.h"
+#include "forward/module_plan.h"
 
 namespace knap {
 
@@ -49,16 +49,42 @@ void fill_positions(const AttentionLayout& layout,
                     int first_row,
                     std::span<std::int32_t> positions);
 
-// The mask value that hides a row: the bits of f16 -infinity.
-inline constexpr std::uint16_t kHiddenBits = 0xfc00;
-
-// Writes the mask of one block, f16 bits [n_kv, n_mask_rows()]: 0 where a row may attend, -infinity
-// elsewhere. A window hides the rows of the context between its sinks and its recent rows. A cache
-// row that is in both runs of the block is visible in only one of them.
-void build_mask(const AttentionLayout& layout,
-                int first_row,
-                const std::optional<Window>& window,
-                const AttentionBlock& block,
-                std::span<std::uint16_t> mask);
+// Calls visit(begin, end) for the runs of cache rows that row `row` of a pass from cache row
+// `first_row` on attends to, its own included: disjoint runs, some of which may be empty. A window
+// hides the rows of the context between its sinks and its recent rows.
+template <typename Visit>
+void for_each_visible_run(const AttentionLayout& layout,
+                          const std::optional<Window>& window,
+                          int first_row,
+                          int row,
+                          Visit visit) {
+    const int own = first_row + row;
+    // A causal pass may go over rows that were committed before.
+    const int context = std::min(layout.context_of(row), own + 1);
+    if (window) {
+        const int end_of_sinks = std::min(window->sinks, context);
+        visit(0, end_of_sinks);
+        visit(std::max(end_of_sinks, context - window->recent), context);
+    } else {
+        visit(0, context);
+    }
+    switch (layout.kind) {
+        case AttentionLayout::Kind::causal:
+            visit(context, own + 1);
+            return;
+        case AttentionLayout::Kind::tree:
+            for (int node = own - context; node >= 0;
+                 node = layout.parents[static_cast<std::size_t>(node)]) {
+                visit(context + node, context + node + 1);
+            }
+            return;
+        case AttentionLayout::Kind::branches:
+            visit(own - row % layout.branch_rows, own + 1);
+            return;
+        case AttentionLayout::Kind::replay:
+            visit(own, own + 1);
+            return;
+    }
+}
 
 }  // namespace knap

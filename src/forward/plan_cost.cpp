@@ -1,4 +1,4 @@
-#include "graph/plan_cost.h"
+#include "forward/plan_cost.h"
 
 #include <algorithm>
 #include <initializer_list>

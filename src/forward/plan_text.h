@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "graph/module_plan.h"
+#include "forward/module_plan.h"
 
 namespace knap {
 

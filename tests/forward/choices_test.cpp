@@ -1,4 +1,4 @@
-#include "graph/choices.h"
+#include "forward/choices.h"
 
 #include <vector>
 

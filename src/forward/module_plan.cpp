@@ -1,4 +1,4 @@
-#include "graph/module_plan.h"
+#include "forward/module_plan.h"
 
 #include <algorithm>
 

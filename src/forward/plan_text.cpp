@@ -1,4 +1,4 @@
-#include "graph/plan_text.h"
+#include "forward/plan_text.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "graph/attention_layout.h"
+#include "graph/attention_mask.h"
 
 #include <algorithm>
 #include <random>
@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "support/naive_layout.h"
 
-namespace knap::test::attention_layout_test {
+namespace knap::test::attention_mask_test {
 namespace {
 
 using Kind = AttentionLayout::Kind;
@@ -155,4 +155,4 @@ TEST(Layouts, InvalidLayoutsAreRefused) {
 }
 
 }  // namespace
-}  // namespace knap::test::attention_layout_test
+}  // namespace knap::test::attention_mask_test

@@ -1,0 +1,72 @@
+// A batch: the runs of rows that one pass computes, each of one sequence. The rows of a run do not
+// depend on the other runs; the pass only shares the reading of the weights among them.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "forward/pass.h"
+
+namespace knap {
+
+class HeadSubset;
+class Sequence;
+
+// The results of a run, in memory that keeps its size from pass to pass.
+struct RunResult {
+    bool is_complete = false;   // false: cancelled
+    int n_rows = 0;             // computed
+    std::vector<float> logits;  // [n_vocab, n_logit_rows]
+    std::vector<Token> choices;
+    std::vector<std::vector<float>> captures;  // each [n_embd, n_rows]
+    std::vector<float> cosines;
+    PassFacts pass{};
+};
+
+struct RowRun {
+    const Sequence* sequence = nullptr;  // with memory for the rows
+    ForwardRequest request{};            // with plan, exit layer and context filled in
+    int n_rows = 0;                      // of the request
+    HeadSubset* reduced_head = nullptr;  // if the plan has a reduced head
+    // Whether the request is still wanted; polled from compute threads. Null: it is.
+    const std::function<bool()>* is_cancelled = nullptr;
+    RunResult* result = nullptr;
+
+    bool is_unwanted() const {
+        return is_cancelled != nullptr && *is_cancelled && (*is_cancelled)();
+    }
+};
+
+// Whether two runs may be computed in one pass: the same modules of the same layers, and the same
+// head. Runs that use a bank of streams go alone.
+bool can_share_pass(const RowRun& a, const RowRun& b);
+
+// What passes of several runs may look like without changing a row's bits.
+struct PassLimits {
+    int max_rows = 0;              // of any pass
+    int max_shared_rows = 0;       // of a pass of several runs; 1: every run goes alone
+    bool divides_prompts = false;  // prompts may be cut anywhere
+};
+
+// Computes the runs of one pass, all of which may share it, and fills their results. Runs are
+// computed as far as their `n_rows`. An abandoned pass (every run is cancelled) completes no run.
+class BatchRunner {
+  public:
+    virtual ~BatchRunner() = default;
+    virtual PassLimits limits() const = 0;
+    virtual void run(std::span<RowRun* const> runs) = 0;
+};
+
+// How a session gets its passes computed.
+class PassRunner {
+  public:
+    virtual ~PassRunner() = default;
+    // Returns when the run is computed or cancelled. A prompt may be computed in part: the result's
+    // n_rows says how far.
+    virtual void run(RowRun& run) = 0;
+    // Runs `work` while no pass runs: for chains, and for copies on a device.
+    virtual void run_alone(const std::function<void()>& work) = 0;
+};
+
+}  // namespace knap
