@@ -29,7 +29,7 @@ BELOW = {
 }
 MAY_SEE_GGML = {"device", "kernels", "model", "kv", "graph", "text", "tools/peer", "tools/check", "tools/make_model"}
 # Arithmetic on plans and numbers, tested without a model. May include each other, base and the plan, but not ggml.
-PURE = {"kv/page_pool", "search/knapsack", "search/module_weights", "search/throughput",
+PURE = {"kv/page_pool", "kv/prefix_index", "search/knapsack", "search/module_weights", "search/throughput",
         "search/bayes/gaussian_process", "search/bayes/bayesian_optimiser"}
 PURE_MAY_SEE = PURE | {"forward/module_plan"}
 MAX_FILES = 30
