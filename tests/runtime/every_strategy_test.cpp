@@ -5,7 +5,6 @@
 #include <atomic>
 #include <limits>
 #include <map>
-#include <ostream>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,107 +16,17 @@
 
 #include "support/baseline.h"
 #include "support/eager_profile.h"
-#include "support/loaded_model.h"
-#include "support/tiny_adapter.h"
-#include "support/tiny_model.h"
-#include "support/trained_model.h"
+#include "support/strategy_cases.h"
 
 namespace knap::test::every_strategy_test {
 namespace {
 
-struct StrategyCase {
-    const char* name;
-    SpeculationOptions speculation;
-    bool always_drafts = true;  // also where that does not pay
-    // On a trained model, with a profile that leaves nothing to the machine's speed.
-    bool is_eager = false;
-};
-
-void PrintTo(const StrategyCase& c, std::ostream* out) {
-    *out << c.name;
-}
-
-// Random weights hardly agree with themselves when modules are missing, so little is pruned, drafts
-// go on when they are unsure, and searches follow each other closely.
-const std::vector<StrategyCase> kCases{
-    {"Static", {.strategy = "static", .settings = {{"plan", "m1=skip"}}}},
-    {"Tree", {.strategy = "static", .settings = {{"plan", "m1=skip"}, {"width", "3"}}}},
-    {"Lookup", {.strategy = "lookup"}},
-    {"Cascade", {.strategy = "cascade", .settings = {{"plan", "a2=w4+20,m3=skip"}}}},
-    {"Knapspec", {.strategy = "knapspec", .settings = {{"budget", "1"}, {"margin", "0"}}}, false},
-    {"EagerKnapspec", eager_knapspec(), true, true},
-    {"KnapspecPaper",
-     {.strategy = "knapspec-paper",
-      .settings =
-          {{"tau", "-1"}, {"interval", "7"}, {"start", "prompt"}, {"exit-confidence", "0"}}}},
-    {"Clasp",
-     {.strategy = "clasp",
-      .draft_max = 2,
-      .settings = {{"exit-confidence", "1e-6"}, {"interval", "1"}}}},
-    {"ClaspHalf",
-     {.strategy = "clasp",
-      .draft_max = 2,
-      .settings = {{"exit-confidence", "1e-6"}, {"layers", "paper"}, {"interval", "2"}}}},
-    {"Swift",
-     {.strategy = "swift",
-      .draft_max = 5,
-      .settings = {{"exit-confidence", "1e-6"}, {"window", "2"}, {"bayes-interval", "3"}}}},
-    {"SwiftChain",
-     {.strategy = "swift",
-      .draft_max = 5,
-      .settings =
-          {{"exit-confidence", "1e-6"}, {"window", "8"}, {"tree", "off"}, {"ratio", "0.25"}}}},
-    {"Del", {.strategy = "del"}},
-    {"DraftVerify", {.strategy = "draft-verify", .settings = {{"plan", "a2=skip,m1=skip"}}}},
-    {"DraftVerifyFixed",
-     {.strategy = "draft-verify",
-      .settings = {{"plan", "a1=skip"}, {"exit-confidence", "0.01"}, {"eps", "0"}}}},
-    {"Asd", {.strategy = "asd", .settings = {{"theta", "-1"}, {"exit-confidence", "0.01"}}}},
-    {"AsdOften",
-     {.strategy = "asd",
-      .settings = {{"theta", "-1"},
-                   {"max-run", "1"},
-                   {"refresh", "2"},
-                   {"rows", "5"},
-                   {"exit-confidence", "0"}}}},
-    {"Layerskip", {.strategy = "layerskip", .draft_max = 2, .settings = {{"exit", "3"}}}},
-    {"Kangaroo", {.strategy = "kangaroo", .settings = {{"exit-confidence", "1e-6"}}}},
-    {"DelByLength", {.strategy = "del", .settings = {{"stop", "length"}, {"prompt-rows", "4"}}}},
-};
-
-constexpr int kContext = 256;
-// The controller's windows are for contexts of some hundred tokens.
-constexpr int kEagerFactor = 4;
-
 class EveryStrategy : public ::testing::TestWithParam<StrategyCase> {
   protected:
-    EveryStrategy() : engine_(config()), session_(engine_) {}
+    EveryStrategy() : engine_(config_of(GetParam())), session_(engine_) {}
 
-    static RuntimeConfig config() {
-        if (GetParam().is_eager) {
-            return with_eager_profile(
-                {.model_path = trained_model(), .n_ctx = kEagerFactor * kContext, .n_threads = 1});
-        }
-        return {.model_path = tiny_model("tiny-llama", "Q8_0"),
-                .adapter_path = write_tiny(tiny_adapter({.exit_layer = 3, .gain = 0.3f}),
-                                           "every-strategy-adapter.gguf"),
-                .n_ctx = kContext,
-                .n_threads = 1};
-    }
-
-    // Random, or, four times as long, part of a text that repeats itself.
     std::vector<Token> prompt(int n, unsigned seed = 1) const {
-        if (!GetParam().is_eager) {
-            return random_tokens(n, 256, seed);
-        }
-        std::string text;
-        while (text.size() < kEagerFactor * kContext + 100) {
-            text +=
-                "The river carries stones from the hills to the sea. The sea wears the stones. ";
-        }
-        const std::vector<Token> tokens = engine_.tokenize(text, /*add_bos=*/false);
-        const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(10 * seed);
-        return {begin, begin + kEagerFactor * n};
+        return prompt_of(GetParam(), engine_, n, seed);
     }
 
     Result generate(const std::vector<Token>& tokens,
@@ -167,13 +76,8 @@ class EveryStrategy : public ::testing::TestWithParam<StrategyCase> {
         }
     }
 
-    // Prompts that continue one another, return to their beginning, and have nothing in common.
     std::vector<std::vector<Token>> conversation() const {
-        std::vector<Token> longer = prompt(60);
-        longer.resize(40);
-        std::vector<Token> other_end = prompt(60);
-        other_end.back() = (other_end.back() + 1) % 256;
-        return {prompt(60), longer, other_end, prompt(1, 5), prompt(130, 7), prompt(60)};
+        return conversation_of(GetParam(), engine_);
     }
 
     Engine engine_;
@@ -279,13 +183,14 @@ TEST_P(EveryStrategy, DrawsFromThePlainDistributionByTheRatioRule) {
     expect_both_outcomes();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, ::testing::ValuesIn(kCases), [](const auto& test) {
-    return test.param.name;
-});
+INSTANTIATE_TEST_SUITE_P(All,
+                         EveryStrategy,
+                         ::testing::ValuesIn(strategy_cases()),
+                         [](const auto& test) { return test.param.name; });
 
 TEST(EveryStrategyList, IsComplete) {
     std::set<std::string> covered{"autoregressive"};
-    for (const StrategyCase& c : kCases) {
+    for (const StrategyCase& c : strategy_cases()) {
         covered.insert(c.speculation.strategy);
     }
     for (const StrategyInfo& strategy : strategies()) {
