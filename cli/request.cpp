@@ -22,7 +22,9 @@ Result generate(Session& session, const Request& request, const InterruptScope& 
         observer.on_text = [&](std::string_view text) { output->write(text); };
     }
     if (output != nullptr && request.shows_draft) {
-        observer.on_token = [&](TokenOrigin origin) { output->set_color(color_of(origin)); };
+        observer.on_token = [&](const TokenEvent& event) {
+            output->set_color(color_of(event.origin));
+        };
     }
     return session.generate(request.prompt, request.options, observer);
 }

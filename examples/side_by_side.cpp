@@ -129,7 +129,7 @@ Turn take_turn(knap::Session& session,
     knap::Result result = session.generate(
         prompt, {.n_predict = kTokens, .speculation = how},
         {.on_text = [&](std::string_view piece) { answer.add(piece, origin); },
-         .on_token = [&](knap::TokenOrigin token_origin) { origin = token_origin; }});
+         .on_token = [&](const knap::TokenEvent& event) { origin = event.origin; }});
     return {std::move(result), std::move(answer)};
 }
 

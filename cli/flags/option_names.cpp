@@ -30,6 +30,7 @@ constexpr std::array kNames = {
     OptionName{".min_p", "--min-p"},
     OptionName{".n_ctx", "-c"},
     OptionName{".n_gpu_layers", "-ngl"},
+    OptionName{".n_logprobs", "--logprobs"},
     OptionName{".n_threads", "-t"},
     OptionName{".n_ubatch", "-ub"},
     OptionName{".settings[plan]", "--draft-plan"},

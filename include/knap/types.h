@@ -135,6 +135,7 @@ inline SpeculationOptions plain_decoding() {
 
 inline constexpr int kMaxDraft = 64;
 inline constexpr int kMaxDraftWidth = 16;
+inline constexpr int kMaxLogprobs = 20;
 
 // One request.
 struct GenerateOptions {
@@ -144,6 +145,9 @@ struct GenerateOptions {
     SpeculationOptions speculation{};
     std::vector<std::string> stop{};  // generation ends before any of these strings appears
     bool ignore_eos = false;          // end-of-generation tokens are never chosen
+    // Log-probabilities in every TokenEvent: of the token, and of this many most probable tokens,
+    // up to kMaxLogprobs. -1: none are computed.
+    int n_logprobs = -1;
 };
 
 // Where a token came from.
@@ -154,12 +158,34 @@ enum class TokenOrigin {
     bonus,      // the whole model's choice after a draft that was accepted to its end
 };
 
+struct TokenLogprob {
+    Token token = 0;
+    float logprob = 0;
+};
+
+// A token of the answer, as Observer::on_token receives it; valid during the call.
+//
+// Log-probabilities are natural logarithms of the softmax over the whole vocabulary of the whole
+// model's logits, before bias, penalties and temperature. They come from the pass that decided the
+// token. So they are the same bits whatever was drafted, if passes are batch-invariant
+// (SpeculationStatistics::row_invariant).
+struct TokenEvent {
+    Token token = 0;
+    TokenOrigin origin = TokenOrigin::plain;
+    int position = 0;   // from the start of the conversation
+    float logprob = 0;  // of the token; 0 if GenerateOptions::n_logprobs is -1
+    // The n_logprobs most probable tokens, most probable first; the lowest id wins a tie. The token
+    // need not be among them.
+    std::span<const TokenLogprob> top{};
+};
+
 // Callbacks of a running request; each may be empty. knap.h says which thread calls them.
 struct Observer {
     // Whole UTF-8 characters; text that may be the start of a stop string is withheld.
     std::function<void(std::string_view text)> on_text{};
-    // Called for each token, before its text.
-    std::function<void(TokenOrigin origin)> on_token{};
+    // Called for each token of Result::tokens, before its text. The end-of-generation token that
+    // ends an answer is not part of it.
+    std::function<void(const TokenEvent& event)> on_token{};
     std::function<void(int done, int total)> on_prefill{};
     // Polled between tokens and during passes; true ends the request with StopReason::cancelled. It
     // should do no more than read a flag.

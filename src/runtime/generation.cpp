@@ -33,18 +33,6 @@ SamplingOptions effective_sampling(const GenerateOptions& options, const Tokeniz
     return sampling;
 }
 
-// Where the `i`-th emitted token of a round came from.
-TokenOrigin origin_of(const RoundOutcome& outcome, std::size_t i) {
-    if (outcome.tree.is_empty()) {
-        return TokenOrigin::plain;
-    }
-    if (i < outcome.path.size()) {
-        return TokenOrigin::accepted;
-    }
-    const int last = outcome.path.empty() ? kPendingNode : outcome.path.back();
-    return outcome.tree.first_child(last) >= 0 ? TokenOrigin::corrected : TokenOrigin::bonus;
-}
-
 // A path that is not the beginning of the tree was computed at other rows of the cache than plain
 // decoding has it, which rounds differently unless the session has exact trees.
 bool lies_in_place(std::span<const int> path) {
@@ -64,6 +52,7 @@ Generation::Generation(Session::Impl& session,
       sampler_(effective_sampling(options, tokenizer_),
                session.engine.model.n_vocab,
                session.engine.config.n_ctx),
+      events_(observer, options.n_logprobs),
       answer_(options.stop, observer.on_text),
       strategy_(strategy),
       round_(session.forward, session.cache, sampler_, round_options()) {}
@@ -130,7 +119,8 @@ StopReason Generation::decode(std::span<const float> prompt_logits) {
     std::optional<StopReason> stop = check_limits();
     if (!stop) {
         const auto position = static_cast<std::int64_t>(session_.history.size());
-        stop = take_token(sampler_.sample(prompt_logits, position), TokenOrigin::plain);
+        const Token first = sampler_.sample(prompt_logits, position);
+        stop = take_token({first, TokenOrigin::plain, prompt_logits});
     }
     while (!stop) {
         stop = is_cancelled() ? StopReason::cancelled : step();
@@ -170,7 +160,7 @@ std::optional<StopReason> Generation::take(const Proposal& proposal, const Round
     std::optional<StopReason> stop;
     std::size_t n_taken = 0;
     while (!stop && n_taken < outcome.emitted.size()) {
-        stop = take_token(outcome.emitted[n_taken], origin_of(outcome, n_taken));
+        stop = take_token(emitted_token(outcome, n_taken));
         ++n_taken;
     }
     rounds_.add(proposal, outcome, static_cast<int>(n_taken));
@@ -183,13 +173,12 @@ std::optional<StopReason> Generation::take(const Proposal& proposal, const Round
     return stop;
 }
 
-std::optional<StopReason> Generation::take_token(Token token, TokenOrigin origin) {
+std::optional<StopReason> Generation::take_token(const DecidedToken& decided) {
+    const Token token = decided.token;
     if (tokenizer_.is_end_of_generation(token)) {
         return StopReason::eos;
     }
-    if (observer_.on_token) {
-        observer_.on_token(origin);
-    }
+    events_.report(decided, static_cast<int>(session_.history.size()));
     sampler_.accept(token);
     session_.history.push_back(token);
     if (session_.draft_head) {

@@ -11,6 +11,7 @@
 #include "decode/round_statistics.h"
 #include "runtime/answer_text.h"
 #include "runtime/session_impl.h"
+#include "runtime/token_events.h"
 #include "sampling/sampler.h"
 
 namespace knap {
@@ -34,7 +35,7 @@ class Generation {
     // One round; nullopt to go on, else why the text ends.
     std::optional<StopReason> step();
     std::optional<StopReason> take(const Proposal& proposal, const RoundOutcome& outcome);
-    std::optional<StopReason> take_token(Token token, TokenOrigin origin);
+    std::optional<StopReason> take_token(const DecidedToken& decided);
     std::optional<StopReason> check_limits() const;
     int n_left() const;  // tokens that request and context allow
     int draft_room() const;
@@ -50,6 +51,7 @@ class Generation {
     const Observer& observer_;
     const Tokenizer& tokenizer_;
     Sampler sampler_;
+    TokenEvents events_;
     AnswerText answer_;
     Strategy& strategy_;
     Round round_;

@@ -247,7 +247,8 @@ TEST(ExactVerification, KeepsToTheRowsThatHaveTheBitsOfOneUnlessToldOtherwise) {
 
 TEST_F(SpeculativeSession, OriginsFollowTheRounds) {
     std::vector<TokenOrigin> origins;
-    const Observer observer{.on_token = [&](TokenOrigin origin) { origins.push_back(origin); }};
+    const Observer observer{
+        .on_token = [&](const TokenEvent& event) { origins.push_back(event.origin); }};
     const Result result =
         generate(prompt(40), {.n_predict = 13, .ignore_eos = true}, kWhole, observer);
     ASSERT_EQ(origins.size(), static_cast<std::size_t>(result.n_generated));
