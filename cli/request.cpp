@@ -21,9 +21,13 @@ Result generate(Session& session, const Request& request, const InterruptScope& 
     if (output != nullptr) {
         observer.on_text = [&](std::string_view text) { output->write(text); };
     }
+    observer.on_token = request.on_token;
     if (output != nullptr && request.shows_draft) {
         observer.on_token = [&](const TokenEvent& event) {
             output->set_color(color_of(event.origin));
+            if (request.on_token) {
+                request.on_token(event);
+            }
         };
     }
     return session.generate(request.prompt, request.options, observer);

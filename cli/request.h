@@ -2,6 +2,7 @@
 // text, and Ctrl-C.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "knap/knap.h"
@@ -16,6 +17,7 @@ struct Request {
     const GenerateOptions& options;
     TextOutput* output;        // receives the text as it is generated; null: nothing does
     bool shows_draft = false;  // colours tokens by their origin
+    std::function<void(const TokenEvent&)> on_token{};  // as in Observer; may be empty
 };
 
 // Ends early, with StopReason::cancelled, on a signal in `scope` or when the reader of the output

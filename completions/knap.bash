@@ -38,7 +38,7 @@ _knap() {
             ;;
         *)
             case $command in
-                run) words="$model $runtime $prompt --prompt-cache $chat $generation $sampling $speculation --json $common" ;;
+                run) words="$model $runtime $prompt --prompt-cache $chat $generation $sampling $speculation --json --logprobs $common" ;;
                 chat) words="$model $runtime $chat $generation $sampling $speculation $common" ;;
                 check) words="$model $runtime --data --limit -n --n-predict --predict --json $common" ;;
                 profile) words="$model $runtime --seconds --plans -f --file -o --output --json $common" ;;

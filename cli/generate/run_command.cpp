@@ -1,10 +1,13 @@
 #include "cli/generate/run_command.h"
 
 #include <iostream>
+#include <optional>
 #include <system_error>
 
 #include "cli/exit_code.h"
+#include "cli/flags/flag_group.h"
 #include "cli/generate/draft_colors.h"
+#include "cli/generate/logprob_list.h"
 #include "cli/json_output.h"
 #include "cli/load.h"
 #include "cli/prompt.h"
@@ -34,12 +37,28 @@ void save_prompt_cache(const Session& session,
     }
 }
 
+void add_logprobs_flag(CLI::App& app, int& n_logprobs) {
+    FlagGroup(app, "Output")
+        .custom({"--logprobs", "N",
+                 concat("log-probabilities of each token and of the N most probable, up to ",
+                        kMaxLogprobs, "; needs --json"),
+                 "none"},
+                [&n_logprobs](const std::string& text) {
+                    n_logprobs = parse_integer("--logprobs", text, {.min = 0, .max = kMaxLogprobs});
+                });
+}
+
 void print_result(TextOutput& output,
                   const Result& result,
+                  const std::optional<LogprobList>& logprobs,
                   const Settings& settings,
                   const Engine& engine) {
     if (settings.wants_json) {
-        write_json(output, to_json(result, engine.config()));
+        nlohmann::ordered_json object = to_json(result, engine.config());
+        if (logprobs) {
+            object["logprobs"] = logprobs->entries();
+        }
+        write_json(output, object);
         return;
     }
     output.end_line();
@@ -61,6 +80,7 @@ CLI::App* add_run(CLI::App& root, Settings& settings) {
     add_sampling_flags(*app, settings);
     add_speculation_flags(*app, settings);
     add_json_flag(*app, settings);
+    add_logprobs_flag(*app, settings.generate.n_logprobs);
     add_common_flags(*app, settings);
     app->footer(describe_strategies());
     return app;
@@ -69,6 +89,7 @@ CLI::App* add_run(CLI::App& root, Settings& settings) {
 int run_prompt(const Settings& settings, const Environment& environment) {
     const std::string prompt = read_prompt(settings);
     const bool shows_draft = shows_draft_colors(settings, environment);
+    const bool has_logprobs = lists_logprobs(settings);
     Engine engine = load_engine(settings.runtime, environment);
     const GenerateOptions options = generate_options(engine, settings);
     const std::vector<Token> tokens = tokenize_prompt(engine, settings, prompt);
@@ -76,10 +97,15 @@ int run_prompt(const Settings& settings, const Environment& environment) {
     load_prompt_cache(session, settings.prompt_cache);
 
     TextOutput output;
+    std::optional<LogprobList> logprobs;
     const InterruptScope scope;
-    const Request request{tokens, options, settings.wants_json ? nullptr : &output, shows_draft};
+    Request request{tokens, options, settings.wants_json ? nullptr : &output, shows_draft};
+    if (has_logprobs) {
+        logprobs.emplace(engine);
+        request.on_token = [&](const TokenEvent& event) { logprobs->add(event); };
+    }
     const Result result = generate(session, request, scope);
-    print_result(output, result, settings, engine);
+    print_result(output, result, logprobs, settings, engine);
     save_prompt_cache(session, settings.prompt_cache, result);
     return scope.signal() != 0 ? kExitInterrupted : kExitDone;
 }
