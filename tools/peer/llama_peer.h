@@ -9,20 +9,9 @@
 
 #include "knap/types.h"
 
+#include "tools/peer/peer_options.h"
+
 namespace knap {
-
-class Backend;
-
-struct PeerOptions {
-    int n_ctx = 1024;
-    int n_ubatch = 512;
-    int n_threads = 1;
-    bool flash_attention = false;
-    bool repack = false;
-    // Computes on this backend's device and with its threads, so that both sides wait and wake
-    // alike. Must outlive the peer. Null: the CPU.
-    Backend* beside = nullptr;
-};
 
 class LlamaPeer {
   public:
