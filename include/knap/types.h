@@ -44,7 +44,9 @@ enum class FlashAttention { automatic, on, off };
 struct RuntimeConfig {
     std::filesystem::path model_path{};
     std::filesystem::path adapter_path{};  // for the strategy kangaroo; empty: none
-    int n_ctx = 0;      // context size in tokens; 0: the model's, at most kDefaultMaxContext
+    int n_ctx = 0;  // context size in tokens; 0: the model's, at most kDefaultMaxContext
+    // conversations whose contexts fit in the cache at once: it has n_ctx * n_parallel rows
+    int n_parallel = 1;
     int n_threads = 0;  // 0: the physical cores available to this process
     // Names of devices(), which share the layers in this order. Empty: the workers if there are
     // any, else the first GPU, else the CPU.
@@ -75,6 +77,7 @@ struct RuntimeConfig {
 
 inline constexpr int kDefaultMaxContext = 8192;
 inline constexpr int kMaxUbatch = 2048;
+inline constexpr int kMaxParallel = 256;
 inline constexpr int kMaxWorkerTimeoutSeconds = 24 * 3600;
 
 // A device that can compute a model.

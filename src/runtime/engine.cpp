@@ -39,6 +39,10 @@ RuntimeConfig checked(RuntimeConfig config) {
         fail("`.n_ctx`: expected a context of at least 1 token (0: the model's own), found ",
              config.n_ctx);
     }
+    if (config.n_parallel < 1 || config.n_parallel > kMaxParallel) {
+        fail("`.n_parallel`: expected 1 to ", kMaxParallel, " conversations, found ",
+             config.n_parallel);
+    }
     if (config.profile.empty()) {
         fail("`.profile`: expected auto, none or a file, found an empty text");
     }

@@ -413,6 +413,9 @@ TEST(Engines, BadConfigurationsAreRefused) {
            "`.n_ctx`: expected at most the model's context");
     refuse([](RuntimeConfig& c) { c.n_ubatch = 0; }, "`.n_ubatch`: expected");
     refuse([](RuntimeConfig& c) { c.n_ubatch = 5000; }, "`.n_ubatch`: expected");
+    refuse([](RuntimeConfig& c) { c.n_parallel = 0; },
+           "`.n_parallel`: expected 1 to 256 conversations, found 0");
+    refuse([](RuntimeConfig& c) { c.n_parallel = 257; }, "`.n_parallel`: expected");
     refuse([](RuntimeConfig& c) { c.n_threads = -1; }, "`.n_threads`: expected");
     refuse([](RuntimeConfig& c) { c.n_threads = 100000; }, "threads");
     refuse([](RuntimeConfig& c) { c.model_path = "/nonexistent.gguf"; }, "/nonexistent.gguf");
