@@ -96,6 +96,8 @@ bench: build model $(BENCH_MODELS) $(BENCH_1B_MODELS) ## benchmark the default m
 	@$(BUILD)/cost_bench "$$(deps/setup model-path)"
 	@echo "knap: overhead of a round"
 	@$(BUILD)/round_bench "$$(deps/setup model-path)"
+	@echo "knap: several conversations at once, compared with libllama (takes many minutes)"
+	@$(BUILD)/batch_bench
 ifdef DATA
 	@echo "knap: likelihood of texts by cache type"
 	@$(BUILD)/cache_types_bench "$$(deps/setup model-path)" $(addprefix $(DATA)/,govreport.jsonl pg19.jsonl booksum.jsonl)

@@ -318,6 +318,20 @@ class ProgramsTest(unittest.TestCase):
         table, _ = bench_tables.verify([self.measure("verify_bench", "--threads", "1")])
         self.assertIn("| tiny.gguf, f16 cache | 16 |", table)
 
+    def test_batch_bench(self):
+        path = self.folder / "batch.json"
+        self.run_program("batch_bench", "-m", TINY_MODEL, "-t", 1, "--prompts", "random", "--lengths", "8..12", "-n", 4, "-r", 2,
+                         "--sessions", "1,2", "--prefix-tokens", 80, "--newcomer-tokens", 100, "--json", path)
+        file = bench_data.load(path)
+        rows = {(row["question"], row.get("sessions")): row for row in file["rows"]}
+        self.assertEqual([*rows], [("throughput", 1), ("throughput", 2), ("prefix", None), ("arrival", None), ("memory", 8)])
+        for row in rows["throughput", 2], rows["arrival", None]:
+            self.assertEqual({name: len(times) for name, times in row["times_ms"].items()},
+                             {"autoregressive": 2, "knapspec": 2, "libllama": 2})
+            self.assertRegex(row["libllama"], "^flash=(on|off) unified=(on|off)$")
+        self.assertEqual(rows["throughput", 2]["n_tokens"], 8)
+        self.assertEqual({*rows["prefix", None]["times_ms"]}, {"alone", "all"})
+
     def test_knap_bench_and_its_command(self):
         path = self.folder / "bench.json"
         self.run_program("knap", "bench", "-m", TINY_MODEL, "-d", "8,24", "-n", "8", "-r", "2", "-t", "1",
