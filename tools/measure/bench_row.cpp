@@ -126,4 +126,19 @@ void fill_row(BenchRow& row,
     fill_prediction(row, last.decisions);
 }
 
+void fill_peer_row(BenchRow& row,
+                   const std::string& setting,
+                   const Result& reference,
+                   std::vector<BenchTurn> turns) {
+    row.strategy = kPeerStrategy;
+    row.options = setting;
+    row.speedup = speedup_of(turns);
+    row.tokens_per_second = tokens_per_second_of(turns);
+    row.turns = std::move(turns);
+    row.rounds = n_steps(reference.n_generated);
+    row.mean_accepted_length = 1;
+    row.peak_memory_bytes = reference.memory.peak_rss_bytes;
+    row.distinct_trigrams = distinct_trigrams(reference.tokens);
+}
+
 }  // namespace knap

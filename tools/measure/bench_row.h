@@ -30,4 +30,10 @@ void fill_row(BenchRow& row,
               std::span<const Result> results,
               std::vector<BenchTurn> turns);
 
+// Fills in the results of libllama, which computed the answer `reference` with `setting`.
+void fill_peer_row(BenchRow& row,
+                   const std::string& setting,
+                   const Result& reference,
+                   std::vector<BenchTurn> turns);
+
 }  // namespace knap

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "tools/measure/race_options.h"
 
 namespace knap {
 namespace {
@@ -35,10 +36,6 @@ std::vector<BenchRow> rows_of(std::span<const BenchRow> known,
         }
     }
     return rows.size() == n_expected ? rows : std::vector<BenchRow>();
-}
-
-std::string place_of(const BenchPrompt& prompt) {
-    return prompt.where.empty() ? concat(prompt.data, ": ", prompt.id) : prompt.where;
 }
 
 }  // namespace

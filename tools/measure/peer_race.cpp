@@ -5,8 +5,6 @@
 #include "base/clock.h"
 #include "runtime/engine_impl.h"
 #include "tools/measure/bench_row.h"
-#include "tools/measure/report/bench_speedup.h"
-#include "tools/measure/statistics.h"
 
 namespace knap {
 namespace {
@@ -60,21 +58,14 @@ const PeerRace::Setting& PeerRace::faster() const {
 
 void PeerRace::end_race(BenchRow& row, const Result& reference) {
     const Setting& setting = faster();
-    const int n_generated = reference.n_generated;
+    std::vector<BenchTurn> turns;
     for (std::size_t turn = 0; turn < plain_ms_.size(); ++turn) {
-        row.turns.push_back({.decode_ms = setting.times_ms[turn],
-                             .plain_ms = plain_ms_[turn],
-                             .n_generated = n_generated,
-                             .verify_ms = setting.times_ms[turn]});
+        turns.push_back({.decode_ms = setting.times_ms[turn],
+                         .plain_ms = plain_ms_[turn],
+                         .n_generated = reference.n_generated,
+                         .verify_ms = setting.times_ms[turn]});
     }
-    row.strategy = kPeerStrategy;
-    row.options = setting.name;
-    row.speedup = speedup_of(row.turns);
-    row.tokens_per_second = tokens_per_second_of(row.turns);
-    row.rounds = n_steps(n_generated);
-    row.mean_accepted_length = 1;
-    row.peak_memory_bytes = reference.memory.peak_rss_bytes;
-    row.distinct_trigrams = distinct_trigrams(reference.tokens);
+    fill_peer_row(row, setting.name, reference, std::move(turns));
     forget_turns();
 }
 

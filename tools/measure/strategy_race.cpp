@@ -29,14 +29,6 @@ bool needs_adapter(const Contender& contender) {
     });
 }
 
-// Why the answer cannot be timed: its first token comes from the prefill. Empty when it can.
-std::string why_too_short(const Result& result) {
-    return n_steps(result.n_generated) > 0
-               ? ""
-               : concat("expected an answer of two tokens or more, found one of ",
-                        result.n_generated);
-}
-
 }  // namespace
 
 StrategyRace::StrategyRace(Engine& engine, RaceOptions options, RaceObserver observer)
@@ -142,15 +134,10 @@ std::string StrategyRace::why_unmeasurable(const RaceRule& rule, std::span<const
 
 // Plain decoding first.
 std::vector<StrategyRace::Side> StrategyRace::sides_of(std::size_t rule) {
-    std::vector<TurnStrategies>& strategies = strategies_[rule];
-    std::vector<Side> sides{
-        {.contender = {.name = plain_decoding().strategy, .speculation = plain_decoding()},
-         .strategies = &strategies.front()}};
-    for (std::size_t i = 0; i < options_.contenders.size(); ++i) {
-        sides.push_back({.contender = options_.contenders[i], .strategies = &strategies[i + 1]});
-        SpeculationOptions& how = sides.back().contender.speculation;
-        how.acceptance = options_.rules[rule].rule;
-        how.assume_acceptance = options_.assume_acceptance;
+    std::vector<Side> sides;
+    for (Contender& contender : sides_with(options_.rules[rule], options_)) {
+        TurnStrategies& strategies = strategies_[rule][sides.size()];
+        sides.push_back({.contender = std::move(contender), .strategies = &strategies});
     }
     return sides;
 }
@@ -234,13 +221,7 @@ std::optional<Result> StrategyRace::generate(const BenchPrompt& prompt,
                                              const SpeculationOptions& how,
                                              Strategy& strategy,
                                              int n_predict) {
-    // A synthetic prompt stops mid-text, and the text of a projection has no meaningful end.
-    const bool never_ends = prompt.depth.has_value() || options_.assume_acceptance >= 0;
-    Result result = session_.generate(prompt.tokens,
-                                      {.n_predict = n_predict,
-                                       .sampling = options_.sampling,
-                                       .speculation = how,
-                                       .ignore_eos = never_ends},
+    Result result = session_.generate(prompt.tokens, request_for(prompt, how, n_predict, options_),
                                       {.is_cancelled = observer_.is_cancelled}, strategy);
     if (result.stop == StopReason::cancelled) {
         return std::nullopt;

@@ -7,7 +7,6 @@
 // benefits from another turn on the same text.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,35 +16,12 @@
 #include "knap/knap.h"
 
 #include "runtime/session_impl.h"
-#include "tools/measure/contenders.h"
 #include "tools/measure/measure_prompts.h"
 #include "tools/measure/peer_race.h"
+#include "tools/measure/race_options.h"
 #include "tools/measure/report/bench_report.h"
 
 namespace knap {
-
-// An acceptance rule and its name on the command line. Greedy decoding has only one.
-struct RaceRule {
-    std::string name = kGreedy;
-    AcceptanceRule rule = AcceptanceRule::shared_noise;
-};
-
-struct RaceOptions {
-    std::vector<Contender> contenders;  // without plain decoding, which always takes part
-    std::vector<RaceRule> rules{RaceRule{}};
-    SamplingOptions sampling = SamplingOptions();
-    double assume_acceptance = -1;  // below 0: off
-    int n_predict = 128;            // tokens of an answer, 2 or more
-    int n_turns = 3;
-    bool has_peer = false;          // libllama takes part as well
-    bool fresh_strategies = false;  // every prompt starts with new strategies
-};
-
-// Members may be empty. Called on the caller's thread; `is_cancelled` also on compute threads.
-struct RaceObserver {
-    std::function<void(double fraction)> on_progress{};  // of the current prompt
-    std::function<bool()> is_cancelled{};
-};
 
 class StrategyRace {
   public:
