@@ -100,7 +100,9 @@ def command(data):
     flags = FLAGS | (SAMPLING_FLAGS if settings["temperature"] > 0 else {})
     words = {name: f"{flag} {shell_word(flag_text(settings[name]))}" for name, flag in flags.items()
              if flag_text(settings[name])}
-    switches = ["--exact off"] if settings.get("exact") is False else []
+    parallel = settings.get("parallel", 1)
+    switches = [f"--parallel {parallel}"] if parallel > 1 else []
+    switches += ["--exact off"] if settings.get("exact") is False else []
     switches += ["--fresh-strategies"] if settings.get("fresh_strategies") is True else []
     return " ".join(["knap bench -m", shell_word(data["model"]["file"]),
                      *(text for name, text in words.items() if name in FLAGS), *switches,

@@ -39,7 +39,7 @@ std::vector<Figure> speed_figures(const ReportSet& set) {
 
 std::vector<Section> sections_of(const ReportSet& set) {
     FigureGrid grid;
-    return {
+    std::vector<Section> sections{
         {"speed", "Speed", grid.draw(speed_figures(set))},
         {"rounds", "Rounds",
          grid.draw({acceptance_figure(set), time_figure(set), prediction_figure(set)})},
@@ -50,6 +50,10 @@ std::vector<Section> sections_of(const ReportSet& set) {
         {"rows", "All rows", rows_part(set)},
         {"run", "Model, host and settings", provenance_part(set)},
     };
+    if (std::string loads = loads_part(set); !loads.empty()) {
+        sections.insert(sections.begin(), {"loads", "Several sessions at once", std::move(loads)});
+    }
+    return sections;
 }
 
 std::string navigation(const std::vector<Section>& sections) {

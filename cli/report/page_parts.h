@@ -20,6 +20,8 @@ std::string highlights_part(const ReportSet& set);
 std::string summary_part(const ReportSet& set);  // a row per series
 std::string paper_part(const ReportSet& set);    // the paper's values beside ours
 std::string rows_part(const ReportSet& set);
+// What strategies achieved with several sessions at once; empty when no file has that.
+std::string loads_part(const ReportSet& set);
 // Model, host, settings and skipped prompts of every file, and the command to run it again.
 std::string provenance_part(const ReportSet& set);
 

@@ -6,6 +6,7 @@
 #include "cli/report/html.h"
 #include "cli/report/page_parts.h"
 #include "cli/report/report.h"
+#include "tools/measure/report/bench_table.h"
 
 namespace knap {
 namespace {
@@ -128,6 +129,28 @@ std::string summary_part(const ReportSet& set) {
                        {"distinct trigrams", true},
                        {"near ties", true}},
                       rows);
+}
+
+std::string loads_part(const ReportSet& set) {
+    std::string part;
+    for (const ReportFile& file : set.files) {
+        const BenchTable table = load_table(file.bench.loads);
+        std::vector<HtmlColumn> columns;
+        for (std::size_t i = 0; i < table.headings.size(); ++i) {
+            columns.push_back({table.headings[i], i >= 2});
+        }
+        std::vector<std::vector<std::string>> rows = table.lines;
+        for (std::vector<std::string>& cells : rows) {
+            std::ranges::transform(cells, cells.begin(),
+                                   [](const std::string& cell) { return html_text(cell); });
+        }
+        if (!rows.empty()) {
+            part +=
+                concat("<h3>", html_text(file.name), ": ", file.bench.settings.parallel,
+                       " sessions</h3>\n", html_table(columns, rows), "<p>", kLoadNote, "</p>\n");
+        }
+    }
+    return part;
 }
 
 std::string rows_part(const ReportSet& set) {

@@ -82,7 +82,8 @@ std::string flags_of(const json& settings, const RerunFlag (&flags)[n]) {
 
 // Flags of on/off settings; defaults are left out.
 std::string switches_of(const BenchSettings& settings) {
-    return concat(settings.exact == false ? " --exact off" : "",
+    return concat(settings.parallel > 1 ? concat(" --parallel ", settings.parallel) : "",
+                  settings.exact == false ? " --exact off" : "",
                   settings.fresh_strategies == true ? " --fresh-strategies" : "");
 }
 

@@ -141,9 +141,41 @@ TEST_F(Report, ShowsTheCommandToRunItAgain) {
     file["settings"]["fresh_strategies"] = true;
     EXPECT_THAT(section(page_of({file}), "run"),
                 HasSubstr("--kernels auto --exact off --fresh-strategies --temp 0.7 "));
+    file["settings"]["parallel"] = 4;
+    EXPECT_THAT(section(page_of({file}), "run"),
+                HasSubstr("--kernels auto --parallel 4 --exact off --fresh-strategies "));
+    file["settings"]["parallel"] = 1;
     file["settings"].erase("exact");
     file["settings"].erase("fresh_strategies");
     EXPECT_THAT(section(page_of({file}), "run"), HasSubstr("--kernels auto --temp 0.7 "));
+}
+
+TEST_F(Report, ShowsSeveralSessionsAtOnce) {
+    json file = bench_fixture();
+    EXPECT_FALSE(has(page_of({file}), "<section id=\"loads\">"));
+    file["settings"]["parallel"] = 4;
+    file["loads"] = {{{"strategy", "a<b"},
+                      {"options", ""},
+                      {"acceptance", "greedy"},
+                      {"turns",
+                       {{{"n_tokens", 18},
+                         {"wall_ms", 120},
+                         {"tokens_per_second", 150},
+                         {"first_median_ms", 20},
+                         {"first_p95_ms", 31},
+                         {"gap_median_ms", 2.5},
+                         {"gap_p95_ms", 4.5},
+                         {"gap_max_ms", 9}}}},
+                      {"throughput", {{"mean", 1.25}, {"low", nullptr}, {"high", nullptr}}},
+                      {"n_prompts", 2},
+                      {"n_identical", 2},
+                      {"is_projection", false}}};
+    const std::string loads = section(page_of({file}), "loads");
+    EXPECT_THAT(loads, HasSubstr("run0.json: 4 sessions"));
+    EXPECT_THAT(loads, HasSubstr("<td>a&lt;b</td>"));
+    for (const char* text : {"1.25x", "150.0", "20 ms", "4.5 ms", "2 of 2"}) {
+        EXPECT_THAT(loads, HasSubstr(text));
+    }
 }
 
 TEST_F(Report, SummaryIsTheGeometricMeanOfPromptsWithItsInterval) {

@@ -75,6 +75,8 @@ class StatisticsTest(unittest.TestCase):
         file = bench_file([])
         file["settings"] = {**file["settings"], "temperature": 0.5, "exact": False, "fresh_strategies": True}
         self.assertIn("--kernels auto --exact off --fresh-strategies --temp 0.5", bench_data.command(file))
+        file["settings"]["parallel"] = 4
+        self.assertIn("--kernels auto --parallel 4 --exact off", bench_data.command(file))
 
 
 class KindsTest(unittest.TestCase):

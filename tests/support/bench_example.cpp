@@ -35,6 +35,16 @@ BenchRow example_row(const std::string& strategy) {
             .is_projection = false};
 }
 
+BenchLoad example_load(const std::string& strategy) {
+    return {.strategy = strategy,
+            .options = "draft_max=4",
+            .acceptance = "greedy",
+            .turns = {{18, 120, 150, 20, 31, 2.5, 4.5, 9}, {18, 90, 200, 24, 33, 3.5, 5.5, 7}},
+            .throughput = {.mean = 1.25, .low = 1.1, .high = 1.4},
+            .n_prompts = 2,
+            .n_identical = 1};
+}
+
 BenchReport example_report() {
     BenchReport report{.version = "0.1.0",
                        .host = {"A CPU", 2, "avx512", 8000000000, "Linux 6.1"},

@@ -8,6 +8,9 @@ namespace knap::test {
 // The row of a strategy on the prompt "p1" of "data.jsonl". Every field has a different value.
 BenchRow example_row(const std::string& strategy = "lookup");
 
+// What a strategy achieved with several sessions at once, in two turns.
+BenchLoad example_load(const std::string& strategy = "lookup");
+
 // Two prompts, each with a row for plain decoding and one for lookup. Nothing is skipped.
 BenchReport example_report();
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "tools/measure/report/bench_load_summary.h"
 
 namespace knap {
 namespace {
@@ -121,9 +122,31 @@ Columns context_columns(const BenchReport& report) {
             {"knap", report.version}};
 }
 
+// Of all prompts with the row's strategy and rule; empty unless several were served at once.
+Columns load_columns(const BenchReport& report, const BenchRow& row) {
+    const BenchLoad* load = load_of(report, row);
+    const auto known = [&](auto value) {
+        return load == nullptr ? std::string() : text(value(*load));
+    };
+    const auto over_turns = [&](double LoadTimes::*member) {
+        return known([=](const BenchLoad& one) { return times_over_turns(one).*member; });
+    };
+    return {{"parallel", concat(report.settings.parallel)},
+            {"throughput", known([](const BenchLoad& one) { return one.throughput.mean; })},
+            {"throughput_low", known([](const BenchLoad& one) { return one.throughput.low; })},
+            {"throughput_high", known([](const BenchLoad& one) { return one.throughput.high; })},
+            {"all_tokens_per_second", over_turns(&LoadTimes::tokens_per_second)},
+            {"first_median_ms", over_turns(&LoadTimes::first_median_ms)},
+            {"first_p95_ms", over_turns(&LoadTimes::first_p95_ms)},
+            {"gap_median_ms", over_turns(&LoadTimes::gap_median_ms)},
+            {"gap_p95_ms", over_turns(&LoadTimes::gap_p95_ms)},
+            {"gap_max_ms", over_turns(&LoadTimes::gap_max_ms)}};
+}
+
 Columns columns_of(const BenchReport& report, const BenchRow& row) {
     Columns all = prompt_columns(row);
-    for (const Columns& more : {time_columns(row), draft_columns(row), context_columns(report)}) {
+    for (const Columns& more : {time_columns(row), draft_columns(row), context_columns(report),
+                                load_columns(report, row)}) {
         all.insert(all.end(), more.begin(), more.end());
     }
     return all;

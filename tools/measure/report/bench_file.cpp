@@ -5,6 +5,7 @@
 
 #include "base/quoted.h"
 #include "tools/measure/report/bench_json.h"
+#include "tools/measure/report/bench_load_json.h"
 #include "tools/measure/report/bench_row_json.h"
 #include "tools/measure/report/bench_setup_json.h"
 #include "tools/measure/report/bench_speedup.h"
@@ -89,6 +90,8 @@ BenchReport report_from(const json& file) {
         .skipped = read_list(file, "skipped", "skipped prompt", skipped_from),
         .rows = read_list(file, "rows", "row",
                           [=](const json& row) { return row_from(row, n_layers); }),
+        .loads = file.contains("loads") ? read_list(file, "loads", "load", load_from)
+                                        : std::vector<BenchLoad>(),  // an older file
     };
     fill_request_speedups(report.rows);
     return report;
@@ -139,7 +142,8 @@ ordered_json to_json(const BenchReport& report) {
         {"costs", list_of(report.costs, [](const BenchCost& cost) { return to_json(cost); })},
         {"is_complete", report.is_complete},
         {"skipped", list_of(report.skipped, [](const SkippedPrompt& one) { return to_json(one); })},
-        {"rows", list_of(report.rows, [](const BenchRow& row) { return to_json(row); })}};
+        {"rows", list_of(report.rows, [](const BenchRow& row) { return to_json(row); })},
+        {"loads", list_of(report.loads, [](const BenchLoad& load) { return to_json(load); })}};
 }
 
 BenchReport load_report(const std::filesystem::path& path) {

@@ -64,6 +64,11 @@ std::string to_markdown(const BenchReport& report) {
         out << "The benchmark was interrupted; these are the rows measured before that.\n\n";
     }
     write_context(out, report);
+    if (!report.loads.empty()) {
+        out << "\n## " << report.settings.parallel << " sessions at once\n\n";
+        write_table(out, load_table(report.loads));
+        out << "\n" << kLoadNote << "\n";
+    }
     out << "\n## Means\n\n";
     write_table(out, summary_table(summarise(report.rows)));
     out << "\n" << kSpeedupNote << "\n\n## Rows\n\n";

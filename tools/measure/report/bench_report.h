@@ -9,6 +9,7 @@
 
 #include "knap/types.h"
 
+#include "tools/measure/load/load_times.h"
 #include "tools/measure/prompt_data.h"
 
 namespace knap {
@@ -109,6 +110,21 @@ struct BenchRow {
     bool operator==(const BenchRow&) const = default;
 };
 
+// A strategy with an acceptance rule that served all prompts on several sessions at once.
+struct BenchLoad {
+    std::string strategy;
+    std::string options;
+    std::string acceptance;
+    std::vector<LoadTimes> turns;  // at least one
+    BenchSpeedup throughput;       // over plain decoding with as many sessions
+    int n_prompts = 0;
+    // Prompts with the text that plain decoding writes alone; nullopt: not comparable.
+    std::optional<int> n_identical{};
+    bool is_projection = false;
+
+    bool operator==(const BenchLoad&) const = default;
+};
+
 struct BenchHost {
     std::string cpu;
     int n_cores = 0;
@@ -137,6 +153,7 @@ struct BenchSettings {
     int threads = 0;
     int n_ctx = 0;
     int n_predict = 0;
+    int parallel = 1;           // sessions that served the prompts at once
     int limit = 0;              // prompts of each file; 0: all
     int max_prompt_tokens = 0;  // 0: prompts are not cut
     int repeat = 0;
@@ -185,6 +202,7 @@ struct BenchReport {
     bool is_complete = false;
     std::vector<SkippedPrompt> skipped{};
     std::vector<BenchRow> rows{};
+    std::vector<BenchLoad> loads{};  // with several sessions at once, else empty
 
     bool operator==(const BenchReport&) const = default;
 };

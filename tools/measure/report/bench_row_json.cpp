@@ -4,6 +4,7 @@
 
 #include "base/quoted.h"
 #include "tools/measure/report/bench_json.h"
+#include "tools/measure/report/bench_speedup_json.h"
 
 namespace knap {
 namespace {
@@ -18,10 +19,6 @@ ordered_json to_json(const BenchTurn& turn) {
             {"other_ms", turn.other_ms}};
 }
 
-ordered_json to_json(const BenchSpeedup& speedup) {
-    return {{"mean", speedup.mean}, {"low", or_null(speedup.low)}, {"high", or_null(speedup.high)}};
-}
-
 ordered_json to_json(const BenchLevel& level) {
     return {{"plan", level.plan}, {"n_context", level.n_context}, {"n_tokens", level.n_tokens}};
 }
@@ -30,11 +27,6 @@ ordered_json to_json(const std::optional<BenchDifference>& difference) {
     return difference
                ? ordered_json{{"position", difference->position}, {"gap", or_null(difference->gap)}}
                : ordered_json(nullptr);
-}
-
-// With few turns an interval can be arbitrarily wide.
-double bound_in(const json& object, const char* name) {
-    return number_in(object, name, 0, std::numeric_limits<double>::max());
 }
 
 // The remainder of a subtraction of times: rounding can make it negative.
@@ -59,12 +51,6 @@ std::vector<BenchTurn> turns_from(const json& row) {
         fail("expected at least one of `turns`, found none");
     }
     return turns;
-}
-
-BenchSpeedup speedup_from(const json& object) {
-    return {.mean = positive_in(object, "mean"),
-            .low = unless_null(object, "low", bound_in),
-            .high = unless_null(object, "high", bound_in)};
 }
 
 BenchSpeedup speedup_in(const json& object, const char* name) {

@@ -6,6 +6,14 @@
 
 namespace knap {
 
+BenchSpeedup mean_of_turns(std::span<const double> ratios) {
+    const Interval interval = geometric_mean(ratios);
+    if (ratios.size() == 1) {
+        return {.mean = interval.mean};
+    }
+    return {.mean = interval.mean, .low = interval.low, .high = interval.high};
+}
+
 BenchSpeedup speedup_of(std::span<const BenchTurn> turns) {
     return request_speedup_of(turns, /*prefill_ms=*/0, /*plain_prefill_ms=*/0);
 }
@@ -17,11 +25,7 @@ BenchSpeedup request_speedup_of(std::span<const BenchTurn> turns,
     for (const BenchTurn& turn : turns) {
         ratios.push_back((plain_prefill_ms + turn.plain_ms) / (prefill_ms + turn.decode_ms));
     }
-    const Interval interval = geometric_mean(ratios);
-    if (ratios.size() == 1) {
-        return {.mean = interval.mean};
-    }
-    return {.mean = interval.mean, .low = interval.low, .high = interval.high};
+    return mean_of_turns(ratios);
 }
 
 }  // namespace knap

@@ -8,6 +8,9 @@
 
 namespace knap {
 
+// Of ratios measured in turns, at least one: a single one has no interval.
+BenchSpeedup mean_of_turns(std::span<const double> ratios);
+
 // Both require at least one turn.
 BenchSpeedup speedup_of(std::span<const BenchTurn> turns);
 

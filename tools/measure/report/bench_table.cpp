@@ -4,11 +4,12 @@
 
 #include "base/number_text.h"
 #include "base/text.h"
+#include "tools/measure/report/bench_load_summary.h"
 
 namespace knap {
 namespace {
 
-std::string times(double speed, bool is_projection) {
+std::string times_text(double speed, bool is_projection) {
     return concat(format_fixed(speed, 2), is_projection ? "x projected" : "x");
 }
 
@@ -19,7 +20,7 @@ std::string interval(const std::optional<double>& low, const std::optional<doubl
 // "1.03x 0.98-1.07"
 std::string request(const BenchSpeedup& speedup, bool is_projection) {
     const std::string within = interval(speedup.low, speedup.high);
-    return concat(times(speedup.mean, is_projection), within.empty() ? "" : " ", within);
+    return concat(times_text(speedup.mean, is_projection), within.empty() ? "" : " ", within);
 }
 
 std::string percent(const std::optional<double>& share) {
@@ -53,7 +54,7 @@ std::vector<std::string> cells_of(const BenchRow& row) {
             concat(row.n_prompt, row.is_cut ? " cut" : ""),
             concat(row.strategy, row.strategy == kPeerStrategy ? options : ""),
             row.acceptance,
-            times(row.speedup.mean, row.is_projection),
+            times_text(row.speedup.mean, row.is_projection),
             interval(row.speedup.low, row.speedup.high),
             request(row.request_speedup, row.is_projection),
             format_fixed(row.tokens_per_second, 1),
@@ -70,9 +71,9 @@ std::vector<std::string> cells_of(const BenchSummary& summary) {
             summary.acceptance,
             summary.task.empty() ? "all" : summary.task,
             concat(summary.n_prompts),
-            times(summary.speedup.mean, summary.is_projection),
+            times_text(summary.speedup.mean, summary.is_projection),
             has_interval ? interval(summary.speedup.low, summary.speedup.high) : "",
-            times(summary.lowest_speedup, summary.is_projection),
+            times_text(summary.lowest_speedup, summary.is_projection),
             request(has_interval ? BenchSpeedup{.mean = summary.request_speedup.mean,
                                                 .low = summary.request_speedup.low,
                                                 .high = summary.request_speedup.high}
@@ -81,6 +82,26 @@ std::vector<std::string> cells_of(const BenchSummary& summary) {
             format_fixed(summary.tokens_per_second, 1),
             percent(summary.acceptance_rate),
             format_fixed(summary.mean_accepted_length, 2)};
+}
+
+std::string milliseconds(double ms) {
+    return concat(format_fixed(ms, ms < 10 ? 1 : 0), " ms");
+}
+
+std::vector<std::string> cells_of(const BenchLoad& load) {
+    const LoadTimes times = times_over_turns(load);
+    const bool is_peer = load.strategy == kPeerStrategy;
+    return {concat(load.strategy, is_peer ? concat(" (", load.options, ")") : ""),
+            load.acceptance,
+            times_text(load.throughput.mean, load.is_projection),
+            interval(load.throughput.low, load.throughput.high),
+            format_fixed(times.tokens_per_second, 1),
+            milliseconds(times.first_median_ms),
+            milliseconds(times.first_p95_ms),
+            milliseconds(times.gap_median_ms),
+            milliseconds(times.gap_p95_ms),
+            milliseconds(times.gap_max_ms),
+            load.n_identical ? concat(*load.n_identical, " of ", load.n_prompts) : ""};
 }
 
 template <typename Of>
@@ -105,6 +126,12 @@ BenchTable summary_table(std::span<const BenchSummary> summaries) {
     return table_of({"strategy", "rule", "task", "prompts", "speedup", "95 % interval", "lowest",
                      "request", "tokens/s", "accepted", "length"},
                     summaries);
+}
+
+BenchTable load_table(std::span<const BenchLoad> loads) {
+    return table_of({"strategy", "rule", "throughput", "95 % interval", "tokens/s", "first",
+                     "first p95", "gap", "gap p95", "gap max", "identical"},
+                    loads);
 }
 
 }  // namespace knap

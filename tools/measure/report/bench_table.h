@@ -19,7 +19,13 @@ struct BenchTable {
 inline constexpr const char* kSpeedupNote =
     "speedup: decoding only; request: the whole request, prefill and decoding";
 
+// Explains the table of loads, which follows it.
+inline constexpr const char* kLoadNote =
+    "throughput: tokens of all answers / time, over plain decoding with as many sessions; first: "
+    "time to the first token; gap: between tokens";
+
 BenchTable row_table(std::span<const BenchRow> rows);
 BenchTable summary_table(std::span<const BenchSummary> summaries);
+BenchTable load_table(std::span<const BenchLoad> loads);
 
 }  // namespace knap

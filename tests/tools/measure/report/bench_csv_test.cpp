@@ -71,6 +71,31 @@ TEST(BenchCsv, ParsesBack) {
     EXPECT_EQ(fields["exact"], "true");
     EXPECT_EQ(fields["fresh_strategies"], "false");
     EXPECT_EQ(fields["knap"], "0.1.0");
+    EXPECT_EQ(fields["parallel"], "1");
+    EXPECT_EQ(fields["throughput"], "");
+    EXPECT_EQ(fields["gap_max_ms"], "");
+}
+
+TEST(BenchCsv, RowsHaveTheLoadOfTheirStrategy) {
+    BenchReport report = test::example_report();
+    report.settings.parallel = 4;
+    report.loads = {test::example_load("autoregressive"), test::example_load()};
+    report.loads[0].throughput = {.mean = 1};
+    const auto records = parse_csv(to_csv(report));
+    auto plain = by_name(records[0], records[1]);
+    EXPECT_EQ(plain["strategy"], "autoregressive");
+    EXPECT_EQ(plain["throughput"], "1");
+    EXPECT_EQ(plain["throughput_low"], "");
+    auto lookup = by_name(records[0], records[2]);
+    EXPECT_EQ(lookup["parallel"], "4");
+    EXPECT_EQ(lookup["throughput"], "1.25");
+    EXPECT_EQ(lookup["throughput_low"], "1.1");
+    EXPECT_EQ(lookup["all_tokens_per_second"], "175") << "the median over the turns";
+    EXPECT_EQ(lookup["first_median_ms"], "22");
+    EXPECT_EQ(lookup["first_p95_ms"], "32");
+    EXPECT_EQ(lookup["gap_median_ms"], "3");
+    EXPECT_EQ(lookup["gap_p95_ms"], "5");
+    EXPECT_EQ(lookup["gap_max_ms"], "9") << "the largest of all turns";
 }
 
 TEST(BenchCsv, HasHeadingsWithoutRows) {

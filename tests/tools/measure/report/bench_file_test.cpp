@@ -38,6 +38,7 @@ TEST(BenchFile, RoundTrips) {
     BenchReport report = test::example_report();
     BenchSettings& settings = report.settings;
     settings.limit = 3;
+    settings.parallel = 4;
     settings.max_prompt_tokens = 4096;
     settings.depths = {0, 512};
     settings.adapter = "kangaroo.gguf";
@@ -48,6 +49,10 @@ TEST(BenchFile, RoundTrips) {
     settings.exact = false;
     settings.fresh_strategies = true;
     report.skipped = {{"data.jsonl:3", "it is too short"}};
+    report.loads = {test::example_load("autoregressive"), test::example_load()};
+    report.loads[0].throughput = {.mean = 1};
+    report.loads[0].n_identical = std::nullopt;
+    report.loads[1].is_projection = true;
     EXPECT_EQ(load_report(save(report)), report);
 }
 
@@ -57,6 +62,19 @@ TEST(BenchFile, UnknownValuesRoundTrip) {
     report.is_complete = false;
     report.costs.clear();
     EXPECT_EQ(load_report(save(report)), report);
+}
+
+// Files from before prompts could be served at once.
+TEST(BenchFile, AFileWithoutLoadsHasOneSession) {
+    const BenchReport report = test::example_report();
+    json object = to_json(report);
+    object.erase("loads");
+    object["settings"].erase("parallel");
+    const auto path = temporary_folder() / "bench_file.json";
+    write_json_file(path, object);
+    EXPECT_EQ(load_report(path), report);
+    EXPECT_EQ(load_report(path).settings.parallel, 1);
+    EXPECT_EQ(load_rows(path, report).rows, report.rows) << "it can be continued";
 }
 
 TEST(BenchFile, IgnoresUnknownMembers) {
@@ -93,6 +111,8 @@ TEST(BenchFile, ErrorsNameThePathAndTheMember) {
         {"/rows/1/turns/1/n_generated", 0, "row 2: turn 2: expected `n_generated` from 1 to"},
         {"/rows/1/tokens_per_second", 0, "row 2: expected `tokens_per_second` from"},
         {"/rows/1/request_speedup/mean", 0, "row 2: request_speedup: expected `mean` from"},
+        {"/settings/parallel", 0, "settings: expected `parallel` from 1 to"},
+        {"/loads", {{{"strategy", 1}}}, "load 1: expected a text `strategy`, found number"},
         {"/rows/1/first_difference",
          {{"gap", 1}},
          "row 2: first_difference: expected a whole number `position`, found none"},
@@ -105,11 +125,30 @@ TEST(BenchFile, ErrorsNameThePathAndTheMember) {
     }
 }
 
+TEST(BenchFile, ErrorsNameTheMemberOfALoad) {
+    BenchReport report = test::example_report();
+    report.loads = {test::example_load()};
+    const json object = to_json(report);
+    const std::pair<const char*, const char*> cases[] = {
+        {"/loads/0/turns", "load 1: expected at least one of `turns`, found none"},
+        {"/loads/0/turns/1/wall_ms", "load 1: turn 2: expected a number `wall_ms`"},
+        {"/loads/0/throughput", "load 1: expected an object `throughput`"},
+        {"/loads/0/n_prompts", "load 1: expected a whole number `n_prompts`"},
+    };
+    for (const auto& [place, message] : cases) {
+        json bad = object;
+        bad[json::json_pointer(place)] = json::array();
+        const auto path = temporary_folder() / "bench_file.json";
+        write_json_file(path, bad);
+        EXPECT_THAT([&] { load_report(path); }, ThrowsMessage<Error>(HasSubstr(message)));
+    }
+}
+
 TEST(BenchFile, ErrorsNameMissingMembers) {
     for (const char* part : {"host", "model", "settings"}) {
         const json object = to_json(test::example_report());
         for (const auto& [name, _] : object[part].items()) {
-            if (name == "exact" || name == "fresh_strategies") {
+            if (name == "exact" || name == "fresh_strategies" || name == "parallel") {
                 continue;
             }
             json lacking = object[part];

@@ -58,6 +58,22 @@ TEST(BenchMarkdown, ParsesBack) {
     EXPECT_THAT(text, Not(HasSubstr("projection")));
 }
 
+TEST(BenchMarkdown, ShowsSeveralSessionsAtOnce) {
+    BenchReport report = test::example_report();
+    EXPECT_THAT(to_markdown(report), Not(HasSubstr("sessions at once")));
+    report.settings.parallel = 4;
+    report.loads = {test::example_load(), test::example_load(kPeerStrategy)};
+    report.loads[1].n_identical = std::nullopt;
+    const std::string text = to_markdown(report);
+    EXPECT_THAT(text, HasSubstr("## 4 sessions at once"));
+    const auto lines = parse_tables(text);
+    EXPECT_EQ(lines.at(0), load_table(report.loads).headings);
+    EXPECT_EQ(lines.at(1), (Line{"lookup", "greedy", "1.25x", "1.10-1.40", "175.0", "22 ms",
+                                 "32 ms", "3.0 ms", "5.0 ms", "9.0 ms", "1 of 2"}));
+    EXPECT_EQ(lines.at(2).front(), "llama (draft_max=4)");
+    EXPECT_EQ(lines.at(2).back(), "");
+}
+
 TEST(BenchMarkdown, MarksProjectionsAndInterruptedRuns) {
     BenchReport report = test::example_report();
     report.is_complete = false;
