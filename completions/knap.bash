@@ -49,8 +49,8 @@ _knap() {
                     ;;
                 bench)
                     words="$model $runtime --data --strategies -n --n-predict --predict --limit --max-prompt-tokens
-                        -r --repeat -d -p --n-depth --n-prompt --peer --fresh-strategies --temp --temperature --top-k --top-p --min-p
-                        -s --seed --acceptance --assume-acceptance --profile -o --output --resume --json $common"
+                        -r --repeat --parallel -d -p --n-depth --n-prompt --peer --fresh-strategies --temp --temperature --top-k --top-p
+                        --min-p -s --seed --acceptance --assume-acceptance --profile -o --output --resume --json $common"
                     ;;
                 info) words="$model --lengths --json $common" ;;
                 report)

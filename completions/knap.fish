@@ -94,6 +94,7 @@ complete -c knap -n '__fish_seen_subcommand_from search' -s o -l output -r -F -d
 complete -c knap -n '__fish_seen_subcommand_from bench' -l strategies -x -d 'strategies to measure'
 complete -c knap -n '__fish_seen_subcommand_from bench' -l max-prompt-tokens -x -d 'cut the documents of longer prompts'
 complete -c knap -n '__fish_seen_subcommand_from bench' -s r -l repeat -x -d 'turns per strategy'
+complete -c knap -n '__fish_seen_subcommand_from bench' -l parallel -x -d 'sessions that serve the prompts at once'
 complete -c knap -n '__fish_seen_subcommand_from bench' -s d -s p -l n-depth -l n-prompt -x -d 'synthetic prompts'
 complete -c knap -n '__fish_seen_subcommand_from bench' -l peer -x -a 'none llama' -d 'also measure libllama'
 complete -c knap -n '__fish_seen_subcommand_from bench' -l fresh-strategies -d 'start every prompt with new strategies'

@@ -5,18 +5,15 @@
 #include <iostream>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "base/partial_file.h"
+#include "cli/bench/measure.h"
 #include "cli/bench/output.h"
 #include "cli/bench/prompts.h"
-#include "cli/bench/screen.h"
 #include "cli/exit_code.h"
 #include "cli/flags/flag_group.h"
-#include "cli/interrupt.h"
 #include "cli/json_output.h"
 #include "cli/load.h"
 #include "tools/measure/bench_context.h"
-#include "tools/measure/memory_reader.h"
 #include "tools/measure/report/bench_file.h"
 
 namespace knap {
@@ -64,6 +61,10 @@ void check_usage(const Settings& settings, const BenchArgs& args) {
         fail_usage(
             "--acceptance: expected --temp above 0, because greedy decoding has only one rule");
     }
+    if (args.parallel > 1 && !args.resume.empty()) {
+        fail_usage("--resume: expected --parallel 1, because prompts are measured together, found ",
+                   args.parallel);
+    }
     for (const std::filesystem::path& path : args.outputs) {
         check_place(path);
     }
@@ -99,6 +100,7 @@ BenchReport planned_report(const Engine& engine, const RaceOptions& race, const 
     BenchReport report = describe_bench(engine);
     BenchSettings& settings = report.settings;
     settings.n_predict = args.n_predict;
+    settings.parallel = args.parallel;
     settings.limit = args.limit;
     settings.max_prompt_tokens = args.max_prompt_tokens;
     settings.repeat = args.repeat;
@@ -157,6 +159,11 @@ std::vector<std::filesystem::path> outputs_of(const BenchArgs& args) {
 int interrupted(const BenchReport& report,
                 std::size_t n_prompts,
                 const std::vector<std::filesystem::path>& outputs) {
+    if (report.settings.parallel > 1) {
+        std::cerr
+            << "knap: interrupted; there are no rows, because prompts are measured together\n";
+        return kExitInterrupted;
+    }
     const std::size_t n_done = report.rows.size() / report.settings.n_rows();
     const auto file = std::ranges::find_if(outputs, is_json_output);
     std::cerr << concat(
@@ -166,54 +173,6 @@ int interrupted(const BenchReport& report,
             : concat("they are kept in ", file->string(), ", run the same command with --resume ",
                      file->string(), " to continue\n"));
     return kExitInterrupted;
-}
-
-// Runs last: it allocates a gigabyte, which must not count in the peak memory of any row.
-std::optional<double> measure_memory(const BenchReport& report, const EarlierRows& earlier) {
-    if (earlier.memory_gb_per_second || !report.is_complete) {
-        return earlier.memory_gb_per_second;
-    }
-    try {
-        return memory_gb_per_second(report.settings.threads);
-    } catch (const Error& error) {
-        log_warning("the memory bandwidth is not measured: ", error.what());
-        return std::nullopt;
-    }
-}
-
-// Adds the rows of all prompts, measuring those that `earlier` lacks. Writes the files after every
-// prompt.
-void measure(Engine& engine,
-             const RaceOptions& options,
-             const std::vector<BenchPrompt>& prompts,
-             const EarlierRows& earlier,
-             const std::vector<std::filesystem::path>& outputs,
-             TextOutput* output,
-             BenchReport& report) {
-    BenchScreen screen(prompts.size(), output);
-    const InterruptScope scope;
-    const auto is_cancelled = [&] {
-        return scope.signal() != 0 || (output != nullptr && output->is_closed());
-    };
-    StrategyRace race(engine, options,
-                      {.on_progress = [&](double fraction) { screen.update(fraction); },
-                       .is_cancelled = is_cancelled});
-    measure_prompts(
-        prompts, earlier.rows, [&](const BenchPrompt& prompt) { return race.measure(prompt); },
-        report,
-        [&](std::span<const BenchRow> rows, bool is_new) {
-            if (rows.empty()) {
-                screen.skip(report.skipped.back());
-            } else {
-                screen.add_rows(rows);
-            }
-            if (is_new) {
-                write_outputs(outputs, report);
-            }
-        });
-    report.memory_gb_per_second = measure_memory(report, earlier);
-    write_outputs(outputs, report);
-    screen.finish(report);
 }
 
 void add_measuring_flags(CLI::App& app, BenchArgs& args) {
@@ -233,6 +192,8 @@ void add_measuring_flags(CLI::App& app, BenchArgs& args) {
     group.integer("--max-prompt-tokens", args.max_prompt_tokens, {.min = 0},
                   "cut the end of the document in longer prompts; 0: never");
     group.integer("-r,--repeat", args.repeat, {.min = 1}, "turns per strategy on each prompt");
+    group.integer("--parallel", args.parallel, {.min = 1, .max = kMaxParallel},
+                  "sessions that serve the prompts at once");
     group.custom({"-d,-p,--n-depth,--n-prompt", "N,N,...",
                   "synthetic prompts of N tokens: prefill, and decoding after it", "none"},
                  [&](const std::string& text) {
@@ -279,6 +240,7 @@ CLI::App* add_bench(CLI::App& root, Settings& settings, BenchArgs& args) {
         "The prefill of each prompt runs once; then plain decoding and the strategies take turns.\n"
         "Texts must equal those of plain decoding, except at near ties. Every prompt updates "
         "FILE.\n"
+        "With --parallel, every strategy serves all prompts on several sessions at once.\n"
         "Exit codes: 0 done, 1 a text differs, or an error; 130 interrupted.");
     return app;
 }
@@ -286,7 +248,9 @@ CLI::App* add_bench(CLI::App& root, Settings& settings, BenchArgs& args) {
 int run_bench(const Settings& settings, const BenchArgs& args, const Environment& environment) {
     check_usage(settings, args);
     const auto data = read_bench_data(args.data, args.limit);
-    Engine engine = load_engine(settings.runtime, environment);
+    RuntimeConfig config = settings.runtime;
+    config.n_parallel = args.parallel;
+    Engine engine = load_engine(std::move(config), environment);
     const RaceOptions options = race_options(settings, args);
     BenchReport report = planned_report(engine, options, args);
     const EarlierRows earlier =
@@ -296,8 +260,12 @@ int run_bench(const Settings& settings, const BenchArgs& args, const Environment
 
     const auto outputs = outputs_of(args);
     TextOutput output;
-    measure(engine, options, prompts.prompts, earlier, outputs,
-            settings.wants_json ? nullptr : &output, report);
+    TextOutput* const screen = settings.wants_json ? nullptr : &output;
+    if (args.parallel > 1) {
+        measure_together(engine, options, prompts.prompts, outputs, screen, report);
+    } else {
+        measure_in_turn(engine, options, prompts.prompts, earlier, outputs, screen, report);
+    }
     if (settings.wants_json) {
         write_json(output, to_json(report));
     }

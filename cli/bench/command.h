@@ -9,7 +9,7 @@
 
 #include "cli/environment.h"
 #include "cli/flags/flags.h"
-#include "tools/measure/strategy_race.h"
+#include "tools/measure/race_options.h"
 
 namespace knap {
 
@@ -18,6 +18,7 @@ struct BenchArgs {
     std::vector<std::string> strategies;  // add_bench() sets the default
     std::vector<RaceRule> rules;          // empty: greedy, or shared noise when sampling
     int n_predict = 128;
+    int parallel = 1;           // sessions that serve the prompts at once
     int limit = 0;              // prompts of each source; 0: all
     int max_prompt_tokens = 0;  // 0: prompts are not cut
     int repeat = 3;

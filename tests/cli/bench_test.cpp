@@ -4,6 +4,7 @@
 
 #include <signal.h>
 
+#include "base/text.h"
 #include "cli/command.h"
 #include "support/baseline.h"
 #include "support/gguf_variant.h"
@@ -138,6 +139,43 @@ TEST(BenchCommand, LibllamaIsARow) {
     EXPECT_GT(report["rows"][2]["prefill_ms"], 0);
 }
 
+// Six prompts, of which two at a time are served.
+TEST(BenchCommand, ServesSeveralPromptsAtOnce) {
+    std::string lines;
+    for (const char* text : {"flint", "flint and chert", "one two three", "a", "core", "flake"}) {
+        lines += concat("{\"prompt\": \"", text, "\"}\n");
+    }
+    const std::string file = fresh_file("parallel.json");
+    const std::string table = fresh_file("parallel.md");
+    const std::string values = fresh_file("parallel.csv");
+    const auto result =
+        bench({"--data", write_text("six.jsonl", lines).string(), "--parallel", "2", "--strategies",
+               "lookup,knapspec", "--peer", "llama", "-o", file, "-o", table, "-o", values});
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_THAT(result.output, HasSubstr("2 sessions at once"));
+    EXPECT_THAT(result.output, HasSubstr("6 of 6"));
+    const json report = read_json(file);
+    EXPECT_EQ(report["is_complete"], true);
+    EXPECT_EQ(report["settings"]["parallel"], 2);
+    EXPECT_EQ(report["rows"].size(), 24u);
+    for (const json& row : report["rows"]) {
+        EXPECT_EQ(row["turns"].size(), 2u);
+        EXPECT_TRUE(row["first_difference"].is_null()) << "Q8_0 weights are computed exactly";
+    }
+    ASSERT_EQ(report["loads"].size(), 4u);
+    for (const json& load : report["loads"]) {
+        const bool is_peer = load["strategy"] == "llama";
+        EXPECT_EQ(load["n_identical"], is_peer ? json() : json(6));
+        EXPECT_EQ(load["turns"].size(), 2u);
+        EXPECT_EQ(load["turns"][0]["n_tokens"], report["loads"][0]["turns"][0]["n_tokens"]);
+        EXPECT_GT(load["throughput"]["mean"], 0);
+    }
+    EXPECT_THAT(read_text(table), HasSubstr("## 2 sessions at once"));
+    EXPECT_THAT(read_text(values), HasSubstr(",parallel,throughput,"));
+    const std::string page = fresh_file("parallel.html");
+    EXPECT_EQ(run_knap({"report", file, "-o", page}).exit_code, 0);
+}
+
 TEST(BenchCommand, LongPromptsAreCutOrSkipped) {
     std::string words;
     for (int i = 0; i < 400; ++i) {
@@ -268,6 +306,12 @@ TEST(BenchCommand, BadFlagsAreRefused) {
     expect_error(bench({"-o", "out.txt"}), 2, "expected a file that ends in .json, .csv or .md");
     expect_error(bench({"-n", "1"}), 2, "--n-predict: expected a whole number of at least 2");
     expect_error(bench({"-r", "0"}), 2, "--repeat: expected a whole number of at least 1");
+    expect_error(bench({"--parallel", "0"}), 2,
+                 "--parallel: expected a whole number from 1 to 256");
+    expect_error(bench({"--parallel", "257"}), 2, "--parallel: expected a whole number from 1 to");
+    expect_error(bench({"--parallel", "two"}), 2, "--parallel: expected a whole number");
+    expect_error(bench({"--parallel", "2", "--resume", "some.json"}), 2,
+                 "--resume: expected --parallel 1, because prompts are measured together, found 2");
     expect_error(bench({"-d", "0"}), 2, "--n-depth: expected a whole number of at least 1");
     expect_error(bench({"-o", "/no/such/folder/out.json"}), 1, "/no/such/folder");
     expect_error(bench({"--data", "/no/such/file"}), 1, "/no/such/file");

@@ -8,11 +8,6 @@
 namespace knap {
 namespace {
 
-bool has_text_of_plain(const SpeculationOptions& how, const SamplingOptions& sampling) {
-    const bool is_greedy = sampling.temperature == 0;
-    return how.assume_acceptance < 0 && (is_greedy || how.acceptance != AcceptanceRule::ratio);
-}
-
 bool has_edges(const SamplingOptions& sampling) {
     return sampling.temperature > 0 &&
            (sampling.top_k > 0 || sampling.top_p < 1 || sampling.min_p > 0);
@@ -26,6 +21,11 @@ std::optional<double> listed_gap(const Result& drafted, int position) {
 }
 
 }  // namespace
+
+bool has_text_of_plain(const SpeculationOptions& how, const SamplingOptions& sampling) {
+    const bool is_greedy = sampling.temperature == 0;
+    return how.assume_acceptance < 0 && (is_greedy || how.acceptance != AcceptanceRule::ratio);
+}
 
 std::optional<BenchDifference> compare_texts(const Result& plain,
                                              const Result& drafted,
