@@ -7,13 +7,15 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <memory>
 #include <vector>
 
 #include "ggml-backend.h"
 
 #include "bench_main.h"
-#include "graph/attention.h"
+#include "graph/attention/ggml_attention.h"
+#include "kernels/attention/attention.h"
 #include "measure.h"
 #include "single_graph.h"
 
@@ -34,15 +36,15 @@ ModelConfig shape(int n_layers, int n_heads, int n_kv_heads, int head_dim) {
 
 ggml_tensor* unfolded(ggml_context* ctx,
                       const ModelConfig& config,
-                      const KvStore& cache,
+                      const GgmlKvStore& cache,
                       int layer,
                       ggml_tensor* q,
                       int n_kv,
                       ggml_tensor* mask) {
     ggml_tensor* scores =
-        ggml_mul_mat(ctx, cache.keys(ctx, layer, n_kv), ggml_permute(ctx, q, 0, 2, 1, 3));
+        ggml_mul_mat(ctx, cache.keys(ctx, layer, 0, n_kv), ggml_permute(ctx, q, 0, 2, 1, 3));
     scores = ggml_soft_max_ext(ctx, scores, mask, config.attention_scale, 0.0f);
-    ggml_tensor* out = ggml_mul_mat(ctx, cache.values(ctx, layer, n_kv), scores);
+    ggml_tensor* out = ggml_mul_mat(ctx, cache.values(ctx, layer, 0, n_kv), scores);
     return ggml_cont_2d(ctx, ggml_permute(ctx, out, 0, 2, 1, 3), config.n_embd_q(), q->ne[2]);
 }
 
@@ -50,10 +52,11 @@ ggml_tensor* unfolded(ggml_context* ctx,
 // time does not depend on them.
 std::unique_ptr<SingleGraph> build(Backend& backend,
                                    const ModelConfig& config,
-                                   const KvStore& cache,
+                                   const GgmlKvStore& cache,
                                    bool is_unfolded,
                                    int n_kv,
-                                   int n_rows) {
+                                   int n_rows,
+                                   const AttentionTasks* tasks) {
     auto single = std::make_unique<SingleGraph>(backend);
     ggml_context* ctx = single->context();
     ggml_tensor* q =
@@ -62,7 +65,8 @@ std::unique_ptr<SingleGraph> build(Backend& backend,
     ggml_set_output(q);
     ggml_set_output(mask);
     const AttentionBlock block{.first = 0, .n_rows = n_rows, .n_kv = n_kv};
-    const AttentionInputs inputs{.blocks = std::span(&block, 1), .masks = {mask}};
+    AttentionInputs inputs{.blocks = std::span(&block, 1), .masks = {mask}};
+    inputs.tasks = is_tiled(cache.layout()) ? tasks : nullptr;
     ggml_tensor* out = nullptr;
     for (int layer = 0; layer < config.n_layers; ++layer) {
         out = is_unfolded ? unfolded(ctx, config, cache, layer, q, n_kv, mask)
@@ -75,29 +79,48 @@ std::unique_ptr<SingleGraph> build(Backend& backend,
     return single;
 }
 
-// A cache for the path and type. Every row is written, so that it has its own memory pages.
-std::unique_ptr<KvCache> filled_cache(const ModelConfig& config,
-                                      Backend& backend,
-                                      AttentionPath path,
-                                      CacheType type = CacheType::f16) {
-    constexpr int kCapacity = 8192;
-    auto cache = std::make_unique<KvCache>(config, backend,
-                                           KvCacheOptions{.capacity = kCapacity,
-                                                          .type_k = type,
-                                                          .type_v = type,
-                                                          .layout = layout_for(path, type)});
-    const std::vector<std::byte> zeros(cache->saved_row_bytes() * kCapacity);
-    for (int layer = 0; layer < config.n_layers; ++layer) {
-        cache->write_rows(layer, kCapacity, zeros.data());
+constexpr int kCapacity = 8192;
+
+// A cache for the path and type, with a sequence that has all of its rows. Every row is written, so
+// that it has its own memory.
+struct FilledCache {
+    FilledCache(const ModelConfig& config,
+                Backend& backend,
+                AttentionPath path,
+                CacheType type = CacheType::f16)
+        : store(new GgmlKvStore(
+              config,
+              {.backend = &backend, .end_layer = config.n_layers},
+              {.types = {type, type}, .layout = layout_for(path, type), .pages = shape(path)})),
+          memory(stores(store), shape(path)),
+          sequence(memory, kCapacity) {
+        sequence.reserve(kCapacity);
+        const std::vector<std::byte> zeros(sequence.saved_row_bytes() * kCapacity);
+        for (int layer = 0; layer < config.n_layers; ++layer) {
+            sequence.write_rows(layer, kCapacity, zeros.data());
+        }
     }
-    return cache;
-}
+
+    static PageShape shape(AttentionPath path) {
+        const int page_rows = path == AttentionPath::kernel ? kAttentionChunk : kCapacity;
+        return {.page_rows = page_rows, .n_pages = kCapacity / page_rows};
+    }
+    static std::vector<std::unique_ptr<KvStore>> stores(GgmlKvStore* store) {
+        std::vector<std::unique_ptr<KvStore>> all;
+        all.emplace_back(store);
+        return all;
+    }
+
+    GgmlKvStore* store;  // of the memory
+    KvMemory memory;
+    Sequence sequence;
+};
 
 void compare(Backend& backend, const ModelConfig& config) {
-    const auto half = filled_cache(config, backend, AttentionPath::kernel);
-    const auto int8 = filled_cache(config, backend, AttentionPath::kernel, CacheType::q8_0);
-    const auto transposed = filled_cache(config, backend, AttentionPath::folded);
-    const auto rows = filled_cache(config, backend, AttentionPath::flash);
+    const FilledCache half(config, backend, AttentionPath::kernel);
+    const FilledCache int8(config, backend, AttentionPath::kernel, CacheType::q8_0);
+    const FilledCache transposed(config, backend, AttentionPath::folded);
+    const FilledCache rows(config, backend, AttentionPath::flash);
     std::printf("%d layers, %d heads, %d KV heads, head size %d; times relative to our kernel\n",
                 config.n_layers, config.n_heads, config.n_kv_heads, config.head_dim);
     std::printf("%6s %5s | %9s %8s %8s %8s %8s | kernel, N rows / one: f16, int8\n", "n_kv", "rows",
@@ -106,10 +129,18 @@ void compare(Backend& backend, const ModelConfig& config) {
         double one_row[2] = {};
         for (const int n_rows : {1, 2, 4, 8, 16, 128}) {
             std::vector<std::unique_ptr<SingleGraph>> graphs;
-            for (const KvCache* cache : {half.get(), int8.get(), transposed.get(), rows.get()}) {
-                graphs.push_back(build(backend, config, cache->of_layer(0), false, n_kv, n_rows));
+            std::deque<AttentionTasks> tasks;
+            for (const FilledCache* cache : {&half, &int8, &transposed, &rows}) {
+                const TaskRun run{.sequence = &cache->sequence,
+                                  .layout = {.context = n_kv - n_rows},
+                                  .first_row = n_kv - n_rows,
+                                  .n_rows = n_rows};
+                tasks.emplace_back(config).plan({&run, 1}, std::nullopt, backend.n_threads());
+                graphs.push_back(
+                    build(backend, config, *cache->store, false, n_kv, n_rows, &tasks.back()));
             }
-            graphs.push_back(build(backend, config, transposed->of_layer(0), true, n_kv, n_rows));
+            graphs.push_back(
+                build(backend, config, *transposed.store, true, n_kv, n_rows, nullptr));
             std::vector<Contestant> sides;
             for (const auto& graph : graphs) {
                 sides.push_back({"", [g = graph.get()] { g->run(); }});

@@ -31,8 +31,9 @@ std::vector<double> time_steps(const std::filesystem::path& path, int n_threads)
     Backend backend(n_threads);
     ModelRig rig(path, backend, Kernels::automatic);
     rig.fill(kDepth);
-    const PlanCost cost = plan_cost(model_cost(rig.config, *rig.weights, rig.cache.options()),
-                                    ModulePlan(rig.config.n_layers), kDepth, /*n_rows=*/1);
+    const PlanCost cost =
+        plan_cost(model_cost(rig.config, *rig.weights, rig.cache.memory().saved_row_bytes()),
+                  ModulePlan(rig.config.n_layers), kDepth, /*n_rows=*/1);
     const auto n_bytes = static_cast<double>(cost.weight_bytes + cost.cache_bytes);
     const Token token = 0;
     const int row = 0;

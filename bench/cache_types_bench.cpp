@@ -15,7 +15,7 @@
 #include "knap/knap.h"
 
 #include "bench_main.h"
-#include "graph/forward.h"
+#include "forward/forward.h"
 #include "runtime/session_impl.h"
 #include "search/row_numbers.h"
 #include "tools/measure/prompt_data.h"

@@ -139,8 +139,8 @@ void report(const char* kind, const std::vector<PricedPass>& passes) {
 
 CostProfile measured_profile(ModelRig& rig, int max_context) {
     const std::vector<int> classes = classify_layers(*rig.weights);
-    const CostProfile empty =
-        empty_profile(model_cost(rig.config, *rig.weights, KvCacheOptions{}), classes);
+    const CostProfile empty = empty_profile(
+        model_cost(rig.config, *rig.weights, rig.cache.memory().saved_row_bytes()), classes);
     const Stopwatch watch;
     const auto profile =
         measure_profile(rig.forward, rig.cache, classes,

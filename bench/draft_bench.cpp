@@ -135,7 +135,7 @@ void report_growth(ModelRig& rig, std::span<const int> depths, BenchJson& json) 
     };
     alternate(sides, 3 * kRounds);
     const auto ratios = relative_times(sides[1], sides[0]);
-    const std::string path(to_string(path_for(rig.cache.options().layout)));
+    const std::string path(rig.rows.pipeline().device_limits().attention);
     json.add_row({{"what", "growth"},
                   {"plan", kWindowPlan},
                   {"attention", path},

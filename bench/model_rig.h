@@ -12,9 +12,10 @@
 #include "base/error.h"
 #include "decode/advance.h"
 #include "device/backend.h"
-#include "graph/attention.h"
-#include "graph/forward.h"
-#include "kv/kv_cache.h"
+#include "forward/single_sequence.h"
+#include "graph/attention/attention_policy.h"
+#include "graph/ggml_device_model.h"
+#include "kv/sequence.h"
 #include "model/config.h"
 #include "model/gguf/gguf_file.h"
 #include "model/head_subset.h"
@@ -47,17 +48,19 @@ struct ModelRig {
         : file(GgufFile::open(path)),
           config(read_config(file)),
           weights(Weights::load(file, config, backend, {.kernels = kernels}, {})),
-          cache(config,
-                backend,
-                cache_options(config,
-                              {.cache_type_k = cache_type,
-                               .cache_type_v = cache_type,
-                               .exact = is_exact,
-                               .kernels = kernels},
-                              backend,
-                              n_ctx + kScratchRows,
-                              row_invariant_rows(*weights))),
-          forward(config, weights->tensors(), cache, kUbatch) {
+          rows(config,
+               ggml_device_models(config,
+                                  weights->tensors(),
+                                  LayerMap(backend, config.n_layers),
+                                  {.cache_type_k = cache_type,
+                                   .cache_type_v = cache_type,
+                                   .exact = is_exact,
+                                   .kernels = kernels},
+                                  row_invariant_rows(*weights)),
+               n_ctx + kScratchRows,
+               kUbatch),
+          cache(rows.sequence()),
+          forward(rows.forward()) {
         if (HeadSubset::is_possible(*weights)) {
             draft_head.emplace(*weights, backend, std::span<const Token>());
             forward.set_draft_head(*draft_head);
@@ -96,9 +99,10 @@ struct ModelRig {
     GgufFile file;
     ModelConfig config;
     std::unique_ptr<Weights> weights;
-    KvCache cache;
+    SingleSequence rows;
+    Sequence& cache;
     std::optional<HeadSubset> draft_head;  // nullopt where it is not possible
-    Forward forward;
+    Forward& forward;
 };
 
 }  // namespace knap::bench

@@ -22,10 +22,10 @@
 #include "bench_main.h"
 #include "cells.h"
 #include "decode/advance.h"
+#include "forward/forward.h"
 #include "forward/plan_text.h"
-#include "graph/attention.h"
-#include "graph/forward.h"
-#include "kv/kv_cache.h"
+#include "graph/attention/attention_policy.h"
+#include "kv/sequence.h"
 #include "runtime/engine_impl.h"
 #include "runtime/known_costs.h"
 #include "search/replay.h"
@@ -91,8 +91,9 @@ class Prediction {
           engine_(
               {.model_path = settings.model, .n_ctx = kContext, .n_threads = settings.n_threads}),
           impl_(impl_of(engine_)),
-          cache_(impl_.make_cache(kContext + kScratchRows)),
-          forward_(impl_.model, impl_.weights->tensors(), cache_, impl_.config.n_ubatch),
+          rows_(impl_.single_sequence(kContext + kScratchRows, impl_.config.n_ubatch)),
+          cache_(rows_->sequence()),
+          forward_(rows_->forward()),
           costs_(profile()) {}
 
     void run(const Cell& cell) {
@@ -202,8 +203,9 @@ class Prediction {
     Settings settings_;
     Engine engine_;
     Engine::Impl& impl_;
-    KvCache cache_;
-    Forward forward_;
+    std::unique_ptr<SingleSequence> rows_;
+    Sequence& cache_;
+    Forward& forward_;
     CostModel costs_;
     Speeds speeds_;
 };

@@ -126,6 +126,7 @@ class Arrival {
         };
         auto times = times_of(
             serve(sessions, requests, {.on_token = note_token, .is_cancelled = all_went_on}));
+        sessions.clear();  // before their engine
         rig_.unload();
         return times;
     }

@@ -31,6 +31,7 @@ constexpr std::array kNames = {
     OptionName{".n_ctx", "-c"},
     OptionName{".n_gpu_layers", "-ngl"},
     OptionName{".n_logprobs", "--logprobs"},
+    OptionName{".n_parallel", "--parallel"},
     OptionName{".n_threads", "-t"},
     OptionName{".n_ubatch", "-ub"},
     OptionName{".settings[plan]", "--draft-plan"},

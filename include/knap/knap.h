@@ -8,10 +8,10 @@
 // Errors. Bad input throws knap::Error. The message names the field at fault as it is initialised:
 // "`.draft_max`: expected 0..64, found 99", "`.settings[plan]`: ...".
 //
-// Threads. Calls into one Engine and its Sessions must not overlap: sessions share the engine's
-// weights and thread pool and run one at a time. Different engines may run on different threads.
-// Callbacks run on the thread that made the call, with one exception: Observer::is_cancelled is
-// also polled from compute threads.
+// Threads. Sessions of one Engine may run on different threads at the same time, one thread per
+// session: their passes are computed together, and each text is the same as alone. When the cache
+// lacks pages for all of them, the youngest request waits. Callbacks run on the thread that made
+// the call, with one exception: Observer::is_cancelled is also polled from other threads.
 #pragma once
 
 #include <filesystem>
@@ -39,7 +39,7 @@ void set_log(LogLevel level, LogSink sink = {});
 
 class Engine {
   public:
-    // Maps the model file and validates all of it. Sessions reserve the memory for their caches.
+    // Maps the model file and validates all of it. The first session reserves the cache for all.
     explicit Engine(RuntimeConfig config);
     ~Engine();
     Engine(Engine&&) noexcept;
@@ -74,7 +74,7 @@ class Engine {
 
 class Session {
   public:
-    // Reserves the cache. The engine must outlive the session.
+    // Takes pages of the cache as it grows. The engine must outlive the session.
     explicit Session(Engine& engine);
     ~Session();
     Session(Session&&) noexcept;

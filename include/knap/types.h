@@ -45,7 +45,7 @@ struct RuntimeConfig {
     std::filesystem::path model_path{};
     std::filesystem::path adapter_path{};  // for the strategy kangaroo; empty: none
     int n_ctx = 0;  // context size in tokens; 0: the model's, at most kDefaultMaxContext
-    // conversations whose contexts fit in the cache at once: it has n_ctx * n_parallel rows
+    // Conversations whose contexts fit in the cache at once: it has n_ctx * n_parallel rows.
     int n_parallel = 1;
     int n_threads = 0;  // 0: the physical cores available to this process
     // Names of devices(), which share the layers in this order. Empty: the workers if there are
@@ -59,6 +59,10 @@ struct RuntimeConfig {
     // A worker that leaves a call unanswered for this long is considered lost, and the process
     // ends. One pass, or the transfer of one tensor, must fit. 0: waits indefinitely.
     int worker_timeout_s = 300;
+    // Whether sessions share the cache rows of prompts that begin alike, where rows do not depend
+    // on how they are computed. Rows that nobody uses go when memory is needed, least recently used
+    // first.
+    bool prefix_cache = true;
     int n_ubatch = 512;  // most rows of one forward pass, up to kMaxUbatch
     CacheType cache_type_k = CacheType::f16;
     CacheType cache_type_v = CacheType::f16;
@@ -292,7 +296,8 @@ struct Result {
     StopReason stop = StopReason::length;
     std::string strategy = "autoregressive";
     int n_prompt = 0;
-    int n_prompt_reused = 0;  // part of n_prompt: rows that were in the cache already
+    int n_prompt_reused = 0;  // part of n_prompt: rows that the conversation had already
+    int n_prompt_shared = 0;  // part of n_prompt: rows found in the prefix cache instead
     int n_generated = 0;
     Timings timings;
     SpeculationStatistics speculation;

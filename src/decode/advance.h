@@ -8,10 +8,15 @@
 
 #include "knap/types.h"
 
+#include "forward/forward.h"
+
 namespace knap {
 
-class Forward;
-class KvCache;
+class Sequence;
+
+// Computes and commits the next rows of `tokens`, at least one of which must be missing, in one
+// pass. The logits of the result are those after the last token if its row was among them.
+ForwardResult advance_once(Forward& forward, Sequence& cache, std::span<const Token> tokens);
 
 // Computes and commits rows [cache.committed(), tokens.size()) in passes as large as memory allows.
 // At least one row must be missing. Returns the logits after the last token, valid until the next
@@ -19,7 +24,7 @@ class KvCache;
 // empty) is called after every pass with the number of committed rows.
 std::optional<std::span<const float>> advance(
     Forward& forward,
-    KvCache& cache,
+    Sequence& cache,
     std::span<const Token> tokens,
     const std::function<void(int n_rows)>& on_progress = {});
 

@@ -11,7 +11,7 @@
 
 #include "knap/types.h"
 
-#include "graph/forward.h"
+#include "forward/forward.h"
 
 namespace knap {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kv/kv_cache.h"
+#include "kv/sequence.h"
 
 namespace knap {
 namespace {
@@ -20,7 +20,7 @@ std::size_t width_for(const DraftWithPlan& how, float confidence) {
 }  // namespace
 
 Drafter::Drafter(Forward& forward,
-                 const KvCache& cache,
+                 const Sequence& cache,
                  Sampler& sampler,
                  AcceptanceRule rule,
                  const std::function<bool(Token)>& is_end_of_text)

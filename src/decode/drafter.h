@@ -17,13 +17,13 @@
 
 namespace knap {
 
-class KvCache;
+class Sequence;
 
 class Drafter {
   public:
     // All arguments must outlive the object. `is_end_of_text` tells which tokens end a draft.
     Drafter(Forward& forward,
-            const KvCache& cache,
+            const Sequence& cache,
             Sampler& sampler,
             AcceptanceRule rule,
             const std::function<bool(Token)>& is_end_of_text);
@@ -73,7 +73,7 @@ class Drafter {
                          std::span<const float> logits,
                          const DraftChoice& choice);
 
-    const KvCache& cache_;
+    const Sequence& cache_;
     Sampler& sampler_;
     DraftSampler choices_;
     const std::function<bool(Token)>& is_end_of_text_;

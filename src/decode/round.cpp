@@ -4,11 +4,11 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "kv/kv_cache.h"
+#include "kv/sequence.h"
 
 namespace knap {
 
-Round::Round(Forward& forward, KvCache& cache, Sampler& sampler, const RoundOptions& options)
+Round::Round(Forward& forward, Sequence& cache, Sampler& sampler, const RoundOptions& options)
     : cache_(cache),
       forward_(forward),
       options_(options),
@@ -82,7 +82,7 @@ void Round::keep(std::span<const int> path) {
     int next_row = first_node_row;
     for (const int node : path) {
         if (first_node_row + node != next_row) {
-            cache_.copy_row(first_node_row + node, next_row);
+            forward_.copy_row(first_node_row + node, next_row);
         }
         ++next_row;
     }

@@ -32,7 +32,7 @@ class Round {
   public:
     // `sampler` has seen every token of the text; the caller passes it the tokens that a round
     // emits. `forward`, `cache` and `sampler` must outlive the object.
-    Round(Forward& forward, KvCache& cache, Sampler& sampler, const RoundOptions& options);
+    Round(Forward& forward, Sequence& cache, Sampler& sampler, const RoundOptions& options);
 
     // `pending` is the last token of the text. Returns nullopt when cancelled; the committed rows
     // are then unchanged. The outcome is valid until the next round.
@@ -43,8 +43,8 @@ class Round {
     void keep(std::span<const int> path);
     int max_nodes() const;
 
-    KvCache& cache_;
-    const Forward& forward_;
+    Sequence& cache_;
+    Forward& forward_;
     RoundOptions options_;
     Drafter drafter_;
     Verifier verifier_;

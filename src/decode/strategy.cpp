@@ -21,6 +21,7 @@
 #include "decode/lookup/lookup.h"
 #include "decode/static/static_plan.h"
 #include "decode/swift/swift.h"
+#include "model/config.h"
 
 namespace knap {
 

@@ -22,14 +22,14 @@ namespace knap {
 
 class AdapterHead;
 class Forward;
-class KvCache;
+class Sequence;
 struct ModelConfig;
 
 // The parts of a session that a strategy may use. All of them outlive the strategy.
 struct StrategyParts {
     const ModelConfig& config;
     Forward& forward;  // for its own passes, into scratch rows
-    const KvCache& cache;
+    const Sequence& cache;
     const CostProfile& profile;          // layer classes; samples if this machine was measured
     std::span<const SavedPlan> plans{};  // saved by earlier runs
     int max_rows = 0;                    // of a verification, including the pending token

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "kv/kv_cache.h"
+#include "kv/sequence.h"
 
 namespace knap {
 

@@ -12,14 +12,14 @@
 #include "knap/types.h"
 
 #include "decode/drafter.h"
-#include "graph/forward.h"
+#include "forward/forward.h"
 #include "sampling/draft_tree.h"
 
 namespace knap {
 
 class Verifier {
   public:
-    Verifier(Forward& forward, const KvCache& cache) : forward_(forward), cache_(cache) {}
+    Verifier(Forward& forward, const Sequence& cache) : forward_(forward), cache_(cache) {}
 
     // Returns the logits of every row, the pending token's first, then those of the tree's nodes,
     // and the requested captures of all rows. Valid until the next pass. The result is incomplete
@@ -38,7 +38,7 @@ class Verifier {
                               std::span<const int> captures);
 
     Forward& forward_;
-    const KvCache& cache_;
+    const Sequence& cache_;
     std::vector<Token> tokens_;  // [n_rows]
     std::vector<int> parents_;   // [n_rows], as AttentionLayout expects them
     std::vector<int> rows_;      // 0, 1, 2, ... [n_rows]

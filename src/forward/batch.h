@@ -21,6 +21,8 @@ struct RunResult {
     std::vector<Token> choices;
     std::vector<std::vector<float>> captures;  // each [n_embd, n_rows]
     std::vector<float> cosines;
+    std::vector<float> probabilities;  // of a chain: [n_steps]
+    std::vector<float> stream;         // [n_embd, n_rows] after the last layer, for the next device
     PassFacts pass{};
 };
 
@@ -36,6 +38,15 @@ struct RowRun {
     bool is_unwanted() const {
         return is_cancelled != nullptr && *is_cancelled && (*is_cancelled)();
     }
+};
+
+// A chain of one-row passes of one sequence.
+struct ChainRun {
+    const Sequence* sequence = nullptr;
+    ChainRequest request{};  // with the plan filled in
+    int context = 0;         // the end of the text that the rows follow
+    const std::function<bool()>* is_cancelled = nullptr;
+    RunResult* result = nullptr;
 };
 
 // Whether two runs may be computed in one pass: the same modules of the same layers, and the same

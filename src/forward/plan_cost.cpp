@@ -5,7 +5,6 @@
 #include <iterator>
 
 #include "base/error.h"
-#include "kv/kv_store.h"
 #include "model/head_subset.h"
 #include "model/weights.h"
 
@@ -51,7 +50,7 @@ int visible_rows(const Level& level, int n_context) {
 
 ModelCost model_cost(const ModelConfig& config,
                      const Weights& weights,
-                     const KvCacheOptions& cache) {
+                     std::size_t cache_row_bytes) {
     const ModelTensors& tensors = weights.tensors();
     ModelCost cost{
         .head_bytes = head_bytes(tensors, config.n_vocab),
@@ -59,7 +58,7 @@ ModelCost model_cost(const ModelConfig& config,
         .embedding_row_bytes = static_cast<std::int64_t>(
             ggml_row_size(tensors.token_embd->type, tensors.token_embd->ne[0])),
         .rope_bytes = stored_bytes(tensors.rope_freqs),
-        .cache_row_bytes = static_cast<std::int64_t>(kv_row_bytes(config, cache)),
+        .cache_row_bytes = static_cast<std::int64_t>(cache_row_bytes),
     };
     std::ranges::transform(tensors.layers, std::back_inserter(cost.layers), layer_cost);
     return cost;

@@ -12,7 +12,6 @@
 namespace knap {
 
 class Weights;
-struct KvCacheOptions;
 struct ModelConfig;
 
 // Weights as stored, with norms and biases.
@@ -32,7 +31,7 @@ struct ModelCost {
 
 ModelCost model_cost(const ModelConfig& config,
                      const Weights& weights,
-                     const KvCacheOptions& cache);
+                     std::size_t cache_row_bytes);
 
 struct PlanCost {
     std::int64_t weight_bytes = 0;

@@ -79,7 +79,7 @@ ggml_tensor* build_heads(
     const LayerWeights& weights = block.tensors.layers[static_cast<std::size_t>(layer)];
     q = build_normed_heads(block, q, weights.q_norm);
     k = build_normed_heads(block, k, weights.k_norm);
-    if (is_tiled(block.cache.options().layout)) {
+    if (is_tiled(block.cache.layout())) {
         q = named(build_kernel_heads(block.ctx, block.config, block.cache, layer, {q, k, v},
                                      block.turns, block.slots),
                   layer, "attn.q");

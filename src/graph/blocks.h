@@ -7,8 +7,8 @@
 
 #include "ggml.h"
 
-#include "graph/attention.h"
-#include "kv/kv_store.h"
+#include "graph/attention/ggml_attention.h"
+#include "graph/cache/ggml_kv_store.h"
 #include "model/config.h"
 #include "model/head_subset.h"
 #include "model/weights.h"
@@ -21,9 +21,9 @@ struct BlockContext {
     ggml_cgraph* graph;
     const ModelConfig& config;
     const ModelTensors& tensors;
-    const KvStore& cache;    // of these layers
-    ggml_tensor* positions;  // i32 [n_rows]
-    ggml_tensor* turns;      // for our kernel, f32 [n_rot, n_rows] (see rotation.h); else null
+    const GgmlKvStore& cache;  // of these layers
+    ggml_tensor* positions;    // i32 [n_rows]
+    ggml_tensor* turns;        // for our kernel, f32 [n_rot, n_rows] (see rotation.h); else null
     KvSlots slots;
     std::span<const AttentionInputs> attention;  // [group]
 };

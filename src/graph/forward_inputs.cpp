@@ -5,8 +5,9 @@
 
 #include "base/text.h"
 #include "device/backend.h"
+#include "graph/attention/attention_mask.h"
 #include "graph/rotation.h"
-#include "graph/tree_paths.h"
+#include "kv/sequence.h"
 #include "model/config.h"
 
 namespace knap {
@@ -28,7 +29,10 @@ std::size_t max_mask_size(const BlockRules& rules, int capacity, int n_ubatch) {
 
 }  // namespace
 
-ForwardInputs::ForwardInputs(const ModelConfig& config, const KvStore& cache, int n_ubatch)
+ForwardInputs::ForwardInputs(const ModelConfig& config,
+                             const GgmlKvStore& cache,
+                             const BlockRules& rules,
+                             int n_ubatch)
     : config_(config), cache_(cache), n_ubatch_(static_cast<std::size_t>(n_ubatch)) {
     constexpr std::size_t kMaxInputs = 8;
     context_.reset(ggml_init({kMaxInputs * ggml_tensor_overhead(), nullptr, true}));
@@ -39,10 +43,8 @@ ForwardInputs::ForwardInputs(const ModelConfig& config, const KvStore& cache, in
     tokens_ = new_numbers("in.tokens", n_ubatch);
     positions_ = new_numbers("in.positions", n_ubatch);
     logit_rows_ = new_numbers("in.logit_rows", n_ubatch);
-    runs_ = new_numbers("in.runs", 2 * kMaxBlocks * kMaxWindows);
     slots_ = cache.new_slots(ctx, n_ubatch);
-    if (is_tiled(cache.options().layout)) {
-        tree_ = new_numbers("in.tree", TreePaths::n_numbers(cache.capacity()));
+    if (is_tiled(cache.layout())) {
         unit_pairs_ = ggml_set_name(
             ggml_new_tensor_2d(ctx, GGML_TYPE_F32, config.rope.n_rot, n_ubatch), "in.unit_pairs");
     }
@@ -54,7 +56,9 @@ ForwardInputs::ForwardInputs(const ModelConfig& config, const KvStore& cache, in
     hidden_ = ggml_new_tensor_2d(hidden_context_.get(), GGML_TYPE_F32, config.n_embd, n_ubatch);
     ggml_set_name(hidden_, "in.hidden");
     hidden_buffer_.emplace(cache.backend(), hidden_context_.get(), kWhat);
-    reserve_masks(max_mask_size(block_rules(config, cache), cache.capacity(), n_ubatch));
+    if (!is_tiled(cache.layout())) {
+        reserve_masks(max_mask_size(rules, cache.page_rows(), n_ubatch));
+    }
 }
 
 bool ForwardInputs::reserve_masks(std::size_t n_entries) {
@@ -73,71 +77,79 @@ bool ForwardInputs::reserve_masks(std::size_t n_entries) {
     return true;
 }
 
-void ForwardInputs::set(const ForwardRequest& request,
-                        const AttentionLayout& layout,
-                        std::span<const AttentionGroup> groups,
-                        int n_rows) {
-    const auto fill = [&](std::span<const std::int32_t> values, const ggml_tensor* tensor) {
-        std::ranges::copy(values, numbers_->host<std::int32_t>(tensor).begin());
-    };
-    fill(request.tokens, tokens_);
-    fill(request.logit_rows, logit_rows_);
-    set_positions(request.first_row, layout, n_rows);
-    set_slots(request.first_row, n_rows);
-    set_runs(groups);
-    if (tree_ != nullptr && layout.kind == AttentionLayout::Kind::tree) {
-        TreePaths::write(layout, request.first_row, numbers_->host<std::int32_t>(tree_));
+void ForwardInputs::set(const PassRows& rows,
+                        const GraphKey& key,
+                        std::span<const AttentionGroup> groups) {
+    const auto tokens = numbers_->host<std::int32_t>(tokens_);
+    const auto positions = numbers_->host<std::int32_t>(positions_);
+    const auto logit_rows = numbers_->host<std::int32_t>(logit_rows_);
+    const auto n_embd = static_cast<std::size_t>(config_.n_embd);
+    const auto n_padded = static_cast<std::size_t>(key.n_rows);
+    const auto n_rows = static_cast<std::size_t>(rows.n_rows);
+    const bool has_hidden = !rows.any_request().hidden.empty();
+    for (std::size_t i = 0; i < rows.runs.size(); ++i) {
+        const RowRun& run = rows.run(i);
+        const ForwardRequest& request = run.request;
+        const auto first = static_cast<std::size_t>(rows.first[i]);
+        const auto n_own = static_cast<std::size_t>(run.n_rows);
+        std::ranges::copy(request.tokens.first(request.tokens.empty() ? 0 : n_own),
+                          tokens.begin() + rows.first[i]);
+        fill_positions(request.layout, request.first_row, positions.subspan(first, n_own));
+        if (has_hidden) {
+            std::ranges::copy(request.hidden.first(n_own * n_embd),
+                              hidden_buffer_->host<float>(hidden_).subspan(first * n_embd).begin());
+        }
     }
-    upload_numbers(n_rows);
-    set_masks(request.first_row, layout, groups, 1);
-    if (!request.hidden.empty()) {
-        std::ranges::copy(request.hidden, hidden_buffer_->host<float>(hidden_).begin());
-        hidden_buffer_->upload_until(hidden_, request.hidden.size_bytes());
+    // Padding is any token at the first position.
+    std::ranges::fill(tokens.subspan(n_rows, n_padded - n_rows), 0);
+    std::ranges::fill(positions.subspan(n_rows, n_padded - n_rows), 0);
+    std::ranges::copy(rows.logit_rows, logit_rows.begin());
+    std::fill(logit_rows.begin() + static_cast<std::ptrdiff_t>(rows.logit_rows.size()),
+              logit_rows.begin() + key.n_logit_rows, 0);
+    set_slots(rows.stored, key.n_rows);
+    upload_numbers(rows.n_rows);
+    if (has_hidden) {
+        const auto hidden = hidden_buffer_->host<float>(hidden_).first(n_padded * n_embd);
+        std::ranges::fill(hidden.subspan(n_rows * n_embd), 0.0f);
+        hidden_buffer_->upload_until(hidden_, hidden.size_bytes());
     }
-}
-
-void ForwardInputs::set_chain(const ChainRequest& request,
-                              const AttentionLayout& layout,
-                              std::span<const AttentionGroup> groups) {
-    numbers_->host<std::int32_t>(tokens_)[0] = request.token;
-    set_positions(request.first_row, layout, request.n_steps);
-    set_slots(request.first_row, request.n_steps);
-    upload_numbers(request.n_steps);
-    set_masks(request.first_row, layout, groups, request.n_steps);
-}
-
-void ForwardInputs::set_slots(int first_row, int n_rows) {
-    if (slots_.rows != nullptr) {
-        KvStore::fill_slots(numbers_->host<std::int32_t>(slots_.rows), first_row, n_rows);
+    if (mask_ == nullptr) {
         return;
     }
-    cache_.fill_slots(numbers_->host<std::int64_t>(slots_.keys),
-                      numbers_->host<std::int64_t>(slots_.values), first_row, n_rows);
-}
-
-// Slots come last of what another device than the host reads.
-void ForwardInputs::upload_numbers(int n_rows) {
-    if (slots_.values != nullptr) {
-        numbers_->upload_until(slots_.values, ggml_nbytes(slots_.values) / n_ubatch_ *
-                                                  static_cast<std::size_t>(n_rows));
+    auto rest = mask_buffer_->host<std::uint16_t>(mask_);
+    for (const AttentionGroup& group : groups) {
+        for (std::size_t i = 0; i < group.blocks.size(); ++i) {
+            const auto run = static_cast<std::size_t>(group.runs[i]);
+            const ForwardRequest& request = rows.run(run).request;
+            AttentionBlock block = group.blocks[i];
+            block.first -= rows.first[run];
+            build_mask(request.layout, request.first_row, group.window, block,
+                       rest.first(block.mask_size()));
+            rest = rest.subspan(block.mask_size());
+        }
     }
+    mask_buffer_->upload_until(mask_, ggml_nbytes(mask_) - rest.size_bytes());
 }
 
-void ForwardInputs::set_positions(int first_row, const AttentionLayout& layout, int n_rows) {
-    fill_positions(
-        layout, first_row,
-        numbers_->host<std::int32_t>(positions_).first(static_cast<std::size_t>(n_rows)));
-}
-
-void ForwardInputs::set_masks(int first_row,
-                              const AttentionLayout& layout,
-                              std::span<const AttentionGroup> groups,
-                              int n_steps) {
+void ForwardInputs::set_chain(const ChainRun& run, std::span<const AttentionGroup> groups) {
+    const ChainRequest& request = run.request;
+    const AttentionLayout layout{.context = run.context};
+    const auto n_steps = static_cast<std::size_t>(request.n_steps);
+    numbers_->host<std::int32_t>(tokens_)[0] = request.token;
+    fill_positions(layout, request.first_row,
+                   numbers_->host<std::int32_t>(positions_).first(n_steps));
+    std::vector<std::int32_t> stored;
+    for (int step = 0; step < request.n_steps; ++step) {
+        stored.push_back(run.sequence->stored_row(request.first_row + step));
+    }
+    set_slots(stored, request.n_steps);
+    upload_numbers(request.n_steps);
+    // The masks of a block for all steps, each a row further, lie one after the other.
     auto rest = mask_buffer_->host<std::uint16_t>(mask_);
     for (const AttentionGroup& group : groups) {
         for (const AttentionBlock& block : group.blocks) {
-            for (int step = 0; step < n_steps; ++step) {
-                build_mask(layout, first_row + step, group.window, block,
+            for (int step = 0; step < request.n_steps; ++step) {
+                build_mask(layout, request.first_row + step, group.window, block,
                            rest.first(block.mask_size()));
                 rest = rest.subspan(block.mask_size());
             }
@@ -146,13 +158,23 @@ void ForwardInputs::set_masks(int first_row,
     mask_buffer_->upload_until(mask_, ggml_nbytes(mask_) - rest.size_bytes());
 }
 
-void ForwardInputs::set_runs(std::span<const AttentionGroup> groups) {
-    auto out = numbers_->host<std::int32_t>(runs_).begin();
-    for (const AttentionGroup& group : groups.subspan(1)) {
-        for (const AttentionBlock& block : group.blocks) {
-            *out++ = block.n_sinks;
-            *out++ = block.recent_row;
-        }
+void ForwardInputs::set_slots(std::span<const std::int32_t> stored, int n_padded) {
+    if (slots_.rows != nullptr) {
+        const auto slots = numbers_->host<std::int32_t>(slots_.rows);
+        std::ranges::copy(stored, slots.begin());
+        std::fill(slots.begin() + static_cast<std::ptrdiff_t>(stored.size()),
+                  slots.begin() + n_padded, -1);
+        return;
+    }
+    cache_.fill_slots(numbers_->host<std::int64_t>(slots_.keys),
+                      numbers_->host<std::int64_t>(slots_.values), stored);
+}
+
+// Slots come last of what another device than the host reads.
+void ForwardInputs::upload_numbers(int n_rows) {
+    if (slots_.values != nullptr) {
+        numbers_->upload_until(slots_.values, ggml_nbytes(slots_.values) / n_ubatch_ *
+                                                  static_cast<std::size_t>(n_rows));
     }
 }
 
@@ -189,10 +211,8 @@ ggml_tensor* ForwardInputs::turns(ggml_context* ctx, ggml_tensor* divisors, int 
 std::array<AttentionInputs, kMaxGroups> ForwardInputs::attention(ggml_context* ctx,
                                                                  const GraphKey& key,
                                                                  int step) const {
-    const bool has_runs = path_for(cache_.options().layout) == AttentionPath::kernel;
     std::array<AttentionInputs, kMaxGroups> inputs;
     std::size_t mask_offset = 0;
-    std::size_t run_offset = 0;
     for (std::size_t group = 0; group < inputs.size(); ++group) {
         inputs[group].blocks = key.blocks[group];
         for (const AttentionBlock& block : key.blocks[group]) {
@@ -202,18 +222,13 @@ std::array<AttentionInputs, kMaxGroups> ForwardInputs::attention(ggml_context* c
                 ggml_view_2d(ctx, mask_, block.n_kv, block.n_mask_rows(), row_bytes,
                              mask_offset + n_bytes * static_cast<std::size_t>(step)));
             mask_offset += n_bytes * key.n_passes();
-            if (has_runs && group > 0) {
-                inputs[group].runs.push_back(ggml_view_1d(ctx, runs_, 2, run_offset));
-                run_offset += 2 * sizeof(std::int32_t);
-            }
         }
     }
-    inputs[0].tree = key.follows_tree ? tree_ : nullptr;
     return inputs;
 }
 
 std::size_t ForwardInputs::bytes() const {
-    return numbers_->size() + hidden_buffer_->size() + mask_buffer_->size();
+    return numbers_->size() + hidden_buffer_->size() + (mask_buffer_ ? mask_buffer_->size() : 0);
 }
 
 }  // namespace knap

@@ -24,24 +24,16 @@ std::size_t total_bytes(const BuiltGraph& built) {
 
 }  // namespace
 
-StageResult ForwardOutputs::fetch(const BuiltGraph& built) {
+PassOutputs ForwardOutputs::fetch(const BuiltGraph& built) {
     view_captures(built);
-    const StageResult result{.result = {.logits = view<float>(built.logits),
-                                        .choices = view<Token>(built.choices),
-                                        .captures = captures_,
-                                        .cosines = view<float>(built.cosines)},
-                             .stream = view<float>(built.stream)};
+    const PassOutputs outputs{.logits = view<float>(built.logits),
+                              .choices = view<Token>(built.choices),
+                              .captures = captures_,
+                              .cosines = view<float>(built.cosines),
+                              .probabilities = view<float>(built.probabilities),
+                              .stream = view<float>(built.stream)};
     backend_.wait();
-    return result;
-}
-
-ChainResult ForwardOutputs::fetch_chain(const BuiltGraph& built) {
-    view_captures(built);
-    const ChainResult result{.tokens = view<Token>(built.choices),
-                             .probabilities = view<float>(built.probabilities),
-                             .captures = captures_};
-    backend_.wait();
-    return result;
+    return outputs;
 }
 
 void ForwardOutputs::view_captures(const BuiltGraph& built) {

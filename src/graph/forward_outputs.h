@@ -8,17 +8,22 @@
 
 #include "ggml-cpp.h"
 
-#include "graph/forward.h"
+#include "knap/types.h"
+
 #include "graph/graph_cache.h"
 
 namespace knap {
 
 class Backend;
 
-// The result of one device's part of a pass.
-struct StageResult {
-    ForwardResult result{};
-    std::span<const float> stream{};  // [n_embd, n_rows]; empty if no device follows
+// What a graph gave, of all rows of the pass, padding included.
+struct PassOutputs {
+    std::span<const float> logits{};   // [n_vocab or rows of a reduced head, n_logit_rows]
+    std::span<const Token> choices{};  // [n_logit_rows], or [n_steps] of a chain
+    std::span<const std::span<const float>> captures{};  // each [n_embd, n_rows]
+    std::span<const float> cosines{};
+    std::span<const float> probabilities{};  // of a chain: [n_steps]
+    std::span<const float> stream{};         // [n_embd, n_rows]
 };
 
 class ForwardOutputs {
@@ -26,8 +31,7 @@ class ForwardOutputs {
     explicit ForwardOutputs(Backend& backend) : backend_(backend) {}
 
     // Waits until the graph is computed. The result is valid until the next call.
-    StageResult fetch(const BuiltGraph& built);
-    ChainResult fetch_chain(const BuiltGraph& built);
+    PassOutputs fetch(const BuiltGraph& built);
 
     std::size_t bytes_read() const { return bytes_read_; }  // from the device; 0 on a host device
 

@@ -15,9 +15,9 @@
 
 #include "knap/types.h"
 
+#include "forward/attention_blocks.h"
 #include "forward/module_plan.h"
-#include "graph/attention_blocks.h"
-#include "graph/attention_groups.h"
+#include "graph/attention/attention_groups.h"
 
 namespace knap {
 
@@ -40,20 +40,18 @@ struct BankUse {
 
 // Everything that shapes a graph.
 struct GraphKey {
-    int n_rows = 0;
+    int n_rows = 0;  // with padding
     int entry_layer = 0;
-    int n_logit_rows = 0;
-    int n_chained = 0;  // one-row passes of a chain: see ChainRequest; 0: one pass of n_rows
+    int n_logit_rows = 0;  // with padding
+    int n_chained = 0;     // one-row passes of a chain: see ChainRequest; 0: one pass of n_rows
     bool embeds_tokens = true;  // false: resumes from hidden rows
     bool gives_stream = false;  // for the device of the next layers
     bool chooses = false;       // returns the argmax instead of logits
     BankUse bank{};
-    HeadLevel head = HeadLevel::full;  // for the logits; full if there are none
+    std::uint64_t reduced_head = 0;    // identifies the head for the logits; 0: the whole head
     std::vector<LayerShape> layers{};  // from entry_layer on
-    // Per group. For our kernel, the start of the recent rows is an input, and 0 here; on other
-    // paths it shapes the graph.
+    // Per group; empty for our kernel, which reads its plan when the graph runs.
     std::array<std::vector<AttentionBlock>, kMaxGroups> blocks{};
-    bool follows_tree = false;  // full attention with our kernel reads the paths of a tree
     std::vector<int> captures{};
 
     std::size_t n_passes() const { return n_chained > 0 ? static_cast<std::size_t>(n_chained) : 1; }

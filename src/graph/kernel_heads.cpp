@@ -48,6 +48,8 @@ class Heads {
         const int value = key - config_.n_kv_heads;
         if (key < 0) {
             rotate(row, input(Source::queries, row, head), query(row, head));
+        } else if (slot(row) < 0) {
+            return;  // padding
         } else if (value < 0) {
             store_key(row, key);
         } else {
@@ -130,7 +132,7 @@ bool has_rows(const ggml_tensor* rows, std::int64_t n_channels, std::int64_t n_r
 
 ggml_tensor* build_kernel_heads(ggml_context* ctx,
                                 const ModelConfig& config,
-                                const KvStore& cache,
+                                const GgmlKvStore& cache,
                                 int layer,
                                 const RowHeads& heads,
                                 ggml_tensor* turns,

@@ -4,7 +4,7 @@
 
 #include "ggml.h"
 
-#include "kv/kv_store.h"
+#include "graph/cache/ggml_kv_store.h"
 #include "model/config.h"
 
 namespace knap {
@@ -17,12 +17,12 @@ struct RowHeads {
     ggml_tensor* values;
 };
 
-// Writes keys and values to the cache rows `slots` and returns the rotated queries, f32 [head_dim,
+// Writes keys and values to the stored rows `slots` and returns the rotated queries, f32 [head_dim,
 // n_heads, n_rows]. `turns` f32 [n_rot, n_rows] (see graph/rotation.h) holds the rotations of each
 // row's pairs. For a cache with a tiled layout. `config` must outlive the graph.
 ggml_tensor* build_kernel_heads(ggml_context* ctx,
                                 const ModelConfig& config,
-                                const KvStore& cache,
+                                const GgmlKvStore& cache,
                                 int layer,
                                 const RowHeads& heads,
                                 ggml_tensor* turns,

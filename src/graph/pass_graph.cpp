@@ -105,6 +105,9 @@ class PassBuilder {
     // From here on the graph is about rows [first, first + n_rows) of the pass.
     void set_rows(int first, int n_rows) {
         attention_.push_back(inputs_.attention(ctx_, key_, key_.n_chained > 0 ? first : 0));
+        for (std::size_t i = 0; i < parts_.tasks.size(); ++i) {
+            attention_.back()[i].tasks = &parts_.tasks[i];
+        }
         block_.emplace(BlockContext{.ctx = ctx_,
                                     .graph = built_.graph,
                                     .config = parts_.config,

@@ -2,10 +2,12 @@
 // the plan, captures streams on the way, and ends with the head.
 #pragma once
 
+#include <deque>
+
+#include "graph/cache/ggml_kv_store.h"
 #include "graph/forward_inputs.h"
 #include "graph/graph_cache.h"
 #include "graph/stream_bank.h"
-#include "kv/kv_store.h"
 #include "model/config.h"
 #include "model/head_subset.h"
 #include "model/weights.h"
@@ -16,10 +18,11 @@ namespace knap {
 struct PassParts {
     const ModelConfig& config;
     const ModelTensors& tensors;
-    const KvStore& cache;  // of these layers
+    const GgmlKvStore& cache;  // of these layers
     const ForwardInputs& inputs;
-    const StreamBank* bank;  // null if there is none
-    HeadTensors head{};      // for passes with logits
+    const std::deque<AttentionTasks>& tasks;  // of each group, for our kernel; else none
+    const StreamBank* bank;                   // null if there is none
+    HeadTensors head{};                       // for passes with logits
 };
 
 // Adds the nodes of the pass that `key` describes to the empty `built.graph`.

@@ -10,7 +10,7 @@
 #include "ggml-cpp.h"
 
 #include "device/mirrored_buffer.h"
-#include "graph/forward.h"
+#include "forward/pass.h"
 #include "graph/graph_cache.h"
 
 namespace knap {

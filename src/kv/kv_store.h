@@ -1,180 +1,48 @@
-// Keys and values of the layers that one device computes, for one sequence of rows. The cache
-// tracks which rows are final (kv_cache.h).
-//
-// Only this file, the attention operator (graph/attention) and graph/kernel_heads know how a row is
-// laid out in memory: see KvLayout. The rows of a KV head are stored together, all of them or a
-// chunk, because attention processes one head at a time. Keys are stored after RoPE. Memory that
-// was never written is zero, so masked rows never contain NaN.
+// Keys and values of the layers that one device computes. A store has rows for every page of the
+// pool; which sequence a page belongs to is not its concern. Rows are numbered through all pages:
+// row r of page p is row p * page_rows + r. How a row is laid out is the device's own affair.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <vector>
-
-#include "ggml-cpp.h"
-
-#include "knap/types.h"
-
-#include "device/layer_map.h"
-#include "kv/strand.h"
-#include "model/config.h"
 
 namespace knap {
 
-class HostImages;
-class RowCopier;
-class ZeroedBuffer;
+// Layers [begin, end) of a model.
+struct LayerRange {
+    int begin = 0;
+    int end = 0;
 
-// Per KV head, in ggml's order (first dimension contiguous):
-enum class KvLayout {
-    rows,               // keys and values [head_dim, capacity]: ggml's flash attention
-    transposed_values,  // values [capacity, head_dim]: ggml's matrix products
-    // For our kernel: one chunk of rows of every layer after another; head_dim and capacity are
-    // multiples of 16 and 64:
-    tiled_keys,  // f16: keys [16, head_dim, rows / 16], values as rows
-    tiled_int8,  // q8_0: integers, one scale per row: see kernels/attention/attention.h
+    int n_layers() const { return end - begin; }
+    bool has(int layer) const { return layer >= begin && layer < end; }
 };
 
-// True if only our kernels write and read the rows.
-constexpr bool is_tiled(KvLayout layout) {
-    return layout == KvLayout::tiled_keys || layout == KvLayout::tiled_int8;
-}
-
-struct KvCacheOptions {
-    int capacity = 0;  // rows: the context plus the scratch that a round needs
-    CacheType type_k = CacheType::f16;
-    CacheType type_v = CacheType::f16;
-    KvLayout layout = KvLayout::transposed_values;
-    // For flash attention on a device other than the host: passes of up to this many rows are
-    // bit-identical to single-row passes; 0: none are, which is faster (BlockRules::exact_rows).
-    int exact_rows = 0;
+// Rows [first, first + n_rows) of a store.
+struct StoredRows {
+    int first = 0;
+    int n_rows = 0;
 };
-
-// Bytes of one row of keys and one of values, in one layer.
-std::size_t kv_row_bytes(const ModelConfig& config, const KvCacheOptions& options);
-
-// The destinations of the rows of a pass: graph inputs, filled by KvStore::fill_slots.
-struct KvSlots {
-    // Tiled layouts: i32 [n_rows], the cache row of every row
-    ggml_tensor* rows = nullptr;
-    // Other layouts: i64, one per contiguous piece of a row, n_kv_heads or n_embd_kv of them
-    ggml_tensor* keys = nullptr;
-    ggml_tensor* values = nullptr;
-};
-
-struct KvTensors {
-    ggml_tensor* keys;
-    ggml_tensor* values;
-    // tiled_int8: f16 [1, rows of a block, n_kv_heads, n_blocks]; else null
-    ggml_tensor* key_scales = nullptr;
-    ggml_tensor* value_scales = nullptr;
-};
-
-// The address of row `row` of a head in a tensor with a tiled layout, or of the tile that begins
-// with this row: a tile takes the space of its rows.
-template <typename Number>
-Number* cached_row(const ggml_tensor* tensor, int head, std::int64_t row) {
-    const std::int64_t block = row / tensor->ne[1];
-    return reinterpret_cast<Number*>(
-        static_cast<std::byte*>(tensor->data) + static_cast<std::size_t>(block) * tensor->nb[3] +
-        static_cast<std::size_t>(head) * tensor->nb[2] +
-        static_cast<std::size_t>(row - block * tensor->ne[1]) * tensor->nb[1]);
-}
 
 class KvStore {
   public:
-    // The layers of `share`. Throws knap::Error when the types do not fit the model or memory is
-    // short.
-    KvStore(const ModelConfig& config, const LayerShare& share, const KvCacheOptions& options);
-    ~KvStore();
-    KvStore(const KvStore&) = delete;
-    KvStore& operator=(const KvStore&) = delete;
+    virtual ~KvStore() = default;
 
-    const LayerShare& share() const { return share_; }
-    Backend& backend() const { return *share_.backend; }
-    int capacity() const { return options_.capacity; }
-    const KvCacheOptions& options() const { return options_; }
-    std::size_t bytes() const;  // reserved
-    // Copies row `from` over row `to` in every layer.
-    void copy_row(int from, int to);
-    // On a device other than the host: copies the first `n_rows` rows to row `at` and following,
-    // for graphs that read them there. The copy stays valid until it or its original is
-    // overwritten.
-    void repeat_first_rows(int n_rows, int at);
-    // Announces that a graph will write rows [first, first + n_rows).
-    void expect_write(int first, int n_rows);
+    virtual LayerRange layers() const = 0;
+    virtual std::size_t bytes() const = 0;  // reserved
 
-    // --- for graphs; layers are numbered as in the model ---
-    KvSlots new_slots(ggml_context* inputs, int max_rows) const;
-    // The slots of `n_rows` rows, starting at row `first` of the pass.
-    KvSlots view_slots(ggml_context* ctx, const KvSlots& slots, int n_rows, int first = 0) const;
-    // Fills the slots for cache rows first_row, first_row + 1, ...: for tiled layouts, and for
-    // others.
-    static void fill_slots(std::span<std::int32_t> rows, int first_row, int n_rows);
-    void fill_slots(std::span<std::int64_t> keys,
-                    std::span<std::int64_t> values,
-                    int first_row,
-                    int n_rows) const;
-    // Adds the writes of `keys` and `values`, both f32 [n_embd_kv, n_rows], to `graph`. Tiled
-    // layouts are written by graph/kernel_heads instead. Nodes that read the cache must be added
-    // after these: only the order of nodes makes them depend on the write.
-    void write(ggml_context* ctx,
-               ggml_cgraph* graph,
-               int layer,
-               ggml_tensor* keys,
-               ggml_tensor* values,
-               const KvSlots& slots) const;
-    // The first `n_rows` rows: [head_dim, n_rows, n_kv_heads] in row layout, [n_rows, head_dim,
-    // n_kv_heads] if transposed. Tiled layouts have no such view.
-    ggml_tensor* keys(ggml_context* ctx, int layer, int n_rows) const;
-    ggml_tensor* values(ggml_context* ctx, int layer, int n_rows) const;
-    // All rows of a layer, in its KvLayout.
-    KvTensors tensors(int layer) const;
+    // Copies `n_rows` rows from row `from` on over those from row `to` on, in every layer. They
+    // must not overlap.
+    virtual void copy_rows(int from, int to, int n_rows) = 0;
+    // Whether copies may run beside a pass that does not touch the rows.
+    virtual bool copies_beside_passes() const = 0;
 
-    // --- for saving: the first rows of a layer, head by head, keys then values, for any layout ---
-    std::size_t saved_row_bytes() const;  // of one layer: a row of keys and one of values
-    void read_rows(int layer, int n_rows, std::byte* out) const;
-    void write_rows(int layer, int n_rows, const std::byte* in);
-
-  private:
-    // Keys and values of a layer: each in one tensor, or with its scales in a second.
-    using Half = std::vector<Strand>;
-    struct Layer {
-        Half keys;
-        Half values;
-    };
-    const Layer& stored(int layer) const;
-    void check_types() const;
-    Layer new_layer() const;
-    Strand new_rows(ggml_type type) const;
-    Strand new_transposed(ggml_type type) const;
-    Strand new_tiled(ggml_type type, int width, int unit, int tile) const;
-    std::unique_ptr<ZeroedBuffer> place_in_blocks() const;
-    template <typename Visit>
-    void for_each_piece(int layer, int n_rows, Visit visit) const;
-    void copy_row_on_host(int from, int to) const;
-    HostImages images(int layer) const;
-    RowCopier& copier(int n_rows);
-
-    // A copy of the first rows.
-    struct Repeat {
-        int n_rows = 0;
-        int at = 0;
-        bool operator==(const Repeat&) const = default;
-    };
-
-    LayerShare share_;
-    KvCacheOptions options_;
-    int head_dim_ = 0;
-    int n_kv_heads_ = 0;
-    std::size_t row_bytes_ = 0;
-    ggml_context_ptr context_;
-    std::unique_ptr<ZeroedBuffer> buffer_;
-    std::vector<Layer> layers_;                        // from the share's first on
-    std::vector<std::unique_ptr<RowCopier>> copiers_;  // on a device; made when first needed
-    Repeat repeat_;                                    // that there is; of no rows: none
+    // --- for saving: rows of a layer, range by range, head by head, keys then values, the same for
+    // every layout ---
+    virtual std::size_t saved_row_bytes() const = 0;  // of one layer: keys and values
+    virtual std::uint64_t saved_format() const = 0;   // identifies what the bytes mean
+    virtual void export_rows(int layer, std::span<const StoredRows> rows, std::byte* out) const = 0;
+    virtual void import_rows(int layer, std::span<const StoredRows> rows, const std::byte* in) = 0;
 };
 
 }  // namespace knap

@@ -1,6 +1,7 @@
 #include "model/head_subset.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 
 #include "ggml-backend.h"
@@ -22,6 +23,11 @@ int count_frequent(int n_vocab) {
     constexpr int kMultiple = 32;  // kernels prefer a multiple of 32 rows
     const int n_tokens = std::min(kMostFrequent, n_vocab / 4);
     return n_tokens < kMultiple ? n_tokens : n_tokens / kMultiple * kMultiple;
+}
+
+std::uint64_t next_id() {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
 }
 
 }  // namespace
@@ -60,7 +66,7 @@ int HeadSubset::capacity_for(int n_vocab) {
 HeadSubset::HeadSubset(const Weights& weights,
                        const Backend& backend,
                        std::span<const Token> always)
-    : backend_(backend), source_(find_source(weights)) {
+    : id_(next_id()), backend_(backend), source_(find_source(weights)) {
     KNAP_ASSERT(source_.rows != nullptr, "the rows of the head can be read");
     const int n_vocab = static_cast<int>(source_.head.weight->ne[1]);
     capacity_ = capacity_for(n_vocab);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -55,7 +56,8 @@ class HeadSubset {
     // tokens without a row.
     void spread(std::span<const float> logits, std::vector<float>& out) const;
 
-    std::size_t bytes() const;  // allocated so far
+    std::size_t bytes() const;                // allocated so far
+    std::uint64_t id() const { return id_; }  // differs from that of every other; never 0
 
   private:
     void put(Token token, std::size_t row);
@@ -69,6 +71,7 @@ class HeadSubset {
     };
     static Source find_source(const Weights& weights);
 
+    std::uint64_t id_;
     const Backend& backend_;
     Source source_;
     int capacity_;                // capacity_for() the vocabulary

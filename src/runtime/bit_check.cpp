@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/forward.h"
+#include "forward/forward.h"
 #include "model/config.h"
 #include "search/row_numbers.h"
 

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/number_text.h"
 #include "base/text.h"
-#include "graph/forward.h"
+#include "forward/forward.h"
 
 namespace knap {
 namespace {

@@ -7,9 +7,7 @@
 #include "decode/strategy.h"
 #include "device/cpu_topology.h"
 #include "device/device_list.h"
-#include "graph/attention.h"
-#include "graph/forward.h"
-#include "kv/kv_cache.h"
+#include "graph/attention/attention_policy.h"
 #include "model/fingerprint.h"
 #include "model/gguf/vocab_check.h"
 #include "model/row_invariance.h"
@@ -75,9 +73,12 @@ int choose_context(const RuntimeConfig& config, const ModelConfig& model) {
     return config.n_ctx > 0 ? config.n_ctx : std::min(model.n_ctx_train, kDefaultMaxContext);
 }
 
-// The same on every device, whatever the layout there.
-KvCacheOptions row_options(const Engine::Impl& engine) {
-    return cache_options(engine.model, engine.config, *engine.layers().first().backend, 0);
+// Of one layer: the same on every device, whatever the layout there.
+std::size_t cache_row_bytes(const Engine::Impl& engine) {
+    const CacheTypes types{engine.config.cache_type_k, engine.config.cache_type_v};
+    const AttentionPolicy policy =
+        choose_attention(engine.model, engine.config, *engine.layers().first().backend);
+    return kv_row_bytes(engine.model, types, layout_for(policy.path, types.keys));
 }
 
 void check_memory(const Engine::Impl& engine, const LayerShare& share) {
@@ -85,14 +86,14 @@ void check_memory(const Engine::Impl& engine, const LayerShare& share) {
     const LayerMap& layers = engine.layers();
     const auto n_elsewhere = std::ranges::count_if(
         layers.shares(), [](const LayerShare& other) { return !other.backend->is_host(); });
-    check_fits(describe(share.backend->device()),
-               {.weight_bytes = stored_bytes(engine.file, layers, share),
-                .cache_row_bytes = kv_row_bytes(engine.model, row_options(engine)) *
-                                   static_cast<std::size_t>(share.n_layers()),
-                .scratch_bytes = estimate_scratch(engine.model, engine.config.n_ubatch, n_ctx),
-                .n_ctx = n_ctx,
-                .n_layers = n_elsewhere == 1 ? share.n_layers() : 0,
-                .fixed_weight_bytes = stored_bytes_outside_layers(engine.file, layers, share)});
+    check_fits(
+        describe(share.backend->device()),
+        {.weight_bytes = stored_bytes(engine.file, layers, share),
+         .cache_row_bytes = cache_row_bytes(engine) * static_cast<std::size_t>(share.n_layers()),
+         .scratch_bytes = estimate_scratch(engine.model, engine.config.n_ubatch, n_ctx),
+         .n_ctx = n_ctx,
+         .n_layers = n_elsewhere == 1 ? share.n_layers() : 0,
+         .fixed_weight_bytes = stored_bytes_outside_layers(engine.file, layers, share)});
 }
 
 // Memory is checked before it is taken.
@@ -182,7 +183,7 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
       weights(load_weights(*this)),
       adapter(load_adapter(*this)),
       tokenizer(Tokenizer::load(config.model_path)),
-      cost(model_cost(model, *weights, row_options(*this))),
+      cost(model_cost(model, *weights, cache_row_bytes(*this))),
       fingerprint(knap::fingerprint(file)) {
     config.n_ctx = choose_context(config, model);
     config.devices = device_names(layers());
@@ -195,22 +196,57 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
     if (pads_for_bits() && !try_bits()) {
         exact_rows = 1;
     }
+    device_models = new_device_models();
+    if (adapter != nullptr) {
+        adapter_devices =
+            ggml_device_models(adapter->config(), adapter->tensors(),
+                               LayerMap(head_backend(), adapter->config().n_layers), config, 1);
+    }
 }
 
 bool Engine::Impl::pads_for_bits() const {
-    return std::ranges::any_of(
-        cache_options(model, config, layers(), 0, exact_rows),
-        [](const KvCacheOptions& of_share) { return of_share.exact_rows > 0; });
+    return std::ranges::any_of(layers().shares(), [&](const LayerShare& share) {
+        return choose_attention(model, config, *share.backend, exact_rows).exact_rows > 0;
+    });
+}
+
+DeviceModels Engine::Impl::new_device_models() const {
+    return ggml_device_models(model, weights->tensors(), layers(), config, exact_rows);
 }
 
 bool Engine::Impl::try_bits() const {
-    KvCache cache = make_cache(exact_rows);
-    Forward forward(model, weights->tensors(), cache, exact_rows);
-    return keeps_bits(forward, exact_rows);
+    SingleSequence rows(model, new_device_models(), exact_rows, exact_rows);
+    return keeps_bits(rows.forward(), exact_rows);
 }
 
-KvCache Engine::Impl::make_cache(int n_rows) const {
-    return {model, layers(), cache_options(model, config, layers(), n_rows, exact_rows)};
+Engine::Impl::Passes::Passes(Engine::Impl& engine)
+    : pipeline(engine.model,
+               engine.device_models,
+               {.capacity = engine.config.n_ctx + kScratchRows,
+                .n_sequences = engine.config.n_parallel,
+                .max_rows = engine.config.n_ubatch}),
+      scheduler(pipeline),
+      pages(pipeline.memory()) {}
+
+Engine::Impl::Passes& Engine::Impl::open_passes() {
+    std::call_once(once_, [this] { passes_ = std::make_unique<Passes>(*this); });
+    return *passes_;
+}
+
+Pipeline& Engine::Impl::pipeline() {
+    return open_passes().pipeline;
+}
+
+Scheduler& Engine::Impl::passes() {
+    return open_passes().scheduler;
+}
+
+PageSupply& Engine::Impl::pages() {
+    return open_passes().pages;
+}
+
+std::unique_ptr<SingleSequence> Engine::Impl::single_sequence(int n_rows, int max_rows) {
+    return std::make_unique<SingleSequence>(model, device_models, n_rows, max_rows, &passes());
 }
 
 Engine::Engine(RuntimeConfig config) {
@@ -248,7 +284,7 @@ ModelInfo Engine::info() const {
         .file_bytes = static_cast<std::int64_t>(impl_->file.total_bytes()),
         .weight_bytes_per_token = weights.per_token_bytes,
         .cache_bytes_per_token =
-            static_cast<std::int64_t>(kv_row_bytes(model, row_options(*impl_))) * model.n_layers,
+            static_cast<std::int64_t>(cache_row_bytes(*impl_)) * model.n_layers,
         .types = weights.types,
         .chat_template =
             ChatTemplate::recognises(chat) ? ChatTemplate::choose({}, chat).name() : "",

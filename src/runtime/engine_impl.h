@@ -4,16 +4,20 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 #include "knap/knap.h"
 
 #include "forward/plan_cost.h"
-#include "kv/kv_cache.h"
+#include "forward/single_sequence.h"
+#include "graph/ggml_device_model.h"
 #include "model/adapter.h"
 #include "model/config.h"
 #include "model/gguf/gguf_file.h"
 #include "model/weights.h"
 #include "runtime/layer_devices.h"
+#include "runtime/page_supply.h"
+#include "runtime/scheduler.h"
 #include "text/tokenizer.h"
 
 namespace knap {
@@ -24,8 +28,15 @@ struct Engine::Impl {
     const LayerMap& layers() const { return devices.layers(); }
     // The device of the head, which runs everything after the layers.
     Backend& head_backend() const { return *layers().last().backend; }
-    // A cache of at least `n_rows` rows.
-    KvCache make_cache(int n_rows) const;
+    // What sessions compute with. Made when first asked for, from any thread.
+    Pipeline& pipeline();
+    Scheduler& passes();
+    PageSupply& pages();
+    // A sequence of its own, for up to `n_rows` rows and passes of up to `max_rows`. Its passes
+    // take turns with those of sessions.
+    std::unique_ptr<SingleSequence> single_sequence(int n_rows, int max_rows);
+    // What all devices promise together.
+    DeviceLimits limits() const { return weakest_limits(device_models); }
 
     RuntimeConfig config;  // with n_ctx, n_threads and device filled in
     GgufFile file;
@@ -41,13 +52,29 @@ struct Engine::Impl {
     ModelCost cost;                 // with the configured cache types
     std::uint64_t fingerprint = 0;  // of the file
     double load_ms = 0;
+    DeviceModels device_models;
+    DeviceModels adapter_devices;  // none without an adapter
 
     // True if attention on devices other than the host should be made batch-invariant.
     bool pads_for_bits() const;
 
   private:
+    struct Passes {
+        explicit Passes(Engine::Impl& engine);
+        Pipeline pipeline;
+        Scheduler scheduler;
+        PageSupply pages;
+    };
+    Passes& open_passes();
+    DeviceModels new_device_models() const;
     bool try_bits() const;
+
+    std::once_flag once_;
+    std::unique_ptr<Passes> passes_;
 };
+
+// Rows above the context for what a round drafts, so that a nearly full context still speculates.
+inline constexpr int kScratchRows = 256;
 
 // Gives access to the implementation of the public classes.
 struct ImplAccess {

@@ -10,8 +10,7 @@
 #include "base/text.h"
 #include "decode/advance.h"
 #include "device/ggml_log.h"
-#include "graph/attention.h"
-#include "runtime/cancel_scope.h"
+#include "graph/attention/attention_policy.h"
 #include "runtime/machine_fingerprint.h"
 
 namespace knap {
@@ -55,7 +54,8 @@ Generation::Generation(Session::Impl& session,
       events_(observer, options.n_logprobs),
       answer_(options.stop, observer.on_text),
       strategy_(strategy),
-      round_(session.forward, session.cache, sampler_, round_options()) {}
+      round_(session.forward, session.cache, sampler_, round_options()),
+      reader_(session, observer.is_cancelled) {}
 
 RoundOptions Generation::round_options() const {
     const SpeculationOptions& speculation = options_.speculation;
@@ -73,7 +73,6 @@ RoundOptions Generation::round_options() const {
 }
 
 Result Generation::run(int n_reused) {
-    const CancelScope cancel(session_.engine.layers(), observer_.is_cancelled);
     for (const Token token : session_.history) {
         sampler_.accept(token);
     }
@@ -88,6 +87,7 @@ Result Generation::run(int n_reused) {
     result_.stop = logits ? decode(*logits) : StopReason::cancelled;
     report_timings(watch.elapsed_ms(), compute_ms() - compute_before);
 
+    session_.publish_history();
     answer_.finish();
     result_.text = answer_.text();
     result_.n_generated = n_generated();
@@ -100,17 +100,18 @@ Result Generation::run(int n_reused) {
 std::optional<std::span<const float>> Generation::prefill(int n_reused) {
     const Stopwatch watch;
     const int n_prompt = static_cast<int>(session_.history.size());
-    const auto logits =
-        advance(session_.forward, session_.cache, session_.history, [&](int n_rows) {
-            if (observer_.on_prefill) {
-                observer_.on_prefill(n_rows, n_prompt);
-            }
-        });
+    const auto logits = reader_.read(session_.history, [&](int n_rows) {
+        if (observer_.on_prefill) {
+            observer_.on_prefill(n_rows, n_prompt);
+        }
+    });
     result_.n_prompt = n_prompt;
     result_.n_prompt_reused = n_reused;
+    result_.n_prompt_shared = reader_.n_adopted();
     result_.timings.prefill_ms = watch.elapsed_ms();
     result_.timings.prefill_tokens_per_second =
-        1000.0 * (session_.cache.committed() - n_reused) / result_.timings.prefill_ms;
+        1000.0 * (session_.cache.committed() - n_reused - reader_.n_adopted()) /
+        result_.timings.prefill_ms;
     return logits;
 }
 
@@ -123,7 +124,7 @@ StopReason Generation::decode(std::span<const float> prompt_logits) {
         stop = take_token({first, TokenOrigin::plain, prompt_logits});
     }
     while (!stop) {
-        stop = is_cancelled() ? StopReason::cancelled : step();
+        stop = is_cancelled() || !reader_.prepare_round() ? StopReason::cancelled : step();
     }
     return *stop;
 }
@@ -263,19 +264,19 @@ void Generation::report_engine() {
     result_.allocations_after_warmup = statistics.reservations - reservations_when_warm_;
     result_.memory = {
         .weights_bytes = engine.weights->statistics().total_bytes,
-        .cache_bytes = static_cast<std::int64_t>(session_.cache.bytes()),
+        .cache_bytes = static_cast<std::int64_t>(session_.cache.memory().bytes()),
         .scratch_bytes = static_cast<std::int64_t>(statistics.scratch_bytes),
         .peak_rss_bytes = peak_rss_bytes(),
     };
     if (session_.adapter) {
         const AdapterHead& adapter = *session_.adapter;
         result_.memory.weights_bytes += engine.adapter->n_bytes();
-        result_.memory.cache_bytes += static_cast<std::int64_t>(adapter.cache().bytes());
+        result_.memory.cache_bytes += static_cast<std::int64_t>(adapter.cache().memory().bytes());
         result_.memory.scratch_bytes +=
             static_cast<std::int64_t>(adapter.forward().statistics().scratch_bytes);
     }
     result_.device = join(engine.config.devices, ",");
-    result_.attention_path = to_string(weakest_path(session_.cache));
+    result_.attention_path = std::string(engine.limits().attention);
     result_.repack = engine.weights->statistics().repacked_types;
     result_.products = describe_products(engine);
 }

@@ -10,6 +10,7 @@
 #include "decode/round.h"
 #include "decode/round_statistics.h"
 #include "runtime/answer_text.h"
+#include "runtime/prompt_reader.h"
 #include "runtime/session_impl.h"
 #include "runtime/token_events.h"
 #include "sampling/sampler.h"
@@ -55,6 +56,7 @@ class Generation {
     AnswerText answer_;
     Strategy& strategy_;
     Round round_;
+    PromptReader reader_;
     RoundStatistics rounds_;
     Stopwatch watch_;  // since the request began
     double search_ms_ = 0;

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "device/device_identity.h"
-#include "graph/attention.h"
+#include "graph/attention/attention_policy.h"
 #include "kernels/attention/attention.h"
 #include "kernels/matmul/matmul.h"
 #include "runtime/engine_impl.h"
@@ -36,7 +36,8 @@ std::string name_of(CacheType type) {
 // "folded", "flash".
 std::string describe_attention(const Engine::Impl& engine) {
     const std::string text = join(engine.layers().shares(), ", ", [&](const LayerShare& share) {
-        const AttentionPath path = choose_attention(engine.model, engine.config, *share.backend);
+        const AttentionPath path =
+            choose_attention(engine.model, engine.config, *share.backend).path;
         const bool is_ours = path == AttentionPath::kernel;
         return concat(to_string(path), is_ours ? " " : "",
                       is_ours ? to_string(attention_kernels().front().isa) : "");

@@ -8,12 +8,13 @@
 #include "base/hash.h"
 #include "base/mapped_file.h"
 #include "base/partial_file.h"
-#include "kv/kv_cache.h"
+#include "kv/sequence.h"
 
 namespace knap {
 namespace {
 
-constexpr std::string_view kMagic = "knapkv01";
+constexpr std::string_view kMagic = "knapkv02";
+constexpr std::string_view kOldMagic = "knapkv01";
 
 struct Header {
     char magic[8];
@@ -30,19 +31,12 @@ struct Header {
     }
 };
 
-std::uint64_t types_of(const KvCacheOptions& options) {
-    const bool is_int8 = options.layout == KvLayout::tiled_int8;  // other numbers than ggml's q8_0
-    return static_cast<std::uint64_t>(options.type_k) |
-           static_cast<std::uint64_t>(options.type_v) << 8 |
-           static_cast<std::uint64_t>(is_int8) << 16;
-}
-
-Header make_header(std::uint64_t model, int n_layers, std::size_t n_tokens, const KvCache& cache) {
+Header make_header(std::uint64_t model, int n_layers, std::size_t n_tokens, const Sequence& cache) {
     Header header{.magic = {},
                   .model = model,
-                  .types = types_of(cache.options()),
+                  .types = cache.memory().stores().front()->saved_format(),
                   .n_layers = static_cast<std::uint64_t>(n_layers),
-                  .row_bytes = cache.saved_row_bytes(),
+                  .row_bytes = cache.memory().saved_row_bytes(),
                   .n_tokens = n_tokens};
     std::memcpy(header.magic, kMagic.data(), kMagic.size());
     return header;
@@ -74,6 +68,12 @@ class ChecksummedWriter {
 // The header of a file whose size and checksum are right.
 Header read_header(const std::filesystem::path& path, std::span<const std::byte> bytes) {
     Header header;
+    if (bytes.size() >= kOldMagic.size() &&
+        std::memcmp(bytes.data(), kOldMagic.data(), kOldMagic.size()) == 0) {
+        fail(path.string(),
+             ": expected a prompt cache of version 2, found one of version 1 (delete it to make it "
+             "anew)");
+    }
     if (bytes.size() < sizeof(Header) + sizeof(std::uint64_t) ||
         std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
         fail(path.string(), ": expected a prompt cache of knap, found another kind of file");
@@ -121,7 +121,7 @@ void write_prompt_cache(const std::filesystem::path& path,
                         std::uint64_t model_fingerprint,
                         int n_layers,
                         std::span<const Token> tokens,
-                        const KvCache& cache) {
+                        const Sequence& cache) {
     const Header header = make_header(model_fingerprint, n_layers, tokens.size(), cache);
     ChecksummedWriter file(path, header.file_bytes());
     file.write(std::as_bytes(std::span(&header, 1)));
@@ -138,7 +138,7 @@ std::vector<Token> read_prompt_cache(const std::filesystem::path& path,
                                      std::uint64_t model_fingerprint,
                                      int n_layers,
                                      int n_ctx,
-                                     KvCache& cache) {
+                                     Sequence& cache) {
     const MappedFile file(path);
     const Header header = read_header(path, file.bytes());
     check_header(path, header, make_header(model_fingerprint, n_layers, 0, cache), n_ctx,
@@ -149,7 +149,11 @@ std::vector<Token> read_prompt_cache(const std::filesystem::path& path,
     std::memcpy(tokens.data(), next, header.token_bytes());
     next += header.token_bytes();
     const int n_rows = static_cast<int>(tokens.size());
-    cache.truncate(0);
+    cache.release();
+    if (!cache.reserve(n_rows)) {
+        fail(path.string(), ": expected room for ", n_rows,
+             " tokens in the cache, found less (other conversations hold it)");
+    }
     for (int layer = 0; layer < n_layers; ++layer, next += header.layer_bytes()) {
         cache.write_rows(layer, n_rows, next);
     }

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "graph/attention.h"
+#include "graph/attention/attention_policy.h"
 #include "runtime/generation.h"
 #include "runtime/known_costs.h"
 #include "runtime/prompt_cache.h"
@@ -10,28 +10,42 @@
 namespace knap {
 namespace {
 
-// Rows above the context for what a round drafts, so that a nearly full context still speculates.
-constexpr int kScratchRows = 256;
+// Lets a caller cancel passes while the object lives.
+class CancelScope {
+  public:
+    CancelScope(Forward& forward, const std::function<bool()>& is_cancelled) : forward_(forward) {
+        forward_.set_cancel(&is_cancelled);
+    }
+    ~CancelScope() { forward_.set_cancel(nullptr); }
+    CancelScope(const CancelScope&) = delete;
+    CancelScope& operator=(const CancelScope&) = delete;
 
-AdapterParts parts_of_adapter(const Engine::Impl& engine) {
+  private:
+    Forward& forward_;
+};
+
+AdapterParts parts_of_adapter(Engine::Impl& engine) {
     return {.adapter = *engine.adapter,
-            .backend = engine.head_backend(),
-            .cache = cache_options(engine.adapter->config(), engine.config, engine.head_backend(),
-                                   engine.config.n_ctx + kScratchRows),
-            .n_ubatch = engine.config.n_ubatch};
+            .devices = engine.adapter_devices,
+            .capacity = engine.config.n_ctx + kScratchRows,
+            .n_ubatch = engine.config.n_ubatch,
+            .turns = &engine.passes()};
 }
 
 }  // namespace
 
 Session::Impl::Impl(Engine::Impl& owner)
     : engine(owner),
-      cache(engine.make_cache(engine.config.n_ctx + kScratchRows)),
-      forward(engine.model, engine.weights->tensors(), cache, engine.config.n_ubatch),
+      cache(engine.pipeline().memory(), engine.config.n_ctx + kScratchRows),
+      pages(engine.pages(), cache),
+      shares_prefixes(engine.config.prefix_cache && engine.pipeline().limits().divides_prompts &&
+                      engine.exact_rows >= engine.config.n_ubatch),
+      forward(engine.pipeline(), engine.passes(), cache),
       whole_model(engine.model.n_layers),
       profile(known_profile(engine)),
       plans(known_plans(engine)),
-      invariant_rows(std::min(engine.exact_rows, exact_attention_rows(cache))),
-      trees_are_exact(has_exact_trees(weakest_path(cache))) {
+      invariant_rows(std::min(engine.exact_rows, engine.limits().exact_rows)),
+      trees_are_exact(engine.limits().has_exact_trees) {
     if (HeadSubset::is_possible(*engine.weights)) {
         draft_head.emplace(*engine.weights, engine.head_backend(),
                            engine.tokenizer->end_of_generation());
@@ -107,6 +121,9 @@ Result Session::Impl::generate(std::span<const Token> prompt,
     check_prompt(prompt);
     Generation generation(*this, options, observer, strategy);
     history.reserve(static_cast<std::size_t>(engine.config.n_ctx));
+    const PageSupply::Request request(pages);
+    const Scheduler::Client client(engine.passes());
+    const CancelScope cancel(forward, observer.is_cancelled);
     return generation.run(keep_common_beginning(prompt));
 }
 
@@ -134,9 +151,16 @@ void Session::forget_strategies() {
 }
 
 void Session::Impl::reset() {
-    cache.truncate(0);
+    engine.pages().release(pages);
     history.clear();
     n_prompt = 0;
+}
+
+void Session::Impl::publish_history() {
+    if (shares_prefixes) {
+        const auto n_rows = static_cast<std::size_t>(cache.committed());
+        engine.pages().publish(pages, std::span(history).first(n_rows), true);
+    }
 }
 
 void Session::save_prompt_cache(const std::filesystem::path& path) const {

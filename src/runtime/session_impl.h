@@ -12,8 +12,8 @@
 #include "decode/kangaroo/adapter_head.h"
 #include "decode/kept_strategies.h"
 #include "decode/strategy.h"
-#include "graph/forward.h"
-#include "kv/kv_cache.h"
+#include "forward/forward.h"
+#include "kv/sequence.h"
 #include "model/head_subset.h"
 #include "runtime/engine_impl.h"
 
@@ -36,6 +36,8 @@ struct Session::Impl {
                     const Observer& observer,
                     Strategy& strategy);
 
+    // Lists the committed rows in the prefix cache.
+    void publish_history();
     void reset();
 
     // The most rows of a verification. Where passes are batch-invariant only up to some number of
@@ -43,7 +45,9 @@ struct Session::Impl {
     int max_verify_rows() const;
 
     Engine::Impl& engine;
-    KvCache cache;
+    Sequence cache;
+    PageSupply::Holder pages;  // of the cache
+    bool shares_prefixes;      // with other sessions: rows are the same however they are computed
     // Nullopt if the rows of the model's head cannot be read one by one.
     std::optional<HeadSubset> draft_head;
     Forward forward;

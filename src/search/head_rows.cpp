@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "graph/forward.h"
+#include "forward/forward.h"
 #include "model/config.h"
 #include "search/row_numbers.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "graph/forward.h"
-#include "kv/kv_cache.h"
+#include "forward/forward.h"
+#include "kv/sequence.h"
 #include "model/config.h"
 #include "search/head_rows.h"
 #include "search/row_numbers.h"
@@ -21,7 +21,7 @@ namespace {
 // The plan's choice after each of `tokens`, which run as one branch after the context. Empty when
 // cancelled.
 std::vector<Token> choices_of_branch(Forward& forward,
-                                     const KvCache& cache,
+                                     const Sequence& cache,
                                      const ModulePlan& plan,
                                      std::span<const Token> tokens,
                                      int n_context) {
@@ -53,7 +53,7 @@ std::vector<Token> choices_of_branch(Forward& forward,
 }  // namespace
 
 std::optional<double> matchness(Forward& forward,
-                                const KvCache& cache,
+                                const Sequence& cache,
                                 const ModulePlan& plan,
                                 std::span<const Token> text,
                                 int n_context) {

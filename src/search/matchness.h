@@ -14,13 +14,13 @@
 namespace knap {
 
 class Forward;
-class KvCache;
+class Sequence;
 
 // Runs `text`, which follows the first `n_context` committed rows, with `plan` in scratch rows, and
 // compares the choice of each row with the next token. `text` has at least two tokens; those that
 // do not fit into one pass are ignored. Returns nullopt when cancelled or if no row fits.
 std::optional<double> matchness(Forward& forward,
-                                const KvCache& cache,
+                                const Sequence& cache,
                                 const ModulePlan& plan,
                                 std::span<const Token> text,
                                 int n_context);

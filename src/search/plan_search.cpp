@@ -9,8 +9,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "graph/forward.h"
-#include "kv/kv_cache.h"
+#include "forward/forward.h"
+#include "kv/sequence.h"
 #include "model/config.h"
 #include "search/knapsack.h"
 #include "search/module_weights.h"
@@ -41,7 +41,7 @@ struct Queue {
 class PlanSearch {
   public:
     PlanSearch(Forward& forward,
-               const KvCache& cache,
+               const Sequence& cache,
                const CostModel& costs,
                const PlanSearchOptions& options);
 
@@ -65,7 +65,7 @@ class PlanSearch {
                                                           const TargetRows& target) const;
 
     Forward& forward_;
-    const KvCache& cache_;
+    const Sequence& cache_;
     const CostModel& costs_;
     const PlanSearchOptions& options_;
     int n_layers_;
@@ -73,7 +73,7 @@ class PlanSearch {
 };
 
 PlanSearch::PlanSearch(Forward& forward,
-                       const KvCache& cache,
+                       const Sequence& cache,
                        const CostModel& costs,
                        const PlanSearchOptions& options)
     : forward_(forward),
@@ -273,7 +273,7 @@ double knapsack_rows(const PlanSearchOptions& options, int n_layers) {
 }  // namespace
 
 std::optional<std::vector<FoundPlan>> search_plans(Forward& forward,
-                                                   const KvCache& cache,
+                                                   const Sequence& cache,
                                                    std::span<const Token> text,
                                                    const CostModel& costs,
                                                    const PlanSearchOptions& options) {

@@ -16,7 +16,7 @@
 namespace knap {
 
 class Forward;
-class KvCache;
+class Sequence;
 
 struct PlanSearchOptions {
     int n_rows = 32;  // r, limited by the text and the scratch rows
@@ -50,7 +50,7 @@ struct FoundPlan {
 // rows above the committed ones as scratch and leaves the committed ones unchanged. `text` begins
 // with the tokens of the committed rows.
 std::optional<std::vector<FoundPlan>> search_plans(Forward& forward,
-                                                   const KvCache& cache,
+                                                   const Sequence& cache,
                                                    std::span<const Token> text,
                                                    const CostModel& costs,
                                                    const PlanSearchOptions& options);

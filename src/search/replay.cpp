@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "graph/forward.h"
-#include "kv/kv_cache.h"
+#include "forward/forward.h"
+#include "kv/sequence.h"
 #include "search/row_numbers.h"
 
 namespace knap {
@@ -41,7 +41,7 @@ double agreement(const TargetRows& target,
 }  // namespace
 
 std::optional<ReplayResult> replay(Forward& forward,
-                                   const KvCache& cache,
+                                   const Sequence& cache,
                                    const ModulePlan& plan,
                                    const TargetRows& target,
                                    const AgreementRule& rule) {

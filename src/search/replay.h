@@ -26,7 +26,7 @@ struct ReplayResult {
 // Runs the target's rows with `plan` in scratch rows, in as many passes as needed. Without a rule
 // it compares choices; with one, the target must have logits. Returns nullopt when cancelled.
 std::optional<ReplayResult> replay(Forward& forward,
-                                   const KvCache& cache,
+                                   const Sequence& cache,
                                    const ModulePlan& plan,
                                    const TargetRows& target,
                                    const AgreementRule& rule = {});

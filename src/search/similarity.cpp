@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "kv/kv_cache.h"
+#include "kv/sequence.h"
 #include "model/config.h"
 
 namespace knap {
@@ -27,7 +27,7 @@ ModulePlan module_alone(int n_layers, int module, const Level& level) {
 }  // namespace
 
 SimilarityEvaluator::SimilarityEvaluator(Forward& forward,
-                                         const KvCache& cache,
+                                         const Sequence& cache,
                                          const TargetRows& target,
                                          int max_rows,
                                          std::size_t n_states)

@@ -28,7 +28,7 @@ class SimilarityEvaluator final : public KnapsackEvaluator {
     // once (most_states()), for which a device may have room; 0: unknown, the states are kept in
     // host memory.
     SimilarityEvaluator(Forward& forward,
-                        const KvCache& cache,
+                        const Sequence& cache,
                         const TargetRows& target,
                         int max_rows,
                         std::size_t n_states = 0);
@@ -52,7 +52,7 @@ class SimilarityEvaluator final : public KnapsackEvaluator {
     void replace_row(Streams next);
 
     Forward& forward_;
-    const KvCache& cache_;
+    const Sequence& cache_;
     const TargetRows& target_;
     std::unique_ptr<StateStore> store_;
     std::size_t branches_per_pass_;  // at least 1

@@ -11,7 +11,7 @@
 
 #include "knap/types.h"
 
-#include "graph/forward.h"
+#include "forward/forward.h"
 #include "search/target_rows.h"
 
 namespace knap {

@@ -4,19 +4,19 @@
 
 #include "base/error.h"
 #include "forward/choices.h"
-#include "graph/forward.h"
-#include "kv/kv_cache.h"
+#include "forward/forward.h"
+#include "kv/sequence.h"
 #include "model/config.h"
 #include "search/row_numbers.h"
 
 namespace knap {
 
-int scratch_rows(const Forward& forward, const KvCache& cache) {
-    const int n_free = cache.capacity() - cache.committed();
+int scratch_rows(const Forward& forward, const Sequence& cache) {
+    const int n_free = std::min(cache.capacity(), cache.n_reserved()) - cache.committed();
     return n_free == 0 ? 0 : std::min(n_free, forward.max_rows(cache.committed()));
 }
 
-int target_rows_that_fit(const Forward& forward, const KvCache& cache, int n_wanted) {
+int target_rows_that_fit(const Forward& forward, const Sequence& cache, int n_wanted) {
     return std::max(0, std::min({n_wanted, cache.committed(), scratch_rows(forward, cache)}));
 }
 
@@ -32,7 +32,7 @@ std::shared_ptr<const StreamBank> borrow_stream_bank(Forward& forward,
 }
 
 TargetRows collect_target_rows(Forward& forward,
-                               const KvCache& cache,
+                               const Sequence& cache,
                                std::span<const Token> text,
                                const TargetRequest& request) {
     const int n_committed = cache.committed();

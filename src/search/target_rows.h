@@ -12,7 +12,7 @@
 namespace knap {
 
 class Forward;
-class KvCache;
+class Sequence;
 class StreamBank;
 
 // The r most recent committed tokens. Their streams X[i], f32 [n_embd, r] each, are either in
@@ -37,9 +37,9 @@ struct TargetRequest {
 };
 
 // The number of rows above the committed ones that a pass can use.
-int scratch_rows(const Forward& forward, const KvCache& cache);
+int scratch_rows(const Forward& forward, const Sequence& cache);
 // r: at most `n_wanted`, the committed rows, and what one pass of scratch rows can hold.
-int target_rows_that_fit(const Forward& forward, const KvCache& cache, int n_wanted);
+int target_rows_that_fit(const Forward& forward, const Sequence& cache, int n_wanted);
 
 // 2L + 1: the streams before every module and after the last one.
 int count_streams(const Forward& forward);
@@ -53,7 +53,7 @@ std::shared_ptr<const StreamBank> borrow_stream_bank(Forward& forward,
 // Computes the target rows again with the whole model, in scratch rows. `text` begins with the
 // tokens of the committed rows. Returns a result without tokens when cancelled or if no row fits.
 TargetRows collect_target_rows(Forward& forward,
-                               const KvCache& cache,
+                               const Sequence& cache,
                                std::span<const Token> text,
                                const TargetRequest& request);
 

@@ -12,7 +12,8 @@ namespace knap::test::plan_cost_test {
 namespace {
 
 ModelCost cost_of(const LoadedModel& model) {
-    return model_cost(model.config, *model.weights, KvCacheOptions{});
+    return model_cost(model.config, *model.weights,
+                      kv_row_bytes(model.config, {}, KvLayout::transposed_values));
 }
 
 PlanCost minus(const PlanCost& a, const PlanCost& b) {
@@ -113,17 +114,17 @@ TEST(PlanCost, RepackedWeightsCountAsStored) {
 
 TEST(PlanCost, CacheBytesFollowFromTheCacheTypes) {
     const LoadedModel model(tiny_model("small-llama", "Q8_0"));
-    const auto bytes = [&](const KvCacheOptions& cache) {
-        return model_cost(model.config, *model.weights, cache).cache_row_bytes;
+    const auto bytes = [&](const CacheTypes& types, KvLayout layout = KvLayout::rows) {
+        const std::size_t n_bytes = kv_row_bytes(model.config, types, layout);
+        return model_cost(model.config, *model.weights, n_bytes).cache_row_bytes;
     };
     const CacheType f16 = CacheType::f16;
     const CacheType q8_0 = CacheType::q8_0;
-    EXPECT_EQ(bytes({.type_k = f16, .type_v = f16}), 2 * 128 * 2);
-    EXPECT_EQ(bytes({.type_k = CacheType::f32, .type_v = f16}), 128 * 4 + 128 * 2);
-    EXPECT_EQ(bytes({.type_k = q8_0, .type_v = f16}), 128 / 32 * 34 + 128 * 2);
+    EXPECT_EQ(bytes({f16, f16}), 2 * 128 * 2);
+    EXPECT_EQ(bytes({CacheType::f32, f16}), 128 * 4 + 128 * 2);
+    EXPECT_EQ(bytes({q8_0, f16}), 128 / 32 * 34 + 128 * 2);
     const int n_scales = model.config.n_kv_heads;
-    EXPECT_EQ(bytes({.type_k = q8_0, .type_v = q8_0, .layout = KvLayout::tiled_int8}),
-              2 * (128 + 2 * n_scales));
+    EXPECT_EQ(bytes({q8_0, q8_0}, KvLayout::tiled_int8), 2 * (128 + 2 * n_scales));
 }
 
 class PlanCosts : public ::testing::Test {

@@ -1,4 +1,4 @@
-#include "graph/attention_mask.h"
+#include "graph/attention/attention_mask.h"
 
 #include <algorithm>
 #include <random>

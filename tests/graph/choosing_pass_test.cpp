@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "graph/forward.h"
+#include "forward/forward.h"
 #include "support/loaded_model.h"
 #include "support/logits.h"
 #include "support/remote_device.h"

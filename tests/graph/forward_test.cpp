@@ -1,5 +1,5 @@
 // What a pass guarantees besides its numbers: graph reuse, rollback, memory, cancellation.
-#include "graph/forward.h"
+#include "forward/forward.h"
 
 #include <atomic>
 #include <cmath>
@@ -81,8 +81,9 @@ TEST_F(ForwardPass, GraphsAreBoundedInNumberAndRebuiltWhenNeeded) {
     const auto input = tokens(200);
     const auto first = rig_.feed(std::span(input).first(3));
     for (int n = 1; n <= 100; ++n) {  // more shapes than are kept
-        rig_.cache.truncate(0);
-        rig_.feed(std::span(input).first(static_cast<std::size_t>(n)));
+        const std::vector<int> captures{n % (2 * model_.config.n_layers + 1)};
+        rig_.forward.run(
+            {.tokens = std::span(input).first(static_cast<std::size_t>(n)), .captures = captures});
     }
     EXPECT_GT(rig_.forward.statistics().graphs.evicted, 0);
     rig_.cache.truncate(0);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -14,7 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "device/backend.h"
-#include "graph/attention.h"
+#include "graph/attention/attention_policy.h"
 #include "graph/rotation.h"
 #include "kernels/attention/attention.h"
 
@@ -59,23 +60,24 @@ class HeadsGraph {
 
     // Runs our node, which writes to cache rows from `first_row` on.
     Outcome run_node(int first_row, CacheType type = CacheType::f16) {
-        const KvStore cache(config_, share(),
-                            {.capacity = kCapacity,
-                             .type_k = type,
-                             .type_v = type,
-                             .layout = layout_for(AttentionPath::kernel, type)});
+        const GgmlKvStore cache(config_, share(),
+                                {.types = {type, type},
+                                 .layout = layout_for(AttentionPath::kernel, type),
+                                 .pages = {.page_rows = 256, .n_pages = 1}});
         const KvSlots slots = cache.new_slots(ctx_, n_rows_);
         ggml_set_output(slots.rows);
         ggml_tensor* turns = build_turns(ctx_, config_.rope, pairs_, positions_, divisors_);
         ggml_tensor* queries = build_kernel_heads(ctx_, config_, cache, 0, heads(), turns, slots);
         allocate(queries);
-        KvStore::fill_slots(numbers_of<std::int32_t>(slots.rows), first_row, n_rows_);
+        std::ranges::copy(rows_from(first_row), numbers_of<std::int32_t>(slots.rows).begin());
         return compute(queries, cache);
     }
 
     // Runs ggml's operators on a cache in rows.
     Outcome run_ggml(int first_row) {
-        const KvStore cache(config_, share(), {.capacity = kCapacity, .layout = KvLayout::rows});
+        const GgmlKvStore cache(
+            config_, share(),
+            {.layout = KvLayout::rows, .pages = {.page_rows = 256, .n_pages = 1}});
         const KvSlots slots = cache.new_slots(ctx_, n_rows_);
         ggml_set_output(slots.keys);
         ggml_set_output(slots.values);
@@ -86,11 +88,17 @@ class HeadsGraph {
         cache.write(ctx_, graph_, 0, keys, ggml_cont(ctx_, v), slots);
         allocate(queries);
         cache.fill_slots(numbers_of<std::int64_t>(slots.keys),
-                         numbers_of<std::int64_t>(slots.values), first_row, n_rows_);
+                         numbers_of<std::int64_t>(slots.values), rows_from(first_row));
         return compute(queries, cache);
     }
 
   private:
+    std::vector<std::int32_t> rows_from(int first_row) const {
+        std::vector<std::int32_t> rows(static_cast<std::size_t>(n_rows_));
+        std::iota(rows.begin(), rows.end(), first_row);
+        return rows;
+    }
+
     template <typename Number>
     static std::span<Number> numbers_of(const ggml_tensor* tensor) {
         return {static_cast<Number*>(tensor->data),
@@ -146,11 +154,12 @@ class HeadsGraph {
                 tensor->data != nullptr ? static_cast<std::size_t>(ggml_nelements(tensor)) : 0};
     }
 
-    Outcome compute(ggml_tensor* queries, const KvStore& cache) {
+    Outcome compute(ggml_tensor* queries, const GgmlKvStore& cache) {
         EXPECT_TRUE(backend_.compute(graph_));
         const auto out = numbers(queries);
         std::vector<std::byte> cached(cache.saved_row_bytes() * kCapacity);
-        cache.read_rows(0, kCapacity, cached.data());
+        const StoredRows all{.first = 0, .n_rows = kCapacity};
+        cache.export_rows(0, {&all, 1}, cached.data());
         return {{out.begin(), out.end()}, cached};
     }
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "graph/forward.h"
+#include "forward/forward.h"
 #include "model/head_subset.h"
 #include "support/held_tokens.h"
 #include "support/loaded_model.h"
@@ -100,7 +100,8 @@ TEST(ReducedHeads, AreTheCheapestHeadIfThereIsOne) {
     LoadedModel model(tiny_model("tiny-llama", "Q8_0"));
     ForwardRig rig(model);
     EXPECT_EQ(rig.forward.cheapest_head(), HeadLevel::reduced);
-    const Forward without(model.config, model.weights->tensors(), rig.cache, 8);
+    DirectRunner runner(rig.single.pipeline());
+    const Forward without(rig.single.pipeline(), runner, rig.cache);
     EXPECT_EQ(without.cheapest_head(), HeadLevel::full);
 }
 

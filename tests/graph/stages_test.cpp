@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "forward/plan_text.h"
-#include "graph/stage.h"
+#include "graph/ggml_stage.h"
 #include "support/loaded_model.h"
 #include "support/logits.h"
 #include "support/tiny_model.h"
@@ -279,15 +279,21 @@ TEST(MixedStages, EachDeviceReadsTheCacheInItsOwnLayout) {
     LoadedModel model(tiny_model("tiny-llama", "Q8_0"), Repack::off, 1, Kernels::automatic, nullptr,
                       {2, 2});
     constexpr int kCapacity = 512;
-    const std::vector<KvCacheOptions> options{
-        {.capacity = kCapacity, .layout = KvLayout::tiled_keys},
-        {.capacity = kCapacity, .layout = KvLayout::rows}};
-    KvCache cache(model.config, model.layers, options);
-    Forward forward(model.config, model.weights->tensors(), cache, 256);
-    EXPECT_EQ(weakest_path(cache), AttentionPath::flash);
+    DeviceModels devices;
+    const auto add_device = [&](std::size_t i, AttentionPath path) {
+        devices.push_back(std::make_unique<GgmlDeviceModel>(model.config, model.weights->tensors(),
+                                                            model.layers.shares()[i], CacheTypes{},
+                                                            AttentionPolicy{.path = path}));
+    };
+    add_device(0, AttentionPath::kernel);
+    add_device(1, AttentionPath::flash);
+    SingleSequence rows_of_both(model.config, devices, kCapacity, 256);
+    Sequence& cache = rows_of_both.sequence();
+    Forward& forward = rows_of_both.forward();
+    EXPECT_EQ(rows_of_both.pipeline().device_limits().attention, "flash");
 
     Side whole(Kernels::automatic, {});
-    EXPECT_EQ(weakest_path(whole.rig.cache), AttentionPath::kernel);
+    EXPECT_EQ(whole.rig.single.pipeline().device_limits().attention, "kernel");
     const auto text = random_tokens(kContext, model.config.n_vocab, 1);
     forward.run({.tokens = text});
     cache.commit(kContext);

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "graph/forward.h"
+#include "forward/forward.h"
 #include "support/loaded_model.h"
 #include "support/remote_device.h"
 #include "support/tiny_model.h"

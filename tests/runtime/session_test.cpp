@@ -6,7 +6,7 @@
 
 #include "knap/knap.h"
 
-#include "graph/attention.h"
+#include "graph/attention/attention_policy.h"
 #include "support/baseline.h"
 #include "support/gguf_variant.h"
 #include "support/loaded_model.h"
@@ -278,7 +278,8 @@ TEST_F(Sessions, StatisticsAddUp) {
     RuntimeConfig config = config_of(tiny_model("tiny-llama", "Q8_0"));
     EXPECT_EQ(result.attention_path,
               to_string(choose_attention(read_config(GgufFile::open(config.model_path)), config,
-                                         Backend(1))));
+                                         Backend(1))
+                            .path));
     EXPECT_EQ(result.strategy, "autoregressive");
     EXPECT_EQ(result.repack, "off");
 }

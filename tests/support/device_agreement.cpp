@@ -89,7 +89,7 @@ Rows copied(Side& side, std::span<const Token> tokens) {
 
 // Rows that were read into host memory and written back.
 Rows restored(Side& side, std::span<const Token> tokens) {
-    KvCache& cache = side.rig.cache;
+    Sequence& cache = side.rig.cache;
     std::vector<std::byte> bytes(cache.saved_row_bytes() * static_cast<std::size_t>(side.context));
     std::vector<std::byte> zeros(bytes.size());
     for (int layer = 0; layer < side.model.config.n_layers; ++layer) {
@@ -110,7 +110,7 @@ Rows windowed_after(Side& side, const ForwardRequest& windows, Write write) {
 
 // Copies the rows of the first layer to the second.
 void move_rows(Side& side) {
-    KvCache& cache = side.rig.cache;
+    Sequence& cache = side.rig.cache;
     std::vector<std::byte> bytes(cache.saved_row_bytes() * static_cast<std::size_t>(side.context));
     cache.read_rows(0, side.context, bytes.data());
     cache.write_rows(1, side.context, bytes.data());

@@ -10,19 +10,18 @@
 namespace knap::test {
 namespace {
 
-std::vector<KvCacheOptions> cache_options(const LoadedModel& model, const ForwardOptions& options) {
-    std::vector<KvCacheOptions> of_shares;
+DeviceModels device_models(const LoadedModel& model, const ForwardOptions& options) {
+    DeviceModels devices;
     for (const LayerShare& share : model.layers.shares()) {
-        const AttentionPath usual = choose_attention(
+        const AttentionPolicy usual = choose_attention(
             model.config, {.cache_type_k = options.type_k, .cache_type_v = options.type_v},
             *share.backend);
-        of_shares.push_back({.capacity = options.capacity,
-                             .type_k = options.type_k,
-                             .type_v = options.type_v,
-                             .layout = layout_for(options.path.value_or(usual), options.type_k),
-                             .exact_rows = options.exact_rows});
+        devices.push_back(std::make_unique<GgmlDeviceModel>(
+            model.config, model.weights->tensors(), share,
+            CacheTypes{options.type_k, options.type_v},
+            AttentionPolicy{options.path.value_or(usual.path), options.exact_rows}));
     }
-    return of_shares;
+    return devices;
 }
 
 std::vector<std::unique_ptr<Backend>> more_backends(std::size_t n_shares, int n_threads) {
@@ -61,8 +60,9 @@ LoadedModel::LoadedModel(const std::filesystem::path& path,
 
 ForwardRig::ForwardRig(LoadedModel& loaded, const ForwardOptions& options)
     : model(loaded),
-      cache(loaded.config, loaded.layers, cache_options(loaded, options)),
-      forward(loaded.config, loaded.weights->tensors(), cache, options.n_ubatch) {
+      single(loaded.config, device_models(loaded, options), options.capacity, options.n_ubatch),
+      cache(single.sequence()),
+      forward(single.forward()) {
     if (HeadSubset::is_possible(*loaded.weights)) {
         draft_head.emplace(*loaded.weights, *loaded.layers.last().backend,
                            std::span<const Token>());

@@ -9,9 +9,10 @@
 
 #include "device/backend.h"
 #include "device/layer_map.h"
-#include "graph/attention.h"
-#include "graph/forward.h"
-#include "kv/kv_cache.h"
+#include "forward/single_sequence.h"
+#include "graph/attention/attention_policy.h"
+#include "graph/ggml_device_model.h"
+#include "kv/sequence.h"
 #include "model/config.h"
 #include "model/gguf/gguf_file.h"
 #include "model/head_subset.h"
@@ -43,7 +44,7 @@ struct ForwardOptions {
     CacheType type_k = CacheType::f16;
     CacheType type_v = CacheType::f16;
     std::optional<AttentionPath> path{};  // empty: as the engine chooses
-    int exact_rows = 0;                   // see KvCacheOptions
+    int exact_rows = 0;                   // see AttentionPolicy
 };
 
 // A forward pass with its own cache.
@@ -61,9 +62,10 @@ struct ForwardRig {
     std::vector<std::byte> cache_bytes() const;
 
     LoadedModel& model;
-    KvCache cache;
+    SingleSequence single;
+    Sequence& cache;
+    Forward& forward;
     std::optional<HeadSubset> draft_head;  // empty when impossible
-    Forward forward;
 };
 
 // Reproducible token ids.

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "graph/attention.h"
+#include "graph/attention/attention_policy.h"
 #include "support/loaded_model.h"
 
 namespace knap::test {

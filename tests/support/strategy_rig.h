@@ -22,6 +22,7 @@ struct StrategyRig {
     LoadedModel model;
     ForwardRig rig;
     Adapter adapter;
+    DeviceModels adapter_devices;
     AdapterParts adapter_parts;
     AdapterHead adapter_head;
     CostProfile profile;  // only layer classes, until a test adds samples

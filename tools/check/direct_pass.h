@@ -5,8 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "graph/forward.h"
-#include "kv/kv_cache.h"
 #include "runtime/engine_impl.h"
 
 namespace knap {
@@ -19,11 +17,10 @@ class DirectPass {
     // Runs one pass over `tokens`, after the tokens fed before. Returns logits [n_vocab, n_rows],
     // valid until the next pass.
     std::span<const float> feed(std::span<const Token> tokens);
-    void restart() { cache_.truncate(0); }
+    void restart() { rows_->sequence().truncate(0); }
 
   private:
-    KvCache cache_;
-    Forward forward_;
+    std::unique_ptr<SingleSequence> rows_;
     std::vector<int> all_rows_;  // 0, 1, 2, ... [max_rows]
 };
 

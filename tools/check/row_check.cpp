@@ -9,7 +9,7 @@
 #include "ggml-cpp.h"
 
 #include "base/error.h"
-#include "graph/attention.h"
+#include "graph/attention/attention_policy.h"
 #include "graph/products.h"
 #include "model/row_invariance.h"
 #include "model/weight_type.h"
@@ -177,7 +177,7 @@ std::optional<RowReport> check_rows(Engine& engine,
                                     const CheckObserver& observer) {
     Engine::Impl& parts = impl_of(engine);
     RowReport report;
-    report.attention_path = to_string(weakest_path(parts.make_cache(1)));
+    report.attention_path = std::string(parts.limits().attention);
     const std::vector<MatrixGroup> groups =
         group_matrices(parts.weights->tensors(), parts.layers());
     for (const MatrixGroup& group : groups) {

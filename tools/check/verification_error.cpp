@@ -35,7 +35,7 @@ double larger(double a, double b) {
 
 // The shapes of at most `max_rows` rows that fit after `n_tokens` more rows.
 std::vector<DraftShape> shapes_for(const Forward& forward,
-                                   const KvCache& cache,
+                                   const Sequence& cache,
                                    std::size_t n_tokens,
                                    int max_rows) {
     const int last_row = cache.committed() + static_cast<int>(n_tokens);
@@ -53,7 +53,7 @@ std::vector<DraftShape> shapes_for(const Forward& forward,
 class Verifications {
   public:
     // Everything given must outlive it.
-    Verifications(Forward& forward, KvCache& cache, std::span<const Token> tokens)
+    Verifications(Forward& forward, Sequence& cache, std::span<const Token> tokens)
         : verifier_(forward, cache), cache_(cache), tokens_(tokens), n_vocab_(n_vocab_of(forward)) {
         alone_ = run({});
         for (std::size_t row = 0; row < tokens.size(); ++row) {
@@ -94,7 +94,7 @@ class Verifications {
     void keep_path();
 
     Verifier verifier_;
-    KvCache& cache_;
+    Sequence& cache_;
     std::span<const Token> tokens_;
     std::size_t n_vocab_;
     DraftTree tree_;
@@ -191,7 +191,7 @@ double rounding_limit(const PeerReport& peer) {
 }
 
 VerificationError measure_verifications(Forward& forward,
-                                        KvCache& cache,
+                                        Sequence& cache,
                                         std::span<const Token> tokens,
                                         int max_rows) {
     Verifications verifications(forward, cache, tokens);

@@ -15,7 +15,7 @@
 namespace knap {
 
 class Forward;
-class KvCache;
+class Sequence;
 
 // Largest absolute differences of a logit. 0: every row is bit-identical to a single-row pass.
 struct VerificationError {
@@ -51,7 +51,7 @@ double rounding_limit(const PeerReport& peer);
 // verifications of 2 to `max_rows` rows, chains and trees, whose drafts are all accepted. Leaves
 // the committed rows unchanged.
 VerificationError measure_verifications(Forward& forward,
-                                        KvCache& cache,
+                                        Sequence& cache,
                                         std::span<const Token> tokens,
                                         int max_rows);
 

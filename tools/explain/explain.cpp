@@ -10,7 +10,6 @@
 #include "decode/knapspec/options.h"
 #include "decode/knapspec/source_rating.h"
 #include "forward/plan_text.h"
-#include "runtime/cancel_scope.h"
 #include "runtime/session_impl.h"
 #include "search/cost/cost_model.h"
 #include "tools/explain/candidate_plans.h"
@@ -101,7 +100,7 @@ bool Explainer::know_costs() {
 
 // The rows stay in the session; every run starts from them.
 bool Explainer::read_prompt() {
-    const CancelScope cancel(session_.engine.layers(), observer_.is_cancelled);
+    session_.forward.set_cancel(&observer_.is_cancelled);
     session_.history.assign(prompt_.begin(), prompt_.end());
     return advance(
                session_.forward, session_.cache, prompt_,
@@ -123,7 +122,7 @@ PlanCandidate Explainer::rated(const PooledPlan& pooled) const {
 
 bool Explainer::find_candidates() {
     report("search", 0);
-    const CancelScope cancel(session_.engine.layers(), observer_.is_cancelled);
+    session_.forward.set_cancel(&observer_.is_cancelled);
     const auto plans = find_candidate_plans(session_, prompt_, *costs_, scout_);
     if (!plans) {
         return false;

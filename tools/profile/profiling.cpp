@@ -7,9 +7,8 @@
 
 #include "base/error.h"
 #include "decode/advance.h"
-#include "graph/forward.h"
-#include "kv/kv_cache.h"
-#include "runtime/cancel_scope.h"
+#include "forward/forward.h"
+#include "kv/sequence.h"
 #include "runtime/engine_impl.h"
 #include "runtime/known_costs.h"
 #include "search/cost/profile.h"
@@ -32,11 +31,13 @@ constexpr std::array kRecent{64, 128, 256, 512, 1024};
 // A cache and a forward pass separate from those of sessions.
 struct Workbench {
     Workbench(Engine::Impl& engine, int n_scratch)
-        : cache(engine.make_cache(engine.config.n_ctx + n_scratch)),
-          forward(engine.model, engine.weights->tensors(), cache, engine.config.n_ubatch) {}
+        : rows(engine.single_sequence(engine.config.n_ctx + n_scratch, engine.config.n_ubatch)),
+          cache(rows->sequence()),
+          forward(rows->forward()) {}
 
-    KvCache cache;
-    Forward forward;
+    std::unique_ptr<SingleSequence> rows;
+    Sequence& cache;
+    Forward& forward;
 };
 
 // More rows, bins, cells and replays than a request could afford.
@@ -57,8 +58,14 @@ PlanSearchOptions generous_options(std::vector<ModulePlan> known) {
 // Searches at one context length after another, in ascending order.
 class PlanFinder {
   public:
-    PlanFinder(Engine::Impl& engine, std::span<const Token> text, const CostModel& costs)
-        : text_(text), costs_(costs), bench_(engine, kMaxCells * kSearchRows) {}
+    // `is_cancelled` must outlive the object.
+    PlanFinder(Engine::Impl& engine,
+               std::span<const Token> text,
+               const CostModel& costs,
+               const std::function<bool()>& is_cancelled)
+        : text_(text), costs_(costs), bench_(engine, kMaxCells * kSearchRows) {
+        bench_.forward.set_cancel(&is_cancelled);
+    }
 
     // Returns nullopt when cancelled.
     std::optional<PlansAtContext> find_at(int n_context) {
@@ -100,9 +107,9 @@ std::optional<CostProfile> profile_engine(Engine& engine,
                                           double seconds,
                                           const ProfilingObserver& observer) {
     Engine::Impl& impl = impl_of(engine);
-    const CancelScope cancel(impl.layers(), observer.is_cancelled);
     const CostProfile blank = blank_profile(impl);
     Workbench bench(impl, kMeasuredRows);
+    bench.forward.set_cancel(&observer.is_cancelled);
     return measure_profile(bench.forward, bench.cache, blank.layer_classes,
                            {.max_context = impl.config.n_ctx,
                             .max_rows = kMeasuredRows,
@@ -135,8 +142,7 @@ bool find_plans(Engine& engine,
                 const ProfilingObserver& observer) {
     Engine::Impl& impl = impl_of(engine);
     const auto contexts = plan_contexts(static_cast<int>(text.size()), impl.config.n_ctx);
-    const CancelScope cancel(impl.layers(), observer.is_cancelled);
-    PlanFinder finder(impl, text, costs);
+    PlanFinder finder(impl, text, costs, observer.is_cancelled);
     const auto report_progress = [&](int n_done) {
         if (observer.on_progress) {
             observer.on_progress(static_cast<double>(n_done) / contexts.back());

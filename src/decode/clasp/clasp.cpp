@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "decode/clasp/token_layers.h"
+#include "forward/forward.h"
 #include "forward/plan_text.h"
-#include "graph/forward.h"
 #include "model/config.h"
 
 namespace knap {

@@ -3,15 +3,15 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "graph/forward.h"
-#include "kv/kv_cache.h"
+#include "forward/forward.h"
+#include "kv/sequence.h"
 #include "model/config.h"
 #include "search/target_rows.h"
 
 namespace knap {
 
 TokenLayers::TokenLayers(Forward& forward,
-                         const KvCache& cache,
+                         const Sequence& cache,
                          std::span<const float> target,
                          int row)
     : forward_(forward),

@@ -11,14 +11,14 @@
 namespace knap {
 
 class Forward;
-class KvCache;
+class Sequence;
 
 class TokenLayers final : public LayerStates {
   public:
     // `target` [n_embd, L + 1] has the token's streams before each layer and after the last; `row`
     // is its committed row. At least one scratch row must be free. Everything passed must outlive
     // the object.
-    TokenLayers(Forward& forward, const KvCache& cache, std::span<const float> target, int row);
+    TokenLayers(Forward& forward, const Sequence& cache, std::span<const float> target, int row);
 
     int n_layers() const override;
     std::span<const float> target(int layer) const override;
@@ -26,7 +26,7 @@ class TokenLayers final : public LayerStates {
 
   private:
     Forward& forward_;
-    const KvCache& cache_;
+    const Sequence& cache_;
     std::span<const float> target_;
     int row_;
     std::size_t n_embd_;

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "forward/forward.h"
 #include "forward/plan_text.h"
-#include "graph/forward.h"
 #include "model/config.h"
 #include "sampling/draft_sampler.h"
 #include "sampling/row_maximum.h"

@@ -11,8 +11,9 @@ namespace knap {
 
 AdapterHead::AdapterHead(const AdapterParts& parts)
     : adapter_(parts.adapter),
-      cache_(adapter_.config(), parts.backend, parts.cache),
-      forward_(adapter_.config(), adapter_.tensors(), cache_, parts.n_ubatch) {}
+      rows_(adapter_.config(), parts.devices, parts.capacity, parts.n_ubatch, parts.turns),
+      cache_(rows_.sequence()),
+      forward_(rows_.forward()) {}
 
 int AdapterHead::exit_layer() const {
     return adapter_.exit_layer();
@@ -20,7 +21,7 @@ int AdapterHead::exit_layer() const {
 
 bool AdapterHead::follow(std::span<const Token> text,
                          Forward& target,
-                         const KvCache& target_cache) {
+                         const Sequence& target_cache) {
     KNAP_ASSERT(text.size() == static_cast<std::size_t>(target_cache.committed()),
                 "every token of the text has a committed row");
     keep_common_beginning(text);
@@ -43,7 +44,7 @@ void AdapterHead::keep_common_beginning(std::span<const Token> text) {
 
 bool AdapterHead::catch_up(std::span<const Token> text,
                            Forward& target,
-                           const KvCache& target_cache) {
+                           const Sequence& target_cache) {
     const int capture = 2 * exit_layer();
     while (tokens_.size() < text.size()) {
         const int first_row = cache_.committed();

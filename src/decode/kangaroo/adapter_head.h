@@ -11,20 +11,19 @@
 #include "knap/types.h"
 
 #include "decode/strategy.h"
-#include "graph/forward.h"
-#include "kv/kv_cache.h"
+#include "forward/single_sequence.h"
 
 namespace knap {
 
 class Adapter;
-class Backend;
 
 // An adapter and what its passes need; everything referred to must outlive the head.
 struct AdapterParts {
     const Adapter& adapter;
-    Backend& backend;
-    KvCacheOptions cache;  // with as many rows as the target's
+    std::span<const std::unique_ptr<DeviceModel>> devices;  // of its layer
+    int capacity = 0;                                       // as many rows as the target's
     int n_ubatch = 0;
+    PassRunner* turns = nullptr;  // of the target's passes; null: they never overlap
 };
 
 class AdapterHead final : public ExitHead {
@@ -38,7 +37,7 @@ class AdapterHead final : public ExitHead {
     // another text and computes missing ones: their tokens go through the target's first layers
     // again, in scratch rows, so the committed rows do not change. Returns false when cancelled, or
     // if no scratch row is free; a later call continues.
-    bool follow(std::span<const Token> text, Forward& target, const KvCache& target_cache);
+    bool follow(std::span<const Token> text, Forward& target, const Sequence& target_cache);
 
     // `first_row` must be where the text or the draft so far ends.
     std::span<const float> logits(std::span<const float> hidden, int first_row) override;
@@ -50,16 +49,17 @@ class AdapterHead final : public ExitHead {
     void accept(std::span<const Token> tokens, std::span<const float> streams);
 
     int exit_layer() const;
-    const KvCache& cache() const { return cache_; }
+    const Sequence& cache() const { return cache_; }
     const Forward& forward() const { return forward_; }
 
   private:
     void keep_common_beginning(std::span<const Token> text);
-    bool catch_up(std::span<const Token> text, Forward& target, const KvCache& target_cache);
+    bool catch_up(std::span<const Token> text, Forward& target, const Sequence& target_cache);
 
     const Adapter& adapter_;
-    KvCache cache_;
-    Forward forward_;
+    SingleSequence rows_;
+    Sequence& cache_;
+    Forward& forward_;
     std::vector<Token> tokens_;   // of the final rows, then of the waiting ones
     std::vector<float> waiting_;  // streams [n_embd, n_waiting]
     int draft_end_ = 0;           // where the rows of the current draft end

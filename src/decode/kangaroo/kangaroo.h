@@ -27,7 +27,7 @@ class KangarooStrategy final : public Strategy {
   private:
     KangarooOptions options_;
     Forward& forward_;
-    const KvCache& cache_;
+    const Sequence& cache_;
     AdapterHead& head_;
     ModulePlan plan_;
     int capture_;              // streams at the exit layer

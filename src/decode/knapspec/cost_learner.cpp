@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/quantile.h"
-#include "graph/forward.h"
+#include "forward/forward.h"
 #include "model/config.h"
 
 namespace knap {

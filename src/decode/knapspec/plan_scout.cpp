@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "forward/forward.h"
 #include "forward/plan_text.h"
-#include "graph/forward.h"
 #include "model/config.h"
 #include "sampling/overlap.h"
 

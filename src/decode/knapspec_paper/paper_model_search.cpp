@@ -4,8 +4,8 @@
 #include <array>
 #include <vector>
 
-#include "graph/forward.h"
-#include "kv/kv_cache.h"
+#include "forward/forward.h"
+#include "kv/sequence.h"
 #include "model/config.h"
 #include "search/cost/profile.h"
 #include "search/similarity.h"

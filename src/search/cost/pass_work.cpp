@@ -8,7 +8,7 @@
 #include "knap/types.h"
 
 #include "base/error.h"
-#include "graph/attention_blocks.h"
+#include "forward/attention_blocks.h"
 
 namespace knap {
 

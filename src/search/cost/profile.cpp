@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/quantile.h"
-#include "graph/forward.h"
-#include "kv/kv_cache.h"
+#include "forward/forward.h"
+#include "kv/sequence.h"
 #include "search/row_numbers.h"
 
 namespace knap {
@@ -29,7 +29,7 @@ std::vector<Token> some_tokens(int n) {
 }
 
 // Writes every row of the cache. Returns false when cancelled.
-bool fill_rows(Forward& forward, KvCache& cache) {
+bool fill_rows(Forward& forward, Sequence& cache) {
     const int n_computed = std::min({kComputedRows, cache.capacity(), forward.max_rows(0)});
     const std::vector<Token> tokens = some_tokens(n_computed);
     cache.truncate(0);
@@ -164,7 +164,7 @@ std::optional<double> measure_ms(Forward& forward, const Probe& probe) {
 }
 
 std::optional<CostProfile> measure_profile(Forward& forward,
-                                           KvCache& cache,
+                                           Sequence& cache,
                                            std::span<const int> layer_classes,
                                            const ProfileOptions& options) {
     const int max_rows = std::clamp(options.max_rows, 1, forward.max_rows(0));

@@ -11,7 +11,7 @@
 namespace knap {
 
 class Forward;
-class KvCache;
+class Sequence;
 
 // Runs the probe once in the rows after its context, which it overwrites: they must be scratch. The
 // cache rows below are read as they are. Returns nullopt when cancelled.
@@ -30,7 +30,7 @@ struct ProfileOptions {
 // slow moment of the machine affects all of them. The cache is empty afterwards. Contexts are
 // limited by the size of the cache. Returns nullopt when cancelled.
 std::optional<CostProfile> measure_profile(Forward& forward,
-                                           KvCache& cache,
+                                           Sequence& cache,
                                            std::span<const int> layer_classes,
                                            const ProfileOptions& options);
 

@@ -52,7 +52,7 @@ class AsdOnText : public ::testing::Test {
         for (int i = 0; i <= 2 * kLayers; ++i) {
             captures[static_cast<std::size_t>(i)] = i;
         }
-        KvCache& cache = rig_.rig.cache;
+        Sequence& cache = rig_.rig.cache;
         const int n_text = cache.committed();
         cache.truncate(0);
         const ForwardResult result =

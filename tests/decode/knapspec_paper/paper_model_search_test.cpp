@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "graph/forward.h"
+#include "forward/forward.h"
 #include "support/remote_device.h"
 #include "support/search_rig.h"
 #include "support/strategy_rig.h"

@@ -1,0 +1,190 @@
+#include "graph/attention/attention_tasks.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "kernels/attention/attention.h"
+
+namespace knap {
+namespace {
+
+// A chunk's keys and values are read once for all columns of a task; this weighs as much as the
+// arithmetic of a few columns.
+constexpr double kReadingCost = 4;
+
+int round_down(int n) {
+    return n / kAttentionStep * kAttentionStep;
+}
+
+int round_up(int n) {
+    return round_down(n + kAttentionStep - 1);
+}
+
+}  // namespace
+
+void AttentionTasks::plan(std::span<const TaskRun> runs,
+                          const std::optional<Window>& window,
+                          int n_threads) {
+    runs_.assign(runs.begin(), runs.end());
+    sights_.clear();
+    sight_runs_.clear();
+    blocks_.clear();
+    chunks_.clear();
+    n_rows_ = 0;
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+        KNAP_ASSERT(runs_[i].first == n_rows_, "runs follow each other");
+        add_rows(runs_[i], window);
+        add_blocks(static_cast<int>(i));
+        n_rows_ += runs_[i].n_rows;
+    }
+    share_out(n_threads);
+}
+
+// With full attention, the row of a tree whose path is not at its positions is computed as if it
+// were, so that it equals plain decoding.
+void AttentionTasks::add_rows(const TaskRun& run, const std::optional<Window>& window) {
+    for (int row = 0; row < run.n_rows; ++row) {
+        RowSight sight{.first_run = static_cast<int>(sight_runs_.size())};
+        for_each_visible_run(run.layout, window, run.first_row, row, [&](int begin, int end) {
+            if (begin < end) {
+                sight_runs_.push_back({begin, end});
+            }
+        });
+        const auto own = sight_runs_.begin() + sight.first_run;
+        std::ranges::sort(own, sight_runs_.end(), {}, &SightRun::begin);
+        // Joins runs that touch.
+        auto last = own;
+        for (auto next = own + 1; next < sight_runs_.end(); ++next) {
+            if (next->begin == last->end) {
+                last->end = next->end;
+            } else {
+                *++last = *next;
+            }
+        }
+        sight_runs_.erase(last + 1, sight_runs_.end());
+        sight.n_runs = static_cast<int>(sight_runs_.size()) - sight.first_run;
+        if (!window && run.layout.kind == AttentionLayout::Kind::tree && sight.n_runs > 1) {
+            int n_seen = 0;
+            for (auto i = sight_runs_.begin() + sight.first_run; i < sight_runs_.end(); ++i) {
+                n_seen += i->end - i->begin;
+            }
+            sight_runs_.resize(static_cast<std::size_t>(sight.first_run) + 1);
+            sight_runs_.back() = {0, n_seen};
+            sight.n_runs = 1;
+            sight.is_scattered = true;
+        }
+        sights_.push_back(sight);
+    }
+}
+
+void AttentionTasks::add_blocks(int run) {
+    const int n_columns = runs_[static_cast<std::size_t>(run)].n_rows * config_.heads_per_kv();
+    for (int first = 0; first < n_columns; first += kMaxAttentionColumns) {
+        ColumnBlock block{.run = run,
+                          .first = first,
+                          .n_columns = std::min(kMaxAttentionColumns, n_columns - first),
+                          .first_chunk = static_cast<int>(chunks_.size())};
+        add_chunks(block);
+        block.cost = kReadingCost + block.n_columns;
+        block.cost_before = blocks_.empty() ? 0
+                                            : blocks_.back().cost_before +
+                                                  blocks_.back().cost * blocks_.back().n_chunks;
+        blocks_.push_back(block);
+    }
+}
+
+// The parts of chunks that a row of the block sees.
+void AttentionTasks::add_chunks(ColumnBlock& block) {
+    const TaskRun& run = this->run(block);
+    const int group = config_.heads_per_kv();
+    const int end_row = (block.first + block.n_columns - 1) / group + 1;
+    int end = 0;
+    for (int row = block.first / group; row < end_row; ++row) {
+        end = std::max(end, sight_runs(sight(run, row)).back().end);
+    }
+    for (int first = 0; first < end; first += kAttentionChunk) {
+        int begin_seen = first + kAttentionChunk;
+        int end_seen = first;
+        for (int row = block.first / group; row < end_row; ++row) {
+            for (const SightRun& seen : sight_runs(sight(run, row))) {
+                const int begin_here = std::max(seen.begin, first);
+                const int end_here = std::min(seen.end, first + kAttentionChunk);
+                if (begin_here < end_here) {
+                    begin_seen = std::min(begin_seen, begin_here);
+                    end_seen = std::max(end_seen, end_here);
+                }
+            }
+        }
+        if (begin_seen < end_seen) {
+            const int begin = round_down(begin_seen);
+            chunks_.push_back({begin, round_up(end_seen) - begin});
+        }
+    }
+    block.n_chunks = static_cast<int>(chunks_.size()) - block.first_chunk;
+}
+
+void AttentionTasks::share_out(int n_threads) {
+    const ColumnBlock& last = blocks_.back();
+    const double per_head = last.cost_before + last.cost * last.n_chunks;
+    const auto n_blocks = static_cast<int>(blocks_.size());
+    borders_.assign(1, {});
+    shared_.clear();
+    std::size_t n_floats = 0;
+    for (int thread = 1; thread < n_threads; ++thread) {
+        const double target = per_head * config_.n_kv_heads * thread / n_threads;
+        const int head = std::min(static_cast<int>(target / per_head), config_.n_kv_heads - 1);
+        const double within = target - per_head * head;
+        const auto after = std::ranges::upper_bound(blocks_, within, {}, &ColumnBlock::cost_before);
+        const ColumnBlock& block = *(after - 1);
+        const int chunk = std::clamp(
+            static_cast<int>((within - block.cost_before) / block.cost + 0.5), 0, block.n_chunks);
+        ShareBorder border{.task = head * n_blocks + static_cast<int>(after - blocks_.begin()) - 1,
+                           .chunk = chunk};
+        if (border.chunk == block.n_chunks) {
+            border = {.task = border.task + 1, .chunk = 0};
+        }
+        const ShareBorder& before = borders_.back();
+        const bool is_empty = border.task == before.task && border.chunk == before.chunk;
+        if (border.chunk > 0 && !is_empty) {
+            if (shared_.empty() || shared_.back().task != border.task) {
+                shared_.push_back({.task = border.task, .n_parts = 1, .offset = n_floats});
+                n_floats += partial_size(config_.head_dim) *
+                            static_cast<std::size_t>(block.n_columns) *
+                            static_cast<std::size_t>(block.n_chunks);
+            }
+            ++shared_.back().n_parts;
+        }
+        borders_.push_back(border);
+    }
+    borders_.push_back({.task = n_tasks(), .chunk = 0});
+    if (partials_.size() < n_floats) {
+        partials_.resize(n_floats);
+    }
+    if (n_counters_ < shared_.size()) {
+        n_counters_ = static_cast<std::size_t>(n_threads);
+        n_done_ = std::make_unique<std::atomic<int>[]>(n_counters_);
+    }
+    for (std::size_t i = 0; i < shared_.size(); ++i) {
+        n_done_[i].store(0, std::memory_order_relaxed);
+    }
+}
+
+const AttentionTasks::SharedTask& AttentionTasks::shared(int task) const {
+    return *std::ranges::lower_bound(shared_, task, {}, &SharedTask::task);
+}
+
+float* AttentionTasks::partials(int task) const {
+    return partials_.data() + shared(task).offset;
+}
+
+bool AttentionTasks::finish_part(int task) const {
+    const SharedTask& one = shared(task);
+    std::atomic<int>& n_done = n_done_[static_cast<std::size_t>(&one - shared_.data())];
+    if (n_done.fetch_add(1, std::memory_order_acq_rel) + 1 < one.n_parts) {
+        return false;
+    }
+    n_done.store(0, std::memory_order_relaxed);  // for the next layer
+    return true;
+}
+
+}  // namespace knap

@@ -1,0 +1,138 @@
+// Plans the attention of one pass for our CPU kernel: which columns meet which chunks of the cache,
+// and which thread does what. A plan serves every layer of the pass that attends alike, so a graph
+// does not depend on the sequences, contexts and layouts in a pass.
+//
+// A column of a KV head is one of its query heads in one row. A task is up to kMaxAttentionColumns
+// columns of one KV head and one run, over all chunks that one of them sees. Threads take
+// contiguous shares of all chunks of all tasks, of about equal cost. A task that two or more
+// threads share keeps the partial result of every chunk, and whoever finishes last merges them in
+// order. So the result of a row is the same however the work is shared.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "forward/attention_layout.h"
+#include "kv/sequence.h"
+#include "model/config.h"
+
+namespace knap {
+
+// The rows of one sequence in a pass.
+struct TaskRun {
+    const Sequence* sequence = nullptr;
+    AttentionLayout layout{};
+    int first_row = 0;  // of the sequence
+    int n_rows = 0;
+    int first = 0;  // row of the pass
+};
+
+// Rows of a sequence within one chunk that some row of a block of columns sees.
+struct ChunkSpan {
+    int first = 0;  // a multiple of kAttentionStep
+    int count = 0;  // likewise
+};
+
+// Columns of one run, for every KV head.
+struct ColumnBlock {
+    int run = 0;
+    int first = 0;  // column of the run
+    int n_columns = 0;
+    int first_chunk = 0;  // in chunks()
+    int n_chunks = 0;
+    double cost = 0;         // of one chunk
+    double cost_before = 0;  // of earlier blocks
+};
+
+// What a row sees: rows of its sequence, ascending.
+struct RowSight {
+    int first_run = 0;  // in sight_runs()
+    int n_runs = 0;
+    // The rows of its path are not at their positions in the cache. Its runs are then positions.
+    bool is_scattered = false;
+};
+struct SightRun {
+    int begin = 0;
+    int end = 0;
+};
+
+// Where a thread's share begins.
+struct ShareBorder {
+    int task = 0;
+    int chunk = 0;  // of the task
+};
+
+class AttentionTasks {
+  public:
+    explicit AttentionTasks(const ModelConfig& config) : config_(config) {}
+
+    // Plans a pass. The runs' layouts must outlive the pass.
+    void plan(std::span<const TaskRun> runs, const std::optional<Window>& window, int n_threads);
+
+    const ModelConfig& config() const { return config_; }
+    int n_rows() const { return n_rows_; }  // of the pass, without padding
+    int n_tasks() const { return static_cast<int>(blocks_.size()) * config_.n_kv_heads; }
+    int kv_head(int task) const { return task / static_cast<int>(blocks_.size()); }
+    const ColumnBlock& block(int task) const {
+        return blocks_[static_cast<std::size_t>(task) % blocks_.size()];
+    }
+    const TaskRun& run(const ColumnBlock& block) const {
+        return runs_[static_cast<std::size_t>(block.run)];
+    }
+    const ChunkSpan& chunk(const ColumnBlock& block, int i) const {
+        return chunks_[static_cast<std::size_t>(block.first_chunk + i)];
+    }
+    const RowSight& sight(const TaskRun& run, int row) const {
+        return sights_[static_cast<std::size_t>(run.first + row)];
+    }
+    std::span<const SightRun> sight_runs(const RowSight& sight) const {
+        return std::span(sight_runs_)
+            .subspan(static_cast<std::size_t>(sight.first_run),
+                     static_cast<std::size_t>(sight.n_runs));
+    }
+
+    int n_threads() const { return static_cast<int>(borders_.size()) - 1; }
+    const ShareBorder& share_begin(int thread) const {
+        return borders_[static_cast<std::size_t>(thread)];
+    }
+    const ShareBorder& share_end(int thread) const {
+        return borders_[static_cast<std::size_t>(thread) + 1];
+    }
+
+    // --- a task that several threads share ---
+    // Its partial results: [partial_size, n_columns, n_chunks].
+    float* partials(int task) const;
+    // Counts a thread as done with its part. True for the last one, which has to merge.
+    bool finish_part(int task) const;
+
+  private:
+    struct SharedTask {
+        int task = 0;
+        int n_parts = 0;
+        std::size_t offset = 0;  // in partials_
+    };
+    void add_rows(const TaskRun& run, const std::optional<Window>& window);
+    void add_blocks(int run);
+    void add_chunks(ColumnBlock& block);
+    void share_out(int n_threads);
+    const SharedTask& shared(int task) const;
+
+    const ModelConfig& config_;
+    int n_rows_ = 0;
+    std::vector<TaskRun> runs_;
+    std::vector<RowSight> sights_;  // [n_rows]
+    std::vector<SightRun> sight_runs_;
+    std::vector<ColumnBlock> blocks_;
+    std::vector<ChunkSpan> chunks_;
+    std::vector<ShareBorder> borders_;  // [n_threads + 1]
+    std::vector<SharedTask> shared_;
+    mutable std::vector<float> partials_;
+    std::unique_ptr<std::atomic<int>[]> n_done_;  // per shared task: parts
+    std::size_t n_counters_ = 0;
+};
+
+}  // namespace knap

@@ -1,0 +1,22 @@
+// Our attention kernel as a node of a ggml graph. It runs on ggml's thread pool between ggml's own
+// operators.
+#pragma once
+
+#include "ggml.h"
+
+#include "graph/attention/attention_tasks.h"
+#include "graph/cache/ggml_kv_store.h"
+
+namespace knap {
+
+// `queries` f32 [head_dim, n_heads, n_rows]; the cache has a tiled layout. Returns f32 [n_heads *
+// head_dim, n_rows]. What the rows attend to is read from `tasks` when the graph runs, so that one
+// graph serves every pass of as many rows. Rows beyond those of the pass are padding, and zero.
+// `tasks` must outlive the graph.
+ggml_tensor* build_cpu_attention(ggml_context* ctx,
+                                 const GgmlKvStore& cache,
+                                 int layer,
+                                 ggml_tensor* queries,
+                                 const AttentionTasks& tasks);
+
+}  // namespace knap

@@ -1,0 +1,46 @@
+#include "graph/ggml_device_model.h"
+
+#include "graph/ggml_stage.h"
+
+namespace knap {
+
+GgmlDeviceModel::GgmlDeviceModel(const ModelConfig& config,
+                                 const ModelTensors& tensors,
+                                 const LayerShare& share,
+                                 const CacheTypes& types,
+                                 const AttentionPolicy& attention)
+    : config_(config), tensors_(tensors), share_(share), types_(types), attention_(attention) {}
+
+std::unique_ptr<KvStore> GgmlDeviceModel::new_store(const PageShape& pages) const {
+    return std::make_unique<GgmlKvStore>(
+        config_, share_,
+        KvStoreShape{
+            .types = types_, .layout = layout_for(attention_.path, types_.keys), .pages = pages});
+}
+
+std::unique_ptr<Stage> GgmlDeviceModel::new_stage(KvStore& store,
+                                                  int capacity,
+                                                  int max_rows) const {
+    return new_ggml_stage({.config = config_,
+                           .tensors = tensors_,
+                           .cache = static_cast<GgmlKvStore&>(store),
+                           .attention = attention_,
+                           .capacity = capacity,
+                           .max_rows = max_rows});
+}
+
+DeviceModels ggml_device_models(const ModelConfig& config,
+                                const ModelTensors& tensors,
+                                const LayerMap& layers,
+                                const RuntimeConfig& runtime,
+                                int exact_rows) {
+    DeviceModels models;
+    for (const LayerShare& share : layers.shares()) {
+        models.push_back(std::make_unique<GgmlDeviceModel>(
+            config, tensors, share, CacheTypes{runtime.cache_type_k, runtime.cache_type_v},
+            choose_attention(config, runtime, *share.backend, exact_rows)));
+    }
+    return models;
+}
+
+}  // namespace knap

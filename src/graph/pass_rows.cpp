@@ -1,0 +1,43 @@
+#include "graph/pass_rows.h"
+
+#include <algorithm>
+
+#include "kv/sequence.h"
+
+namespace knap {
+
+void PassRows::assign(std::span<RowRun* const> batch) {
+    runs = batch;
+    first.clear();
+    logit_rows.clear();
+    captures.clear();
+    stored.clear();
+    n_rows = 0;
+    for (const RowRun* run : runs) {
+        first.push_back(n_rows);
+        for (const int row : run->request.logit_rows) {
+            logit_rows.push_back(n_rows + row);
+        }
+        for (int row = 0; row < run->n_rows; ++row) {
+            stored.push_back(run->sequence->stored_row(run->request.first_row + row));
+        }
+        captures.insert(captures.end(), run->request.captures.begin(), run->request.captures.end());
+        n_rows += run->n_rows;
+    }
+    if (runs.size() > 1) {
+        std::ranges::sort(captures);
+        const auto rest = std::ranges::unique(captures);
+        captures.erase(rest.begin(), rest.end());
+    }
+}
+
+int padded_rows(int n_rows, int max_rows) {
+    constexpr struct {
+        int up_to;
+        int step;
+    } kSteps[] = {{16, 1}, {64, 4}, {256, 16}, {1 << 30, 32}};
+    const auto* at = std::ranges::find_if(kSteps, [&](const auto& s) { return n_rows <= s.up_to; });
+    return std::min((n_rows + at->step - 1) / at->step * at->step, max_rows);
+}
+
+}  // namespace knap
