@@ -71,6 +71,7 @@ Pipeline::Pipeline(const ModelConfig& config,
                    const PipelineSize& size)
     : config_(config),
       max_rows_(size.max_rows),
+      exact_rows_(size.exact_rows),
       device_limits_(weakest_limits(devices)),
       memory_(new_memory(devices, page_shape(device_limits_, size))) {
     for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -80,14 +81,13 @@ Pipeline::Pipeline(const ModelConfig& config,
     count_pass();
 }
 
-// Where a page holds a whole sequence, the shapes of a pass choose its kernels, so that only passes
-// that are small enough to be exact are shared.
+// Runs share a pass only where rows do not depend on the rows beside them. Where a page holds a
+// whole sequence, sessions take turns.
 PassLimits Pipeline::limits() const {
-    constexpr int kFewRows = 16;
     const bool has_pages = device_limits_.page_rows > 0;
-    const int n_exact = std::min(device_limits_.exact_rows, max_rows_);
+    const int n_exact = std::min({device_limits_.exact_rows, exact_rows_, max_rows_});
     return {.max_rows = max_rows_,
-            .max_shared_rows = has_pages ? n_exact : std::min(n_exact, kFewRows),
+            .max_shared_rows = has_pages ? n_exact : 1,
             .divides_prompts = has_pages && n_exact == max_rows_};
 }
 

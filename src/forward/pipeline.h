@@ -22,6 +22,8 @@ struct PipelineSize {
     int capacity = 0;     // rows of a sequence
     int n_sequences = 1;  // sequences of full length that fit at once
     int max_rows = 0;     // of a pass
+    // The largest batch whose products with the weights are bit-identical to single-row passes.
+    int exact_rows = 1;
 };
 
 class Pipeline final : public BatchRunner {
@@ -62,6 +64,7 @@ class Pipeline final : public BatchRunner {
 
     const ModelConfig& config_;
     int max_rows_;
+    int exact_rows_;
     DeviceLimits device_limits_;
     std::unique_ptr<KvMemory> memory_;
     std::vector<std::unique_ptr<Stage>> stages_;

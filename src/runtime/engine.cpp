@@ -224,7 +224,8 @@ Engine::Impl::Passes::Passes(Engine::Impl& engine)
                engine.device_models,
                {.capacity = engine.config.n_ctx + kScratchRows,
                 .n_sequences = engine.config.n_parallel,
-                .max_rows = engine.config.n_ubatch}),
+                .max_rows = engine.config.n_ubatch,
+                .exact_rows = engine.exact_rows}),
       scheduler(pipeline),
       pages(pipeline.memory()) {}
 

@@ -38,8 +38,7 @@ Session::Impl::Impl(Engine::Impl& owner)
     : engine(owner),
       cache(engine.pipeline().memory(), engine.config.n_ctx + kScratchRows),
       pages(engine.pages(), cache),
-      shares_prefixes(engine.config.prefix_cache && engine.pipeline().limits().divides_prompts &&
-                      engine.exact_rows >= engine.config.n_ubatch),
+      shares_prefixes(engine.config.prefix_cache && engine.pipeline().limits().divides_prompts),
       forward(engine.pipeline(), engine.passes(), cache),
       whole_model(engine.model.n_layers),
       profile(known_profile(engine)),
