@@ -8,6 +8,7 @@
 #include "knap/types.h"
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "kernels/attention/attention.h"
 
 namespace knap {
@@ -18,14 +19,6 @@ static_assert(kRunStep % kAttentionStep == 0 && kAttentionChunk % kRunStep == 0,
 
 constexpr std::int64_t kScoreBytes = 40 << 20;
 constexpr int kMaxBlockRows = 128;
-
-int round_up(int n, int step) {
-    return (n + step - 1) / step * step;
-}
-
-int round_down(int n, int step) {
-    return n / step * step;
-}
 
 // Rows of the recent run: the window wherever it begins, then `n_round` rows of the round.
 int recent_rows(const Window& window, int n_round, int step) {

@@ -11,4 +11,14 @@ bool can_share_pass(const RowRun& a, const RowRun& b) {
            (one.plan == other.plan || *one.plan == *other.plan);
 }
 
+void set_pass_facts(std::span<RowRun* const> runs, double ms) {
+    int n_rows = 0;
+    for (const RowRun* run : runs) {
+        n_rows += run->n_rows;
+    }
+    for (const RowRun* run : runs) {
+        run->result->pass = {.n_others = n_rows - run->n_rows, .ms = ms};
+    }
+}
+
 }  // namespace knap

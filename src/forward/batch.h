@@ -60,8 +60,12 @@ struct PassLimits {
     bool divides_prompts = false;  // prompts may be cut anywhere
 };
 
-// Computes the runs of one pass, all of which may share it, and fills their results. Runs are
-// computed as far as their `n_rows`. An abandoned pass (every run is cancelled) completes no run.
+// Takes down in the results of all runs of a pass that it took `ms`.
+void set_pass_facts(std::span<RowRun* const> runs, double ms);
+
+// Computes the runs of one pass, all of which may share it, and fills their results, with the facts
+// of the pass. Runs are computed as far as their `n_rows`. An abandoned pass (every run is
+// cancelled) completes no run.
 class BatchRunner {
   public:
     virtual ~BatchRunner() = default;

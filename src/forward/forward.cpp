@@ -51,7 +51,6 @@ ForwardRequest Forward::filled_in(const ForwardRequest& request) const {
     filled.exit_layer = request.exit_layer < 0 ? config().n_layers : request.exit_layer;
     filled.layout.context =
         request.layout.context < 0 ? sequence_.committed() : request.layout.context;
-    filled.kind = request.kind == PassKind::decode ? kind_ : request.kind;
     return filled;
 }
 
@@ -87,12 +86,9 @@ void Forward::check_bank(const BankRows& rows, std::size_t n_captured) const {
 }
 
 void Forward::reserve(int n_rows) {
-    bool has_pages = true;
-    const auto take = [&] { has_pages = sequence_.reserve(n_rows); };
-    if (sequence_.memory().copies_beside_passes()) {
-        take();
-    } else {
-        runner_.run_alone(take);
+    bool has_pages = sequence_.is_reserved(n_rows);
+    if (!has_pages) {
+        use_rows([&] { has_pages = sequence_.reserve(n_rows); });
     }
     if (!has_pages) {
         fail("cache: expected pages for ", n_rows, " rows, found none left");
@@ -157,10 +153,14 @@ void Forward::view_captures() {
 }
 
 void Forward::copy_row(int from, int to) {
+    use_rows([&] { sequence_.copy_row(from, to); });
+}
+
+void Forward::use_rows(const std::function<void()>& work) {
     if (sequence_.memory().copies_beside_passes()) {
-        sequence_.copy_row(from, to);
+        work();
     } else {
-        runner_.run_alone([&] { sequence_.copy_row(from, to); });
+        runner_.run_alone(work);
     }
 }
 

@@ -30,8 +30,6 @@ class Forward {
     // Polled while passes wait and run, also from compute threads: true cancels them. Null: never.
     // The function must outlive its use.
     void set_cancel(const std::function<bool()>* is_cancelled) { is_cancelled_ = is_cancelled; }
-    // Passes that are asked for as `decode` count as this kind: searches run when nobody waits.
-    void set_kind(PassKind kind) { kind_ = kind; }
 
     // Runs the pass. Does not change the number of committed rows. The rows must fit max_rows() and
     // the sequence. Takes pages for them if there are none; throws knap::Error when none is left.
@@ -44,6 +42,9 @@ class Forward {
 
     // Copies a row over a scratch row: see Sequence.
     void copy_row(int from, int to);
+    // Runs `work`, which reads or writes rows of the sequence: at once, or while no pass runs where
+    // the device needs that.
+    void use_rows(const std::function<void()>& work);
 
     // Lends memory for `n_rows` rows of streams on the device, to one holder at a time, for as long
     // as the pointer is held; the pipeline must outlive it. The rows are uninitialised. Null if
@@ -70,7 +71,6 @@ class Forward {
     ModulePlan full_plan_;
     HeadSubset* draft_head_ = nullptr;  // null: there is the whole head alone
     const std::function<bool()>* is_cancelled_ = nullptr;
-    PassKind kind_ = PassKind::decode;
     RunResult result_;
     std::vector<std::span<const float>> captures_;
     ForwardStatistics before_;  // of the pipeline

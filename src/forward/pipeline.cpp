@@ -4,7 +4,8 @@
 #include <iterator>
 #include <utility>
 
-#include "base/error.h"
+#include "base/rounding.h"
+#include "forward/attention_blocks.h"
 #include "model/config.h"
 
 namespace knap {
@@ -34,11 +35,10 @@ void add(const ForwardStatistics& part, ForwardStatistics& sum) {
 // steps that every attention reads.
 PageShape page_shape(const DeviceLimits& limits, const PipelineSize& size) {
     constexpr int kRowStep = 256;
-    const int page_rows = limits.page_rows > 0
-                              ? limits.page_rows
-                              : (size.capacity + kRowStep - 1) / kRowStep * kRowStep;
-    const int per_sequence = (size.capacity + page_rows - 1) / page_rows;
-    return {.page_rows = page_rows, .n_pages = per_sequence * size.n_sequences};
+    const int page_rows =
+        limits.page_rows > 0 ? limits.page_rows : round_up(size.capacity, kRowStep);
+    return {.page_rows = page_rows,
+            .n_pages = steps_for(size.capacity, page_rows) * size.n_sequences};
 }
 
 std::unique_ptr<KvMemory> new_memory(std::span<const std::unique_ptr<DeviceModel>> devices,
@@ -75,19 +75,18 @@ Pipeline::Pipeline(const ModelConfig& config,
       device_limits_(weakest_limits(devices)),
       memory_(new_memory(devices, page_shape(device_limits_, size))) {
     for (std::size_t i = 0; i < devices.size(); ++i) {
-        stages_.push_back(
-            devices[i]->new_stage(*memory_->stores()[i], size.capacity, size.max_rows));
+        stages_.push_back(devices[i]->new_stage(*memory_->stores()[i], size.max_rows));
     }
     count_pass();
 }
 
 // Runs share a pass only where rows do not depend on the rows beside them. Where a page holds a
-// whole sequence, sessions take turns.
+// whole sequence, every run needs a block of attention of its own.
 PassLimits Pipeline::limits() const {
     const bool has_pages = device_limits_.page_rows > 0;
     const int n_exact = std::min({device_limits_.exact_rows, exact_rows_, max_rows_});
     return {.max_rows = max_rows_,
-            .max_shared_rows = has_pages ? n_exact : 1,
+            .max_shared_rows = has_pages ? n_exact : std::min(n_exact, kMaxBlocks),
             .divides_prompts = has_pages && n_exact == max_rows_};
 }
 
@@ -130,7 +129,9 @@ void Pipeline::set_legs(std::span<RowRun* const> runs) {
 bool Pipeline::run_legs(std::span<RowRun* const> runs) {
     set_legs(runs);
     for (const RowRun* run : runs) {
-        *run->result = {};
+        run->result->logits.clear();
+        run->result->choices.clear();
+        run->result->captures.clear();
     }
     std::vector<RowRun*> parts;
     for (std::size_t i = 0; i < legs_.size(); ++i) {
@@ -153,10 +154,9 @@ bool Pipeline::run_legs(std::span<RowRun* const> runs) {
             RunResult& whole = *runs[r]->result;
             RunResult& part = leg.results[r];
             std::ranges::move(part.captures, std::back_inserter(whole.captures));
-            if (i + 1 == legs_.size()) {
-                whole.logits = std::move(part.logits);
-                whole.choices = std::move(part.choices);
-            }
+            // Exchanged, so that both keep memory for the next pass.
+            std::swap(whole.logits, part.logits);
+            std::swap(whole.choices, part.choices);
         }
     }
     return true;
@@ -165,16 +165,11 @@ bool Pipeline::run_legs(std::span<RowRun* const> runs) {
 void Pipeline::run(std::span<RowRun* const> runs) {
     const bool is_complete =
         stages_.size() == 1 ? stages_.front()->run(runs, false) : run_legs(runs);
-    const double ms = count_pass();
-    int n_rows = 0;
-    for (const RowRun* run : runs) {
-        n_rows += run->n_rows;
-    }
     for (const RowRun* run : runs) {
         run->result->is_complete = is_complete;
         run->result->n_rows = run->n_rows;
-        run->result->pass = {.n_others = n_rows - run->n_rows, .ms = ms};
     }
+    set_pass_facts(runs, count_pass());
 }
 
 // Takes down what the devices did, for other threads to read. Returns the time of the pass.

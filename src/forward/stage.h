@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -57,9 +56,9 @@ class DeviceModel {
     virtual LayerRange layers() const = 0;
     virtual DeviceLimits limits() const = 0;
     virtual std::unique_ptr<KvStore> new_store(const PageShape& pages) const = 0;
-    // For passes of up to `max_rows` rows over sequences of up to `capacity` rows. `store` must be
-    // one of new_store() and outlive the stage.
-    virtual std::unique_ptr<Stage> new_stage(KvStore& store, int capacity, int max_rows) const = 0;
+    // For passes of up to `max_rows` rows. `store` must be one of new_store() and outlive the
+    // stage.
+    virtual std::unique_ptr<Stage> new_stage(KvStore& store, int max_rows) const = 0;
 };
 
 }  // namespace knap

@@ -27,6 +27,13 @@ std::size_t max_mask_size(const BlockRules& rules, int capacity, int n_ubatch) {
     return most;
 }
 
+// Rows of a run, for masks.
+struct MaskedRun {
+    const AttentionLayout& layout;
+    int first_row;  // of the sequence
+    int first;      // row of the pass
+};
+
 }  // namespace
 
 ForwardInputs::ForwardInputs(const ModelConfig& config,
@@ -113,19 +120,30 @@ void ForwardInputs::set(const PassRows& rows,
         std::ranges::fill(hidden.subspan(n_rows * n_embd), 0.0f);
         hidden_buffer_->upload_until(hidden_, hidden.size_bytes());
     }
-    if (mask_ == nullptr) {
-        return;
+    if (mask_ != nullptr) {
+        set_masks(groups, 1, [&](int run) {
+            const auto i = static_cast<std::size_t>(run);
+            const ForwardRequest& request = rows.run(i).request;
+            return MaskedRun{request.layout, request.first_row, rows.first[i]};
+        });
     }
+}
+
+// Masks of a block for `n_steps` passes, each a row further, lie one after the other. `run_of`
+// gives the rows of a run of the pass.
+template <typename RunOf>
+void ForwardInputs::set_masks(std::span<const AttentionGroup> groups, int n_steps, RunOf run_of) {
     auto rest = mask_buffer_->host<std::uint16_t>(mask_);
     for (const AttentionGroup& group : groups) {
         for (std::size_t i = 0; i < group.blocks.size(); ++i) {
-            const auto run = static_cast<std::size_t>(group.runs[i]);
-            const ForwardRequest& request = rows.run(run).request;
+            const MaskedRun run = run_of(group.runs[i]);
             AttentionBlock block = group.blocks[i];
-            block.first -= rows.first[run];
-            build_mask(request.layout, request.first_row, group.window, block,
-                       rest.first(block.mask_size()));
-            rest = rest.subspan(block.mask_size());
+            block.first -= run.first;
+            for (int step = 0; step < n_steps; ++step) {
+                build_mask(run.layout, run.first_row + step, group.window, block,
+                           rest.first(block.mask_size()));
+                rest = rest.subspan(block.mask_size());
+            }
         }
     }
     mask_buffer_->upload_until(mask_, ggml_nbytes(mask_) - rest.size_bytes());
@@ -144,18 +162,9 @@ void ForwardInputs::set_chain(const ChainRun& run, std::span<const AttentionGrou
     }
     set_slots(stored, request.n_steps);
     upload_numbers(request.n_steps);
-    // The masks of a block for all steps, each a row further, lie one after the other.
-    auto rest = mask_buffer_->host<std::uint16_t>(mask_);
-    for (const AttentionGroup& group : groups) {
-        for (const AttentionBlock& block : group.blocks) {
-            for (int step = 0; step < request.n_steps; ++step) {
-                build_mask(layout, request.first_row + step, group.window, block,
-                           rest.first(block.mask_size()));
-                rest = rest.subspan(block.mask_size());
-            }
-        }
-    }
-    mask_buffer_->upload_until(mask_, ggml_nbytes(mask_) - rest.size_bytes());
+    set_masks(groups, request.n_steps, [&](int /*run*/) {
+        return MaskedRun{layout, request.first_row, 0};
+    });
 }
 
 void ForwardInputs::set_slots(std::span<const std::int32_t> stored, int n_padded) {

@@ -55,6 +55,8 @@ class ForwardInputs {
     std::size_t bytes() const;
 
   private:
+    template <typename RunOf>
+    void set_masks(std::span<const AttentionGroup> groups, int n_steps, RunOf run_of);
     void set_slots(std::span<const std::int32_t> stored, int n_padded);
     void upload_numbers(int n_rows);
 

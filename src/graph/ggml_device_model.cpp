@@ -18,14 +18,11 @@ std::unique_ptr<KvStore> GgmlDeviceModel::new_store(const PageShape& pages) cons
             .types = types_, .layout = layout_for(attention_.path, types_.keys), .pages = pages});
 }
 
-std::unique_ptr<Stage> GgmlDeviceModel::new_stage(KvStore& store,
-                                                  int capacity,
-                                                  int max_rows) const {
+std::unique_ptr<Stage> GgmlDeviceModel::new_stage(KvStore& store, int max_rows) const {
     return new_ggml_stage({.config = config_,
                            .tensors = tensors_,
                            .cache = static_cast<GgmlKvStore&>(store),
                            .attention = attention_,
-                           .capacity = capacity,
                            .max_rows = max_rows});
 }
 

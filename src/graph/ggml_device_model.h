@@ -25,7 +25,7 @@ class GgmlDeviceModel final : public DeviceModel {
     LayerRange layers() const override { return {share_.first_layer, share_.end_layer}; }
     DeviceLimits limits() const override { return attention_limits(attention_, *share_.backend); }
     std::unique_ptr<KvStore> new_store(const PageShape& pages) const override;
-    std::unique_ptr<Stage> new_stage(KvStore& store, int capacity, int max_rows) const override;
+    std::unique_ptr<Stage> new_stage(KvStore& store, int max_rows) const override;
 
   private:
     const ModelConfig& config_;

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/rounding.h"
 #include "device/backend.h"
 #include "forward/choices.h"
 #include "forward/forward.h"
@@ -35,7 +36,7 @@ std::size_t arena_bytes(std::size_t n_tensors) {
     constexpr std::size_t kPage = 4096;
     const std::size_t bytes =
         n_tensors * ggml_tensor_overhead() + ggml_graph_overhead_custom(n_tensors, false);
-    return (bytes + kPage - 1) / kPage * kPage;
+    return round_up(bytes, kPage);
 }
 
 // At most as many blocks as the longest context cuts the largest pass into, or as many as a pass
@@ -43,7 +44,7 @@ std::size_t arena_bytes(std::size_t n_tensors) {
 int max_blocks(int capacity, const BlockRules& rules, int max_rows) {
     const int step = max_block_rows(capacity, rules.n_score_heads);
     const int n_shared = rules.n_score_heads > 0 ? kMaxBlocks : rules.exact_rows;
-    return std::min(kMaxBlocks, std::max({(max_rows + step - 1) / step, rules.max_exact_blocks(),
+    return std::min(kMaxBlocks, std::max({steps_for(max_rows, step), rules.max_exact_blocks(),
                                           std::min(n_shared, max_rows)}));
 }
 
@@ -88,7 +89,6 @@ class GgmlStage final : public Stage {
     Backend& backend_;
     GgmlKvStore& cache_;
     const AttentionPolicy attention_;
-    const int capacity_;
     const int max_rows_;
     const BlockRules rules_;
     const std::size_t n_tensors_;  // of one graph, at most
@@ -113,7 +113,6 @@ GgmlStage::GgmlStage(const StageParts& parts)
       backend_(parts.cache.backend()),
       cache_(parts.cache),
       attention_(parts.attention),
-      capacity_(parts.capacity),
       max_rows_(parts.max_rows),
       rules_(block_rules(config_, backend_, attention_)),
       n_tensors_(

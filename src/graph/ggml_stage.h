@@ -18,7 +18,6 @@ struct StageParts {
     const ModelTensors& tensors;
     GgmlKvStore& cache;
     AttentionPolicy attention;
-    int capacity = 0;  // rows of a sequence
     int max_rows = 0;  // of a pass
 };
 

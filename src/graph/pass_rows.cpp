@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/rounding.h"
 #include "kv/sequence.h"
 
 namespace knap {
@@ -37,7 +38,7 @@ int padded_rows(int n_rows, int max_rows) {
         int step;
     } kSteps[] = {{16, 1}, {64, 4}, {256, 16}, {1 << 30, 32}};
     const auto* at = std::ranges::find_if(kSteps, [&](const auto& s) { return n_rows <= s.up_to; });
-    return std::min((n_rows + at->step - 1) / at->step * at->step, max_rows);
+    return std::min(round_up(n_rows, at->step), max_rows);
 }
 
 }  // namespace knap

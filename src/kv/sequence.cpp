@@ -4,11 +4,12 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "base/rounding.h"
 
 namespace knap {
 
 Sequence::Sequence(KvMemory& memory, int capacity) : memory_(memory), capacity_(capacity) {
-    pages_.reserve(static_cast<std::size_t>(capacity / memory.page_rows() + 1));
+    pages_.reserve(pages_for(capacity));
 }
 
 Sequence::~Sequence() {
@@ -35,9 +36,7 @@ void Sequence::copy_row(int from, int to) {
 
 bool Sequence::reserve(int n_rows) {
     KNAP_ASSERT(n_rows <= capacity_, "rows fit the cache");
-    const int page_rows = memory_.page_rows();
-    const auto n_wanted = static_cast<std::size_t>((n_rows + page_rows - 1) / page_rows);
-    if (n_wanted <= pages_.size() && !may_share_) {
+    if (is_reserved(n_rows)) {
         return true;
     }
     const std::lock_guard lock(memory_.mutex());
@@ -45,7 +44,7 @@ bool Sequence::reserve(int n_rows) {
         return false;
     }
     const std::size_t n_before = pages_.size();
-    while (pages_.size() < n_wanted) {
+    while (n_reserved() < n_rows) {
         const auto page = take_page();
         if (!page) {
             while (pages_.size() > n_before) {
@@ -126,8 +125,7 @@ std::optional<PageId> Sequence::take_page() {
 }
 
 void Sequence::return_scratch() {
-    const int page_rows = memory_.page_rows();
-    const auto n_kept = static_cast<std::size_t>((committed_ + page_rows - 1) / page_rows);
+    const std::size_t n_kept = pages_for(committed_);
     const std::lock_guard lock(memory_.mutex());
     while (pages_.size() > n_kept) {
         memory_.pool().release(pages_.back());
@@ -143,10 +141,8 @@ void Sequence::release() {
 void Sequence::fork_from(const Sequence& other) {
     KNAP_ASSERT(pages_.empty() && &memory_ == &other.memory_ && other.committed_ <= capacity_,
                 "an empty sequence of the same memory");
-    const int page_rows = memory_.page_rows();
-    const auto n_pages = static_cast<std::size_t>((other.committed_ + page_rows - 1) / page_rows);
     const std::lock_guard lock(memory_.mutex());
-    for (const PageId page : other.pages().first(n_pages)) {
+    for (const PageId page : other.pages().first(pages_for(other.committed_))) {
         memory_.pool().share(page);
         pages_.push_back(page);
     }
@@ -182,13 +178,17 @@ int Sequence::adopt_prefix(std::span<const Token> tokens) {
     return committed_ - n_before;
 }
 
-void Sequence::publish_prefix(std::span<const Token> tokens, bool with_last) {
+int Sequence::publish_prefix(std::span<const Token> tokens, bool with_last) {
     KNAP_ASSERT(static_cast<int>(tokens.size()) == committed_, "the tokens of the committed rows");
-    const auto page_rows = static_cast<std::size_t>(memory_.page_rows());
-    const std::size_t n_tokens = with_last ? tokens.size() : tokens.size() / page_rows * page_rows;
-    const std::size_t n_pages = (n_tokens + page_rows - 1) / page_rows;
+    const int n_rows = with_last ? committed_ : round_down(committed_, memory_.page_rows());
     const std::lock_guard lock(memory_.mutex());
-    memory_.index().insert(tokens.first(n_tokens), std::span(pages_).first(n_pages));
+    memory_.index().insert(tokens.first(static_cast<std::size_t>(n_rows)),
+                           std::span(pages_).first(pages_for(n_rows)));
+    return n_rows;
+}
+
+std::size_t Sequence::pages_for(int n_rows) const {
+    return static_cast<std::size_t>(steps_for(n_rows, memory_.page_rows()));
 }
 
 std::vector<StoredRows> Sequence::stored_rows(int n_rows) const {

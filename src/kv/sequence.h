@@ -41,6 +41,8 @@ class Sequence {
     bool reserve(int n_rows);
     // The same with pages that are free, as far as there are.
     void reserve_if_free(int n_rows);
+    // Whether rows [committed(), n_rows) can be written already.
+    bool is_reserved(int n_rows) const { return !may_share_ && n_rows <= n_reserved(); }
     int n_reserved() const { return static_cast<int>(pages_.size()) * memory_.page_rows(); }
     // Returns the pages that hold no committed row.
     void return_scratch();
@@ -54,8 +56,8 @@ class Sequence {
     // many rows were gained; all are committed.
     int adopt_prefix(std::span<const Token> tokens);
     // Lists the committed rows, those of `tokens`, in the prefix cache: whole pages, and with
-    // `with_last` the last page as far as it is filled.
-    void publish_prefix(std::span<const Token> tokens, bool with_last);
+    // `with_last` the last page as far as it is filled. Returns the number of rows listed.
+    int publish_prefix(std::span<const Token> tokens, bool with_last);
 
     std::span<const PageId> pages() const { return pages_; }
     // Where a row is in the stores.
@@ -71,6 +73,7 @@ class Sequence {
     void write_rows(int layer, int n_rows, const std::byte* in);
 
   private:
+    std::size_t pages_for(int n_rows) const;
     std::vector<StoredRows> stored_rows(int n_rows) const;
     bool is_counted_on(PageId page, int n_rows) const;
     bool own_pages();

@@ -15,7 +15,7 @@ namespace knap {
 
 struct DeviceNeed {
     std::size_t weight_bytes = 0;
-    std::size_t cache_row_bytes = 0;  // per token, over all layers
+    std::size_t cache_row_bytes = 0;  // per token of context, over layers and conversations
     std::size_t scratch_bytes = 0;    // for the largest pass
     int n_ctx = 0;
     // For advice on using fewer layers: their number (0: no advice), and the weights that remain

@@ -89,7 +89,8 @@ void check_memory(const Engine::Impl& engine, const LayerShare& share) {
     check_fits(
         describe(share.backend->device()),
         {.weight_bytes = stored_bytes(engine.file, layers, share),
-         .cache_row_bytes = cache_row_bytes(engine) * static_cast<std::size_t>(share.n_layers()),
+         .cache_row_bytes = cache_row_bytes(engine) *
+                            static_cast<std::size_t>(share.n_layers() * engine.config.n_parallel),
          .scratch_bytes = estimate_scratch(engine.model, engine.config.n_ubatch, n_ctx),
          .n_ctx = n_ctx,
          .n_layers = n_elsewhere == 1 ? share.n_layers() : 0,

@@ -81,7 +81,7 @@ PageSupply::Grant PageSupply::reserve(Holder& holder,
                                       int n_rows,
                                       int n_wished,
                                       const std::function<bool()>& is_cancelled) {
-    if (holder.sequence_.n_reserved() >= n_wished && !holder.must_yield_.load()) {
+    if (holder.sequence_.is_reserved(n_wished) && !holder.must_yield_) {
         return Grant::ready;
     }
     Lock lock(mutex_);
@@ -162,8 +162,7 @@ int PageSupply::adopt(Holder& holder, std::span<const Token> tokens) {
 
 void PageSupply::publish(Holder& holder, std::span<const Token> tokens, bool with_last) {
     const std::lock_guard lock(mutex_);
-    holder.sequence_.publish_prefix(tokens, with_last);
-    holder.n_read_ = holder.sequence_.committed();
+    holder.n_read_ = holder.sequence_.publish_prefix(tokens, with_last);
     changed_.notify_all();
 }
 

@@ -25,7 +25,7 @@ void write_prompt_cache(const std::filesystem::path& path,
 
 // Reads a file into the sequence, commits its rows, and returns its tokens. Throws knap::Error and
 // leaves the sequence unchanged if the file is damaged, is of an older version, or was made for
-// another model or cache type, and when the cache lacks pages.
+// another model or cache type. When the cache lacks pages it throws too, and the sequence is empty.
 std::vector<Token> read_prompt_cache(const std::filesystem::path& path,
                                      std::uint64_t model_fingerprint,
                                      int n_layers,

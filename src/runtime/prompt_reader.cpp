@@ -28,10 +28,10 @@ std::optional<std::span<const float>> PromptReader::read(
     const auto n_tokens = static_cast<int>(tokens.size());
     ForwardResult result;
     supply.set_prompt(session_.pages, tokens);
+    if (!adopt(tokens)) {
+        return std::nullopt;
+    }
     while (cache.committed() < n_tokens) {
-        if (!adopt(tokens)) {
-            return std::nullopt;
-        }
         const int first_row = cache.committed();
         const int end_row = std::min(first_row + session_.forward.max_rows(first_row), n_tokens);
         const auto grant = supply.reserve(session_.pages, end_row, end_row, is_cancelled_);
@@ -39,22 +39,34 @@ std::optional<std::span<const float>> PromptReader::read(
             return std::nullopt;
         }
         if (grant == PageSupply::Grant::lost) {
+            if (!adopt(tokens)) {
+                return std::nullopt;
+            }
             continue;
         }
         result = advance_once(session_.forward, cache, tokens);
         if (!result.is_complete) {
             return std::nullopt;
         }
-        if (session_.shares_prefixes) {
-            const auto n_rows = static_cast<std::size_t>(cache.committed());
-            supply.publish(session_.pages, tokens.first(n_rows), n_rows == tokens.size());
-        }
+        publish(tokens, first_row);
         if (on_progress) {
             on_progress(cache.committed());
         }
     }
     supply.set_prompt(session_.pages, {});
     return result.logits;
+}
+
+// Lists the rows from `first_row` on, once a page is full or the text is at its end.
+void PromptReader::publish(std::span<const Token> tokens, int first_row) {
+    const Sequence& cache = session_.cache;
+    const int page_rows = cache.memory().page_rows();
+    const auto n_rows = static_cast<std::size_t>(cache.committed());
+    const bool is_end = n_rows == tokens.size();
+    if (session_.shares_prefixes &&
+        (is_end || first_row / page_rows < cache.committed() / page_rows)) {
+        session_.engine.pages().publish(session_.pages, tokens.first(n_rows), is_end);
+    }
 }
 
 bool PromptReader::prepare_round() {

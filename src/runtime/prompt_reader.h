@@ -32,6 +32,7 @@ class PromptReader {
 
   private:
     bool adopt(std::span<const Token> tokens);
+    void publish(std::span<const Token> tokens, int first_row);
 
     Session::Impl& session_;
     const std::function<bool()>& is_cancelled_;

@@ -244,15 +244,9 @@ void Scheduler::deliver(const Ticket& own,
     if (error == nullptr && first.result->is_complete && first.request.kind != PassKind::search) {
         times_.add(sample_of(runs_, ms));
     }
-    int n_rows = 0;
-    for (const RowRun* run : runs_) {
-        n_rows += run->n_rows;
-    }
     for (Ticket* ticket : batch_) {
-        const int n_others = n_rows - ticket->run->n_rows;
-        ticket->run->result->pass = {.n_others = n_others, .ms = ms};
-        if (ticket->client != nullptr && ticket->is_kind(PassKind::decode)) {
-            ticket->client->other_rows.add(n_others);
+        if (error == nullptr && ticket->client != nullptr && ticket->is_kind(PassKind::decode)) {
+            ticket->client->other_rows.add(ticket->run->result->pass.n_others);
         }
         ticket->restore_run();
         ticket->error = error;

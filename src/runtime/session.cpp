@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "graph/attention/attention_policy.h"
 #include "runtime/generation.h"
 #include "runtime/known_costs.h"
 #include "runtime/prompt_cache.h"
@@ -163,16 +162,22 @@ void Session::Impl::publish_history() {
 }
 
 void Session::save_prompt_cache(const std::filesystem::path& path) const {
+    const PageSupply::Request request(impl_->pages);
     const std::size_t n_rows =
         std::min(impl_->n_prompt, static_cast<std::size_t>(impl_->cache.committed()));
-    write_prompt_cache(path, impl_->engine.fingerprint, impl_->engine.model.n_layers,
-                       std::span(impl_->history).first(n_rows), impl_->cache);
+    impl_->forward.use_rows([&] {
+        write_prompt_cache(path, impl_->engine.fingerprint, impl_->engine.model.n_layers,
+                           std::span(impl_->history).first(n_rows), impl_->cache);
+    });
 }
 
 void Session::load_prompt_cache(const std::filesystem::path& path) {
-    impl_->history =
-        read_prompt_cache(path, impl_->engine.fingerprint, impl_->engine.model.n_layers,
-                          impl_->engine.config.n_ctx, impl_->cache);
+    const PageSupply::Request request(impl_->pages);
+    impl_->forward.use_rows([&] {
+        impl_->history =
+            read_prompt_cache(path, impl_->engine.fingerprint, impl_->engine.model.n_layers,
+                              impl_->engine.config.n_ctx, impl_->cache);
+    });
     impl_->n_prompt = impl_->history.size();
 }
 

@@ -58,6 +58,10 @@ class Sequences : public ::testing::Test {
         }
         sequence.commit(n_rows);
     }
+    void compute_and_publish(Sequence& sequence, std::span<const Token> tokens) {
+        compute(sequence, tokens);
+        EXPECT_EQ(sequence.publish_prefix(tokens, true), static_cast<int>(tokens.size()));
+    }
     void expect_rows(const Sequence& sequence, std::span<const Token> tokens) {
         ASSERT_EQ(sequence.committed(), static_cast<int>(tokens.size()));
         for (int row = 0; row < sequence.committed(); ++row) {
@@ -151,8 +155,7 @@ TEST_F(Sequences, AdoptsWhatThePrefixCacheHas) {
     const auto tokens = text(600);
     {
         Sequence first(memory_, 1024);
-        compute(first, tokens);
-        first.publish_prefix(tokens, true);
+        compute_and_publish(first, tokens);
     }
     EXPECT_EQ(n_free(), 5);
     auto other = text(700);
@@ -173,8 +176,7 @@ TEST_F(Sequences, AdoptsWhatThePrefixCacheHas) {
 TEST_F(Sequences, RowsThatWerePublishedSurviveTheirOwner) {
     const auto tokens = text(300);
     Sequence first(memory_, 1024);
-    compute(first, tokens);
-    first.publish_prefix(tokens, true);
+    compute_and_publish(first, tokens);
     first.truncate(260);
     auto rewritten = tokens;
     for (std::size_t i = 260; i < rewritten.size(); ++i) {
@@ -190,8 +192,7 @@ TEST_F(Sequences, RowsThatWerePublishedSurviveTheirOwner) {
 TEST_F(Sequences, WholePagesThatWerePublishedSurviveTheirOwner) {
     const auto tokens = text(700);
     Sequence first(memory_, 1024);
-    compute(first, tokens);
-    first.publish_prefix(tokens, true);
+    compute_and_publish(first, tokens);
     first.truncate(10);
     auto rewritten = tokens;
     std::fill(rewritten.begin() + 10, rewritten.end(), -7);
@@ -207,8 +208,7 @@ TEST_F(Sequences, WholePagesThatWerePublishedSurviveTheirOwner) {
 TEST_F(Sequences, AppendingToAPublishedPageCopiesNothing) {
     const auto tokens = text(300);
     Sequence first(memory_, 1024);
-    compute(first, tokens);
-    first.publish_prefix(tokens, true);
+    compute_and_publish(first, tokens);
     compute(first, text(400));
     EXPECT_EQ(store_->n_copied, 0);
 }
@@ -221,8 +221,7 @@ class FewPages : public Sequences {
 TEST_F(FewPages, ThePrefixCacheGivesWayToItsOwner) {
     const auto tokens = text(2 * kPageRows);
     Sequence only(memory_, 2 * kPageRows);
-    compute(only, tokens);
-    only.publish_prefix(tokens, true);
+    compute_and_publish(only, tokens);
     only.truncate(300);
     auto rewritten = tokens;
     rewritten[300] = -1;

@@ -9,6 +9,7 @@
 
 #include "support/gpu.h"
 #include "support/loaded_model.h"
+#include "support/served_together.h"
 #include "support/tiny_model.h"
 
 namespace knap::test::session_gpu_test {
@@ -70,6 +71,21 @@ TEST(SessionOnGpu, CanBeCancelled) {
     const Result result = session.generate(random_tokens(30, 256, 1),
                                            {.n_predict = 200, .ignore_eos = true}, observer);
     EXPECT_EQ(result.stop, StopReason::cancelled);
+}
+
+// Up to as many rows as the device computes exactly share a pass; each session has a slot.
+TEST(SessionOnGpu, SeveralWriteWhatEachWritesAlone) {
+    KNAP_SKIP_WITHOUT_GPU();
+    for (const char* type : {"Q8_0", "Q4_0"}) {
+        SCOPED_TRACE(type);
+        RuntimeConfig config = on_gpu();
+        config.model_path = tiny_model("small-llama", type);
+        const auto requests = mixed_requests(16, 256);
+        const auto texts = texts_alone(config, requests);
+        config.n_parallel = 6;
+        Engine engine(config);
+        expect_texts(engine, config.n_parallel, requests, texts);
+    }
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
+
 namespace knap::test {
 
 TestRun::TestRun(int n_rows, PassKind kind, const ModulePlan* plan, Token first_token)
@@ -56,6 +58,7 @@ void FakeBatchRunner::run(std::span<RowRun* const> runs) {
         std::atomic<bool>& is_running;
         ~End() { is_running = false; }
     } const end{is_running_};
+    const Stopwatch watch;
     if (on_pass) {
         on_pass(runs);
     }
@@ -66,6 +69,7 @@ void FakeBatchRunner::run(std::span<RowRun* const> runs) {
         run->result->choices.assign(rows.begin(), rows.end());
         run->result->logits.assign(run->request.logit_rows.size(), 0.0f);
     }
+    set_pass_facts(runs, watch.elapsed_ms());
 }
 
 std::vector<FakeBatchRunner::SeenPass> FakeBatchRunner::passes() const {

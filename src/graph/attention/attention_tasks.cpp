@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "kernels/attention/attention.h"
 
 namespace knap {
@@ -11,14 +12,6 @@ namespace {
 // A chunk's keys and values are read once for all columns of a task; this weighs as much as the
 // arithmetic of a few columns.
 constexpr double kReadingCost = 4;
-
-int round_down(int n) {
-    return n / kAttentionStep * kAttentionStep;
-}
-
-int round_up(int n) {
-    return round_down(n + kAttentionStep - 1);
-}
 
 }  // namespace
 
@@ -116,8 +109,8 @@ void AttentionTasks::add_chunks(ColumnBlock& block) {
             }
         }
         if (begin_seen < end_seen) {
-            const int begin = round_down(begin_seen);
-            chunks_.push_back({begin, round_up(end_seen) - begin});
+            const int begin = round_down(begin_seen, kAttentionStep);
+            chunks_.push_back({begin, round_up(end_seen, kAttentionStep) - begin});
         }
     }
     block.n_chunks = static_cast<int>(chunks_.size()) - block.first_chunk;

@@ -7,14 +7,14 @@
 #include <variant>
 
 #include "base/error.h"
+#include "base/rounding.h"
+#include "graph/attention/attention_mask.h"
 #include "graph/attention/chunk_copy.h"
 #include "graph/custom_node.h"
 #include "kernels/attention/attention.h"
 
 namespace knap {
 namespace {
-
-constexpr std::uint16_t kHidden = 0xfc00;  // f16 -infinity
 
 // Sources of a node, in this order.
 enum Source : int { queries, cached_keys, cached_values, key_scales, value_scales, count };
@@ -25,7 +25,7 @@ const AttentionKernel& kernel() {
 
 // Masks of columns that see the first rows of a chunk: visible numbers, then hidden ones.
 struct PrefixMasks {
-    PrefixMasks() { std::fill(numbers.begin() + kAttentionChunk, numbers.end(), kHidden); }
+    PrefixMasks() { std::fill(numbers.begin() + kAttentionChunk, numbers.end(), kHiddenBits); }
     // Shows the first `n` positions.
     const std::uint16_t* first(int n) const { return numbers.data() + kAttentionChunk - n; }
 
@@ -196,7 +196,7 @@ class Task {
                 if (written == nullptr) {
                     written = next();
                     std::fill_n(written, n_first, std::uint16_t{0});
-                    std::fill(written + n_first, written + span.count, kHidden);
+                    std::fill(written + n_first, written + span.count, kHiddenBits);
                 }
                 std::fill(written + begin, written + end, std::uint16_t{0});
             }
@@ -246,7 +246,7 @@ class Task {
     // The columns whose rows do not lie in place, row by row.
     void run_scattered_rows(const ChunkSpan& span, float* partials) const {
         thread_local ChunkCopy copy;
-        const int first = span.first / kAttentionChunk * kAttentionChunk;
+        const int first = round_down(span.first, kAttentionChunk);
         copy.begin(cached_, kv_head_, run_.sequence->stored_row(first));
         for (std::size_t c = 0, end = 0; c < n_columns(); c = end) {
             const int row = row_of(c);
@@ -274,7 +274,7 @@ class Task {
             }
             return;
         }
-        const int n_positions = (n_seen + kAttentionStep - 1) / kAttentionStep * kAttentionStep;
+        const int n_positions = round_up(n_seen, kAttentionStep);
         copy.extend(n_positions);
         const int context = run_.layout.context;
         int position = n_all;

@@ -54,6 +54,7 @@ class Load {
         while (requests_[i].may_start && !requests_[i].may_start() && !is_cancelled()) {
             std::this_thread::sleep_for(kPollInterval);
         }
+        session.reset();  // a conversation of its own, whatever this session served before
         if (requests_[i].has_fresh_strategies) {
             session.forget_strategies();
         }

@@ -1,0 +1,34 @@
+// Requests that several sessions of an engine answer at once. Each must get the text that plain
+// decoding writes for it alone.
+#pragma once
+
+#include <vector>
+
+#include "knap/knap.h"
+
+namespace knap::test {
+
+struct SharedRequest {
+    std::vector<Token> prompt;
+    GenerateOptions options{};
+    int n_wanted = -1;       // cancelled after this many tokens; -1: never
+    bool continues = false;  // on a session that keeps what it answered before
+};
+
+// Requests of several strategies, greedy and sampled, with prompts of mixed lengths, some of which
+// begin alike, for a model with at least 256 tokens and a context of `n_ctx`.
+std::vector<SharedRequest> mixed_requests(int n, int n_ctx);
+
+// What plain decoding writes for each of the requests, one after the other, on an engine that
+// serves nobody else and has no prefix cache.
+std::vector<std::vector<Token>> texts_alone(RuntimeConfig config,
+                                            const std::vector<SharedRequest>& requests);
+
+// Serves the requests on `n_sessions` sessions at once and compares their texts. Returns the
+// results, for tests that want more of them.
+std::vector<Result> expect_texts(Engine& engine,
+                                 int n_sessions,
+                                 const std::vector<SharedRequest>& requests,
+                                 const std::vector<std::vector<Token>>& texts);
+
+}  // namespace knap::test
