@@ -299,6 +299,8 @@ struct Result {
     int n_prompt_reused = 0;  // part of n_prompt: rows that the conversation had already
     int n_prompt_shared = 0;  // part of n_prompt: rows found in the prefix cache instead
     int n_generated = 0;
+    std::int64_t n_passes = 0;      // that computed this request, drafts and searches included
+    std::int64_t n_other_rows = 0;  // rows of other sessions in these passes
     Timings timings;
     SpeculationStatistics speculation;
     std::vector<Decision> decisions;  // in order; empty for strategies that make none

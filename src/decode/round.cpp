@@ -17,11 +17,13 @@ Round::Round(Forward& forward, Sequence& cache, Sampler& sampler, const RoundOpt
       acceptance_(sampler, options.acceptance) {}
 
 std::optional<RoundOutcome> Round::run(Token pending, const Proposal& proposal) {
+    const PassTotals start = forward_.pass_totals();
     const Stopwatch draft_watch;
     if (!draft(pending, proposal)) {
         return std::nullopt;
     }
     const double draft_ms = draft_watch.elapsed_ms();
+    const PassTotals drafted = forward_.pass_totals();
 
     const Stopwatch verify_watch;
     const ForwardResult target = verifier_.run(pending, tree_, reusable_, proposal.captures);
@@ -29,6 +31,7 @@ std::optional<RoundOutcome> Round::run(Token pending, const Proposal& proposal) 
         return std::nullopt;
     }
     const double verify_ms = verify_watch.elapsed_ms();
+    const double wait_ms = forward_.pass_totals().wait_ms - drafted.wait_ms;
 
     // The pending token's position equals its cache row; the first draft follows it.
     const Verdict& verdict = acceptance_.judge(tree_, target.logits, cache_.committed() + 1);
@@ -49,6 +52,10 @@ std::optional<RoundOutcome> Round::run(Token pending, const Proposal& proposal) 
         .n_guessed = n_guessed_,
         .draft_ms = draft_ms,
         .verify_ms = verify_ms,
+        .own_draft_ms =
+            draft_ms - (drafted.wait_ms - start.wait_ms) - (drafted.others_ms - start.others_ms),
+        .own_verify_ms = verify_ms - wait_ms,
+        .verify_pass = target.pass,
     };
 }
 

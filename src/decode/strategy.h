@@ -14,6 +14,7 @@
 
 #include "decode/stop_rule.h"
 #include "forward/module_plan.h"
+#include "forward/pass.h"
 #include "sampling/draft_tree.h"
 #include "search/cost/cost_model.h"
 #include "search/saved_plans.h"
@@ -48,6 +49,7 @@ struct RoundState {
     int n_room = 0;
     double elapsed_ms = 0;  // of the request so far, including its prompt
     int n_expected = 0;     // how many more tokens the answer may have
+    Load load{};            // other sessions
 };
 
 // No draft: a step of plain decoding.
@@ -109,6 +111,11 @@ struct RoundOutcome {
     int n_guessed = 0;  // leading drafts that equal the guess
     double draft_ms = 0;
     double verify_ms = 0;
+    // The same without what other sessions cost: waiting for turns, and their share of the drafts'
+    // passes. Their rows in the pass that verifies are in `verify_pass`.
+    double own_draft_ms = 0;
+    double own_verify_ms = 0;
+    PassFacts verify_pass{};
 };
 
 class Strategy {

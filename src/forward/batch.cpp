@@ -12,12 +12,21 @@ bool can_share_pass(const RowRun& a, const RowRun& b) {
 }
 
 void set_pass_facts(std::span<RowRun* const> runs, double ms) {
+    const auto is_prompt = [](const RowRun* run) { return run->request.kind == PassKind::prompt; };
+    const auto n_tokens = [&](const RowRun* run) { return is_prompt(run) ? run->n_rows : 1; };
     int n_rows = 0;
+    int n_all_tokens = 0;
+    int n_prompts = 0;
     for (const RowRun* run : runs) {
         n_rows += run->n_rows;
+        n_all_tokens += n_tokens(run);
+        n_prompts += is_prompt(run) ? 1 : 0;
     }
     for (const RowRun* run : runs) {
-        run->result->pass = {.n_others = n_rows - run->n_rows, .ms = ms};
+        run->result->pass = {.n_others = n_rows - run->n_rows,
+                             .n_other_tokens = n_all_tokens - n_tokens(run),
+                             .reads_prompts = n_prompts > (is_prompt(run) ? 1 : 0),
+                             .ms = ms};
     }
 }
 

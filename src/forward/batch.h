@@ -60,7 +60,7 @@ struct PassLimits {
     bool divides_prompts = false;  // prompts may be cut anywhere
 };
 
-// Takes down in the results of all runs of a pass that it took `ms`.
+// Takes down in the results of all runs of a pass that it took `ms`, and what else was in it.
 void set_pass_facts(std::span<RowRun* const> runs, double ms);
 
 // Computes the runs of one pass, all of which may share it, and fills their results, with the facts
@@ -77,11 +77,13 @@ class BatchRunner {
 class PassRunner {
   public:
     virtual ~PassRunner() = default;
-    // Returns when the run is computed or cancelled. A prompt may be computed in part: the result's
-    // n_rows says how far.
+    // Returns when the run is computed or cancelled, or is a search that has to stop. A prompt may
+    // be computed in part: the result's n_rows says how far.
     virtual void run(RowRun& run) = 0;
     // Runs `work` while no pass runs: for chains, and for copies on a device.
     virtual void run_alone(const std::function<void()>& work) = 0;
+    // For the session on the calling thread.
+    virtual Load load() const { return {}; }
 };
 
 }  // namespace knap

@@ -95,6 +95,15 @@ void Forward::reserve(int n_rows) {
     }
 }
 
+void Forward::count_pass(int n_rows) {
+    const PassFacts& pass = result_.pass;
+    compute_ms_ += pass.ms;
+    ++totals_.n_passes;
+    totals_.n_other_rows += pass.n_others;
+    totals_.wait_ms += pass.wait_ms;
+    totals_.others_ms += pass.ms * pass.n_others / (pass.n_others + n_rows);
+}
+
 ForwardResult Forward::run(const ForwardRequest& request) {
     const ForwardRequest filled = filled_in(request);
     const int n_rows = count_rows(filled, config());
@@ -111,7 +120,7 @@ ForwardResult Forward::run(const ForwardRequest& request) {
     if (!result_.is_complete) {
         return {.is_complete = false};
     }
-    compute_ms_ += result_.pass.ms;
+    count_pass(result_.n_rows);
     view_captures();
     return {.n_rows = result_.n_rows,
             .logits = result_.logits,
@@ -142,7 +151,7 @@ ChainResult Forward::run_chain(const ChainRequest& request) {
     if (!result_.is_complete) {
         return {.is_complete = false};
     }
-    compute_ms_ += result_.pass.ms;
+    count_pass(filled.n_steps);
     view_captures();
     return {
         .tokens = result_.choices, .probabilities = result_.probabilities, .captures = captures_};

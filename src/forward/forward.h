@@ -52,6 +52,10 @@ class Forward {
     // several devices, because another session holds the bank, or because there is no room.
     std::shared_ptr<const StreamBank> borrow_bank(std::size_t n_rows);
 
+    // What other sessions ask for.
+    Load load() const { return runner_.load(); }
+    const PassTotals& pass_totals() const { return totals_; }
+
     // The most rows of a pass whose first row is cache row `first_row`.
     int max_rows(int first_row) const { return pipeline_.max_rows(first_row); }
     const ModelConfig& config() const { return pipeline_.config(); }
@@ -63,6 +67,7 @@ class Forward {
     void check(const ForwardRequest& request, int n_rows) const;
     void check_bank(const BankRows& rows, std::size_t n_captured) const;
     void reserve(int n_rows);
+    void count_pass(int n_rows);
     void view_captures();
 
     Pipeline& pipeline_;
@@ -75,6 +80,7 @@ class Forward {
     std::vector<std::span<const float>> captures_;
     ForwardStatistics before_;  // of the pipeline
     double compute_ms_ = 0;
+    PassTotals totals_;
 };
 
 }  // namespace knap

@@ -31,7 +31,9 @@ enum class PassKind : std::uint8_t {
     // a long one: see ForwardResult::n_rows. It must have no captures and at most one row of
     // logits, the last.
     prompt,
-    search,  // measures or searches: runs when nobody waits
+    // Measures or searches. It is not computed while other sessions are busy: the result is then
+    // not complete, as if it were cancelled.
+    search,
 };
 
 // One pass over n_rows rows. Exactly one of `tokens`, `hidden` and `bank.hidden` is set.
@@ -57,7 +59,11 @@ int count_rows(const ForwardRequest& request, const ModelConfig& config);
 // The pass that computed a request.
 struct PassFacts {
     int n_others = 0;  // rows of other sessions in it
-    double ms = 0;     // its time in the devices, without waiting for a turn
+    // What the others get from it, at least: a token for each that decodes, and rows of prompts.
+    int n_other_tokens = 0;
+    bool reads_prompts = false;  // some of the rows of others are those
+    double ms = 0;               // its time in the devices, without waiting for a turn
+    double wait_ms = 0;          // for its turn
 };
 
 // Views into memory of the Forward that ran the request: valid until its next pass.
@@ -89,6 +95,23 @@ struct ChainResult {
     std::span<const Token> tokens{};         // [n_steps] argmax after each row
     std::span<const float> probabilities{};  // [n_steps] of these tokens, before any transform
     std::span<const std::span<const float>> captures{};  // each [n_embd, n_steps]
+};
+
+// What other sessions ask for, as one of them sees it.
+struct Load {
+    int n_sessions = 0;  // others that are being served
+    // In its latest decoding passes of the whole model: PassFacts, running means.
+    double n_other_rows = 0;
+    double n_other_tokens = 0;
+    int n_waiting = 0;  // runs and work that wait now
+};
+
+// What the passes of a sequence had to do with others, in total.
+struct PassTotals {
+    std::int64_t n_passes = 0;
+    std::int64_t n_other_rows = 0;
+    double wait_ms = 0;    // for its turns
+    double others_ms = 0;  // the time of its passes that goes to rows of others
 };
 
 struct ForwardStatistics {

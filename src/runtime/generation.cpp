@@ -80,6 +80,7 @@ Result Generation::run(int n_reused) {
         session_.draft_head->begin(session_.history);
     }
     strategy_.begin({.prompt = session_.history, .sampling = options_.sampling});
+    const PassTotals passes_before = session_.forward.pass_totals();
     const auto logits = prefill(n_reused);
 
     const Stopwatch watch;
@@ -91,6 +92,9 @@ Result Generation::run(int n_reused) {
     answer_.finish();
     result_.text = answer_.text();
     result_.n_generated = n_generated();
+    const PassTotals& passes = session_.forward.pass_totals();
+    result_.n_passes = passes.n_passes - passes_before.n_passes;
+    result_.n_other_rows = passes.n_other_rows - passes_before.n_other_rows;
     result_.seed = options_.sampling.seed;
     result_.strategy = options_.speculation.strategy;
     report_engine();
@@ -134,7 +138,8 @@ std::optional<StopReason> Generation::step() {
     const Proposal proposal = strategy_.propose({.history = session_.history,
                                                  .n_room = draft_room(),
                                                  .elapsed_ms = watch_.elapsed_ms(),
-                                                 .n_expected = n_left()});
+                                                 .n_expected = n_left(),
+                                                 .load = session_.forward.load()});
     search_ms_ += propose_watch.elapsed_ms();
 
     const auto outcome = round_.run(session_.history.back(), proposal);

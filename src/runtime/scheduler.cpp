@@ -35,10 +35,16 @@ void Scheduler::run(RowRun& run) {
     KNAP_ASSERT(run.result != nullptr && run.n_rows >= 1, "a run has rows and a place for results");
     const int n_rows_alone = rows_alone(run, {limits_});
     KNAP_ASSERT(n_rows_alone <= limits_.max_rows, "a run fits into a pass");
+    const bool is_search = run.request.kind == PassKind::search;
     Ticket ticket{.run = &run};
     Lock lock(mutex_);
+    if (is_search && !may_search()) {
+        ticket.drop();
+        return;
+    }
     ask(ticket, run.request.kind);
-    if (!is_busy_ && queue_.is_empty() && clients_.count_besides(ticket.client) == 0) {
+    const bool is_alone = is_search || clients_.count_besides(ticket.client) == 0;
+    if (!is_busy_ && queue_.is_empty() && is_alone) {
         is_busy_ = true;
         ticket.pick(n_rows_alone);
         batch_.assign(1, &ticket);
@@ -89,18 +95,29 @@ Scheduler::Client::~Client() {
     const Lock lock(scheduler_.mutex_);
     scheduler_.clients_.remove(state_);
     scheduler_.tell_gatherer();
-    scheduler_.wake_next();  // a search may have waited for this session
 }
 
-Scheduler::Load Scheduler::load() const {
+Load Scheduler::load() const {
     const Lock lock(mutex_);
     const ClientState* client = clients_.of_thread(std::this_thread::get_id());
-    return {.n_others = clients_.count_besides(client),
-            .n_other_rows = client == nullptr ? 0 : client->other_rows.value(),
+    const int n_sessions = clients_.count_besides(client);
+    if (client == nullptr || n_sessions == 0) {
+        return {.n_sessions = n_sessions, .n_waiting = queue_.n_waiting()};
+    }
+    return {.n_sessions = n_sessions,
+            .n_other_rows = client->other_rows.value(),
+            .n_other_tokens = client->other_tokens.value(),
             .n_waiting = queue_.n_waiting()};
 }
 
+bool Scheduler::may_search() const {
+    const SteadyTime quiet_since = Clock::now() - duration_of(options_.quiet_ms);
+    return !is_busy_ && queue_.is_empty() &&
+           clients_.are_quiet_besides(clients_.of_thread(std::this_thread::get_id()), quiet_since);
+}
+
 void Scheduler::ask(Ticket& ticket, std::optional<PassKind> kind) {
+    ticket.asked = Clock::now();
     ticket.client = clients_.of_thread(std::this_thread::get_id());
     if (ticket.client != nullptr) {
         ticket.client->ask(kind);
@@ -127,30 +144,17 @@ void Scheduler::wait_for_turn(Lock& lock, Ticket& own) {
 }
 
 bool Scheduler::may_lead(const Ticket& own) const {
-    if (is_busy_ || !own.is_waiting()) {
-        return false;
-    }
-    return !own.is_kind(PassKind::search) ||
-           (queue_.n_waiting() == 0 && search_time() <= Clock::now());
-}
-
-SteadyTime Scheduler::search_time() const {
-    return clients_.quiet_time(duration_of(options_.quiet_ms));
+    return !is_busy_ && own.is_waiting();
 }
 
 // Until something may have changed for `own`.
 void Scheduler::wait(Lock& lock, Ticket& own) {
-    const bool is_search = own.is_kind(PassKind::search);
     const bool may_be_dropped = own.run != nullptr && own.run->is_cancelled != nullptr;
-    if (!own.is_waiting() || (!is_search && !may_be_dropped)) {
+    if (!own.is_waiting() || !may_be_dropped) {
         own.wake.wait(lock);
         return;
     }
-    SteadyTime until = Clock::now() + kCancelPoll;
-    if (is_search && !is_busy_ && queue_.n_waiting() == 0) {
-        until = std::min(until, search_time());
-    }
-    own.wake.wait_until(lock, until);
+    own.wake.wait_for(lock, kCancelPoll);
     if (own.is_waiting() && own.run->is_unwanted()) {
         queue_.drop(own);
     }
@@ -178,9 +182,6 @@ void Scheduler::lead(Lock& lock, const Ticket& own) {
         is_busy_ = false;
     } else {
         compute(lock, own);
-    }
-    if (own.is_kind(PassKind::search)) {
-        wake_next();  // a search that waits again does not lead the others
     }
 }
 
@@ -240,13 +241,18 @@ void Scheduler::deliver(const Ticket& own,
                         const std::exception_ptr& error) {
     const double ms = std::chrono::duration<double, std::milli>(end - start).count();
     const RowRun& first = *runs_.front();
-    // An abandoned pass says nothing about costs, and nobody waits for searches.
+    const PassSample sample = sample_of(runs_, ms);
+    // An abandoned pass says nothing about costs, and a search is no usual pass.
     if (error == nullptr && first.result->is_complete && first.request.kind != PassKind::search) {
-        times_.add(sample_of(runs_, ms));
+        times_.add(sample);
     }
     for (Ticket* ticket : batch_) {
-        if (error == nullptr && ticket->client != nullptr && ticket->is_kind(PassKind::decode)) {
-            ticket->client->other_rows.add(ticket->run->result->pass.n_others);
+        PassFacts& facts = ticket->run->result->pass;
+        facts.wait_ms = std::chrono::duration<double, std::milli>(start - ticket->asked).count();
+        if (error == nullptr && ticket->client != nullptr && sample.is_whole_model &&
+            ticket->is_kind(PassKind::decode)) {
+            ticket->client->other_rows.add(facts.n_others);
+            ticket->client->other_tokens.add(facts.n_other_tokens);
         }
         ticket->restore_run();
         ticket->error = error;

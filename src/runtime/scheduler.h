@@ -7,8 +7,9 @@
 // Sessions sample their tokens between passes. So that they stay together in one pass, a pass waits
 // a moment for the sessions of the latest passes that have not asked for their next one yet.
 //
-// Searches run when nothing else waits and the other sessions are quiet. The files of scheduling/
-// say which runs go into a pass, in which order, and how many rows of prompts.
+// A search is computed at once or not at all: it never makes another session wait for more than the
+// pass under way, and stops when somebody comes. The files of scheduling/ say which runs go into a
+// pass, in which order, and how many rows of prompts.
 #pragma once
 
 #include <chrono>
@@ -33,7 +34,7 @@ struct SchedulerOptions {
     double wait_share = 0.25;
     double min_wait_ms = 0.2;
     double max_wait_ms = 5;
-    // A search starts when the other sessions have asked for nothing for this long.
+    // Searches go on while the other sessions have asked for nothing for this long.
     double quiet_ms = 20;
 };
 
@@ -63,13 +64,7 @@ class Scheduler final : public PassRunner {
         ClientState state_;  // guarded by the scheduler
     };
 
-    // The load as the session on the calling thread sees it.
-    struct Load {
-        int n_others = 0;         // other sessions that are being served
-        double n_other_rows = 0;  // of others in its latest decoding passes, a running mean
-        int n_waiting = 0;        // runs and work that wait now, except searches
-    };
-    Load load() const;
+    Load load() const override;
 
   private:
     using Clock = std::chrono::steady_clock;
@@ -78,8 +73,8 @@ class Scheduler final : public PassRunner {
     void ask(Ticket& ticket, std::optional<PassKind> kind);
     static void answer(Ticket& ticket, SteadyTime now);
     void wait_for_turn(Lock& lock, Ticket& own);
+    bool may_search() const;
     bool may_lead(const Ticket& own) const;
-    SteadyTime search_time() const;
     void wait(Lock& lock, Ticket& own);
     void wake_next();
 

@@ -26,6 +26,7 @@ bool run_head(Forward& forward, std::size_t n_rows, bool chooses, Hold hold, Vis
             .entry_layer = forward.config().n_layers,
             .logit_rows = std::span(rows).first(count),
             .chooses = chooses,
+            .kind = PassKind::search,
         };
         hold(request, first, count);
         const ForwardResult result = forward.run(request);

@@ -39,6 +39,7 @@ std::vector<Token> choices_of_branch(Forward& forward,
                    .branch_rows = n_rows},
         .captures = std::span(&end, 1),
         .bank = {.captured = bank_rows},
+        .kind = PassKind::search,
     });
     if (!result.is_complete) {
         return {};

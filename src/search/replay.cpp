@@ -60,6 +60,7 @@ std::optional<ReplayResult> replay(Forward& forward,
             .layout = {.kind = AttentionLayout::Kind::replay, .context = target.first_row + first},
             .logit_rows = std::span(rows).first(count),
             .chooses = !rule,
+            .kind = PassKind::search,
         });
         if (!result.is_complete) {
             return std::nullopt;

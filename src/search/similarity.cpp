@@ -119,6 +119,7 @@ bool SimilarityEvaluator::run_module(const ModulePlan& plan, const StateBatch& b
         .entry_layer = layer,
         .exit_layer = layer + 1,
         .captures = std::span(&capture, 1),
+        .kind = PassKind::search,
     };
     return store_->run(request, batch);
 }

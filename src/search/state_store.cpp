@@ -118,7 +118,8 @@ class BankStateStore final : public StateStore {
     ForwardRequest idle() const {
         return {.first_row = 0,
                 .entry_layer = forward_.config().n_layers,
-                .captures = std::span(&last_stream_, 1)};
+                .captures = std::span(&last_stream_, 1),
+                .kind = PassKind::search};
     }
 
     // The bank rows of these streams, stream by stream.

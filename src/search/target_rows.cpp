@@ -64,6 +64,7 @@ TargetRows collect_target_rows(Forward& forward,
         .logit_rows = rows,
         .chooses = !request.logits,
         .bank = {.captured = bank_rows},
+        .kind = PassKind::search,
     });
     if (!result.is_complete) {
         return {};

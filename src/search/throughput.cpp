@@ -60,7 +60,8 @@ RoundCost paper_round_cost(const ModulePlan& plan, const KindTimes& times, int m
 }
 
 double tokens_per_ms(const AcceptanceByDepth& acceptance, const RoundCost& cost, int draft_length) {
-    return expected_tokens(acceptance, draft_length) / cost.round_ms(draft_length);
+    return (expected_tokens(acceptance, draft_length) + cost.n_other_tokens) /
+           cost.round_ms(draft_length);
 }
 
 std::optional<BestLength> best_length(const AcceptanceByDepth& acceptance,

@@ -26,10 +26,17 @@ struct AcceptanceByDepth {
 // one alpha it is (1 - alpha^(g + 1)) / (1 - alpha), or g + 1 if alpha is 1.
 double expected_tokens(const AcceptanceByDepth& acceptance, int draft_length);
 
+// What other sessions have in the passes that verify (docs/methods.md, "Several sessions").
+struct OtherWork {
+    double n_rows = 0;
+    double n_tokens = 0;  // that they get from it
+};
+
 // The time of a round by its draft length (docs/methods.md, "Measured costs").
 struct RoundCost {
     double draft_step_ms = 0;         // modules, head and the fixed cost of a pass
-    std::vector<double> verify_ms{};  // [g] verifies the pending token and g drafts
+    std::vector<double> verify_ms{};  // [g] verifies the pending token and g drafts, beside others
+    double n_other_tokens = 0;        // that other sessions get from the verification
 
     // The longest draft that verify_ms covers.
     int max_length() const { return static_cast<int>(verify_ms.size()) - 1; }

@@ -174,92 +174,46 @@ TEST(SchedulerSessions, PromptsAreShortWhileAnotherSessionDecodes) {
     EXPECT_EQ(read_prompt(), 400);
 }
 
-TEST(SchedulerSessions, ASearchGivesWayToEverythingElse) {
-    HeldScheduler rig(kLimits);
-    std::atomic<int> n_polls = 0;
-    TestRun search(1, PassKind::search, &kWhole, 100);
-    search.cancel_if([&] {
-        ++n_polls;
-        return false;
-    });
-    TestRun prompt(3, PassKind::prompt, &kWhole, 200);
-    TestRun step(1, PassKind::decode, &kWhole, 300);
-    rig.start([&] { rig.scheduler.run(search.run); });
-    wait_until([&] { return n_polls > 0; });  // it waits
-    rig.queue(prompt);
-    rig.queue(step);
-    rig.finish();
-    EXPECT_THAT(rig.passes(), ElementsAre(Tokens{200, 300}, Tokens{100}));
+// A search, on a session of its own. Returns whether it was computed.
+bool search(Scheduler& scheduler) {
+    const Client client(scheduler);
+    TestRun run(1, PassKind::search, &kWhole, 900);
+    scheduler.run(run.run);
+    return run.result.is_complete;
 }
 
-TEST(SchedulerSessions, ASearchWaitsUntilTheOthersAreQuiet) {
-    constexpr int kQuietMs = 300;
-    HeldScheduler rig(kLimits, {.quiet_ms = kQuietMs});
+TEST(SchedulerSessions, ASearchIsNotComputedDuringAPassOrBeforeOne) {
+    HeldScheduler rig(kLimits, {.quiet_ms = 0});
     TestRun step(1, PassKind::decode, &kWhole, 100);
-    std::latch has_decoded(1);
-    std::latch is_done(1);
-    rig.queue([&] {
-        const Client client(rig.scheduler);
-        rig.scheduler.run(step.run);
-        has_decoded.count_down();
-        is_done.wait();  // between two passes
-    });
-    const Stopwatch watch;
-    rig.open();
-    has_decoded.wait();
-    TestRun search(1, PassKind::search, &kWhole, 200);
-    rig.scheduler.run(search.run);
-    EXPECT_GE(watch.elapsed_ms(), kQuietMs);
-    is_done.count_down();
+    rig.queue(step);
+    EXPECT_FALSE(search(rig.scheduler));
+    rig.finish();
+    EXPECT_TRUE(search(rig.scheduler));
+    EXPECT_THAT(rig.passes(), ElementsAre(Tokens{100}, Tokens{900}));
 }
 
-TEST(SchedulerSessions, ASearchStartsWhenTheOthersHaveLeft) {
-    HeldScheduler rig(kLimits, {.quiet_ms = kForever});
-    std::atomic<int> n_polls = 0;
-    TestRun search(1, PassKind::search, &kWhole, 100);
-    search.cancel_if([&] {
-        ++n_polls;
-        return false;
-    });
-    auto other = std::make_unique<Client>(rig.scheduler);
+TEST(SchedulerSessions, ASearchGoesOnWhileTheOthersAreQuiet) {
+    HeldScheduler rig(kLimits, {.quiet_ms = 100});
     rig.open();
-    rig.start([&] {
-        const Client client(rig.scheduler);
-        rig.scheduler.run(search.run);
-    });
-    wait_until([&] { return n_polls > 2; });
-    EXPECT_TRUE(rig.passes().empty());
-    other.reset();
-    rig.finish();
-    EXPECT_THAT(rig.passes(), ElementsAre(Tokens{100}));
-}
-
-TEST(SchedulerSessions, SearchingSessionsDoNotKeepEachOther) {
-    HeldScheduler rig(kLimits, {.quiet_ms = kForever});
-    TestRun a(1, PassKind::search, &kWhole, 100);
-    TestRun b(1, PassKind::search, &kWhole, 200);
-    std::barrier both(2);
-    for (TestRun* run : {&a, &b}) {
-        rig.start([&, run] {
-            const Client client(rig.scheduler);
-            both.arrive_and_wait();
-            rig.scheduler.run(run->run);
-            both.arrive_and_wait();
-        });
-    }
-    rig.finish();
-    EXPECT_TRUE(a.result.is_complete);
-    EXPECT_TRUE(b.result.is_complete);
+    rig.scheduler.run_alone([] {});  // after the pass that was held
+    EXPECT_TRUE(search(rig.scheduler));
+    const Client other(rig.scheduler);
+    std::jthread([&] { EXPECT_FALSE(search(rig.scheduler)); }).join();  // it has just come
+    std::this_thread::sleep_for(milliseconds(150));
+    std::jthread([&] { EXPECT_TRUE(search(rig.scheduler)); }).join();
+    TestRun step(1, PassKind::decode, &kWhole, 100);
+    rig.scheduler.run(step.run);
+    std::jthread([&] { EXPECT_FALSE(search(rig.scheduler)); }).join();
 }
 
 TEST(SchedulerSessions, LoadIsThatOfTheOthers) {
     HeldScheduler rig(kLimits, {.min_wait_ms = kForever, .max_wait_ms = kForever});
-    EXPECT_EQ(rig.scheduler.load().n_others, 0);
+    EXPECT_EQ(rig.scheduler.load().n_sessions, 0);
     std::barrier both(2);
     const auto decode = [&](int n_rows, double n_other_rows) {
         const Client client(rig.scheduler);
         both.arrive_and_wait();
-        EXPECT_EQ(rig.scheduler.load().n_others, 1);
+        EXPECT_EQ(rig.scheduler.load().n_sessions, 1);
         EXPECT_EQ(rig.scheduler.load().n_other_rows, 0);
         for (int i = 0; i < 30; ++i) {
             TestRun run(n_rows, PassKind::decode, &kWhole);
@@ -271,7 +225,7 @@ TEST(SchedulerSessions, LoadIsThatOfTheOthers) {
     rig.start([&] { decode(1, 4); });
     rig.start([&] { decode(4, 1); });
     wait_until([&] { return rig.scheduler.load().n_waiting == 2; });
-    EXPECT_EQ(rig.scheduler.load().n_others, 2);  // for a thread that is none of them
+    EXPECT_EQ(rig.scheduler.load().n_sessions, 2);  // for a thread that is none of them
     EXPECT_EQ(rig.scheduler.load().n_other_rows, 0);
     rig.finish();
     EXPECT_EQ(rig.scheduler.load().n_waiting, 0);

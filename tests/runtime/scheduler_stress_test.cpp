@@ -103,7 +103,8 @@ class SchedulerStress : public testing::TestWithParam<StressCase> {
                 continue;
             }
             if (!run.result.is_complete) {
-                EXPECT_TRUE(is_cancelled);
+                const bool is_search = run.run.request.kind == PassKind::search;
+                EXPECT_TRUE(is_cancelled || is_search);
                 ++n_dropped;
                 return;
             }
@@ -139,7 +140,7 @@ TEST_P(SchedulerStress, EveryRunIsComputedOnce) {
     EXPECT_EQ(n_computed, n_received);
     EXPECT_GT(n_thrown, 0);
     EXPECT_GT(n_dropped, 0);
-    EXPECT_EQ(scheduler.load().n_others, 0);
+    EXPECT_EQ(scheduler.load().n_sessions, 0);
     EXPECT_EQ(scheduler.load().n_waiting, 0);
 }
 

@@ -49,6 +49,9 @@ RoundOutcome FakeRound::outcome() const {
         .captures = captures_,
         .draft_ms = shape_.draft_ms,
         .verify_ms = shape_.verify_ms,
+        .own_draft_ms = shape_.draft_ms,
+        .own_verify_ms = shape_.verify_ms,
+        .verify_pass = shape_.pass,
     };
 }
 

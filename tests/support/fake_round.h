@@ -25,6 +25,7 @@ struct FakeRoundShape {
     int n_streams = 0;
     double draft_ms = 0;
     double verify_ms = 0;
+    PassFacts pass{};  // that verifies
 };
 
 // Owns the data of its outcome. The first n_accepted drafts are right, the others wrong.

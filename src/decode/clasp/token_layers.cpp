@@ -42,6 +42,7 @@ std::span<const float> TokenLayers::run(int layer, std::span<const float> states
             .entry_layer = layer,
             .exit_layer = layer + 1,
             .captures = std::span(&capture, 1),
+            .kind = PassKind::search,
         });
         if (!result.is_complete) {
             return {};

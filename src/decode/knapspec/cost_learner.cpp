@@ -25,7 +25,19 @@ CostLearner::CostLearner(const StrategyParts& parts)
       profile_(parts.profile),
       whole_model_(parts.config.n_layers) {
     if (can_fit(profile_)) {
-        costs_.emplace(CostModel(profile_));
+        set_model();
+    }
+}
+
+void CostLearner::set_model() {
+    costs_.emplace(CostModel(profile_));
+    costs_->set_others(others_);
+}
+
+void CostLearner::set_others(const OtherWork& others) {
+    others_ = others;
+    if (costs_) {
+        costs_->set_others(others);
     }
 }
 
@@ -54,13 +66,13 @@ void CostLearner::start(int n_context) {
     probes_ = first_probes(profile_.layer_classes, n_context, std::min(max_rows_, kMaxProbeRows));
     probes_.erase(probes_.begin());  // the plain step, which has just been measured
     std::ranges::reverse(probes_);
-    costs_.emplace(CostModel(profile_));
+    set_model();
 }
 
 void CostLearner::learn_pass(const CostSample& sample) {
     if (is_plausible(sample, whole_model_.n_layers())) {
         profile_.samples.push_back(sample);
-        costs_.emplace(CostModel(profile_));
+        set_model();
     }
 }
 

@@ -17,6 +17,8 @@ constexpr int kRefreshRounds = 8;
 // The longest plausible time of a round, in steps of plain decoding. Anything longer is due to the
 // clock or to another program.
 constexpr double kPlausibleSteps = 64;
+// The rows of others change prices when they are more or fewer by this share.
+constexpr double kLoadChange = 0.25;
 // Length of a copy that is drafted to measure the cost of rows.
 constexpr int kTrialLength = 3;
 // A guessed token that is reached with a lower probability is not worth its row.
@@ -49,7 +51,7 @@ void KnapspecStrategy::begin(const RequestStart& request) {
     copies_.begin(request.prompt);
     log_.begin();
     n_prompt_ = request.prompt.size();
-    verify_ms_.clear();
+    round_cost_ = {};
     refresh_in_ = 0;
     source_ = DraftSource::plain;
 }
@@ -59,11 +61,12 @@ Proposal KnapspecStrategy::propose(const RoundState& state) {
     source_ = DraftSource::plain;
     copies_.follow(state.history);
     budget_.advance(state.elapsed_ms,
-                    verify_ms_.empty() ? 0 : kPlausibleSteps * verify_ms_.front());
+                    round_cost_.verify_ms.empty() ? 0 : kPlausibleSteps * plain_ms());
+    const bool has_new_load = follow(state.load);
     if (state.n_room <= 0 || learner_.costs() == nullptr) {
         return {.draft = PlainStep{}};
     }
-    if (refresh_in_-- == 0) {
+    if (refresh_in_-- == 0 || has_new_load) {
         learn(state);
         refresh();
         refresh_in_ = kRefreshRounds;
@@ -71,8 +74,25 @@ Proposal KnapspecStrategy::propose(const RoundState& state) {
     return choose(state);
 }
 
-// Costs come first: without the cost of rows, draft sources cannot be compared.
+bool KnapspecStrategy::follow(const Load& load) {
+    is_alone_ = load.n_sessions == 0;
+    const OtherWork others{.n_rows = load.n_other_rows, .n_tokens = load.n_other_tokens};
+    const double change = std::abs(others.n_rows - others_.n_rows);
+    const bool is_similar = change < kLoadChange * (1 + others_.n_rows);
+    if (change == 0 || (is_similar && others.n_rows > 0)) {
+        return false;
+    }
+    others_ = others;
+    learner_.set_others(others);
+    return true;
+}
+
+// Costs come first: without the cost of rows, draft sources cannot be compared. Nothing is measured
+// while others are served: it would cost their time, and they would disturb it.
 void KnapspecStrategy::learn(const RoundState& state) {
+    if (!is_alone_) {
+        return;
+    }
     budget_.spend(learner_.learn(n_context_, budget_.left_ms()));
     if (options_.plans && learner_.knows_rows()) {
         scout_.look(state, *learner_.costs(), budget_);
@@ -81,8 +101,8 @@ void KnapspecStrategy::learn(const RoundState& state) {
 
 void KnapspecStrategy::refresh() {
     const CostTracker& costs = *learner_.costs();
-    verify_ms_ =
-        costs.verify_times_ms(n_context_, std::max(options_.scout.max_length, options_.max_copy));
+    round_cost_ =
+        costs.round_cost(n_context_, std::max(options_.scout.max_length, options_.max_copy));
     if (options_.plans && learner_.knows_rows()) {
         scout_.choose(costs, n_context_);
     }
@@ -93,12 +113,13 @@ void KnapspecStrategy::refresh() {
 // a whole step, and the expected loss must fit the budget.
 std::optional<Proposal> KnapspecStrategy::try_copy(const RoundState& state) {
     const int length = std::min(kTrialLength, state.n_room);
-    const auto offer = options_.copies ? copies_.offer(state.history, length) : std::nullopt;
+    const bool may_copy = options_.copies && is_alone_;
+    const auto offer = may_copy ? copies_.offer(state.history, length) : std::nullopt;
     if (!offer) {
         return std::nullopt;
     }
     const double tokens = expected_tokens(offer->acceptance, length);
-    const double risked_ms = (length + 1 - tokens) * verify_ms_.front();
+    const double risked_ms = (length + 1 - tokens) * plain_ms();
     if (risked_ms > budget_.left_ms()) {
         return std::nullopt;
     }
@@ -112,7 +133,7 @@ Proposal KnapspecStrategy::choose(const RoundState& state) {
         return try_copy(state).value_or(Proposal{.draft = PlainStep{}});
     }
     const int max_length = std::min(options_.scout.max_length, state.n_room);
-    const SourceRating plain = rate_plain(verify_ms_);
+    const SourceRating plain = rate_plain(round_cost_);
     const bool has_plan = scout_.chosen().has_value();
     const SourceRating usual = has_plan ? scout_.chosen()->rating : plain;
     // A copy must beat the rate without copies, and plain decoding by the margin.
@@ -121,7 +142,7 @@ Proposal KnapspecStrategy::choose(const RoundState& state) {
     const int max_copy = std::min(options_.max_copy, state.n_room);
     const auto offer = options_.copies ? copies_.offer(state.history, max_copy) : std::nullopt;
     if (offer) {
-        const SourceRating copy = rate_copy(offer->acceptance, verify_ms_, max_copy, rate);
+        const SourceRating copy = rate_copy(offer->acceptance, round_cost_, max_copy, rate);
         const SourceRating cascade = rate_cascade_of(*offer, max_length, rate);
         if (cascade.surplus(rate) > std::max(0.0, copy.surplus(rate))) {
             source_ = DraftSource::cascade;
@@ -182,7 +203,7 @@ MarginalRule KnapspecStrategy::marginal_rule(const SourceRating& rating) const {
         .mean_acceptance = acceptance.rate(),
         .tokens_per_ms = rating.tokens_per_ms(),
         .draft_ms = learner_.costs()->draft_step_ms(scout_.plan().plan, n_context_),
-        .verify_ms = (verify_ms_[last] - verify_ms_.front()) / rating.length,
+        .verify_ms = (round_cost_.verify_ms[last] - plain_ms()) / rating.length,
     };
 }
 
@@ -207,7 +228,8 @@ void KnapspecStrategy::log_choice() {
          .source = concat(chosen ? plan : "plain", may_copy ? ", copies where they pay" : ""),
          .plan = plan,
          .reason = reason.text,
-         .predicted = chosen ? chosen->rating.tokens_per_ms() * verify_ms_.front() : 1},
+         .predicted =
+             chosen ? chosen->rating.tokens_per_ms() / rate_plain(round_cost_).tokens_per_ms() : 1},
         reason.kind);
 }
 
@@ -217,26 +239,35 @@ void KnapspecStrategy::observe(const RoundOutcome& outcome) {
     const bool has_plan = source_ == DraftSource::plan || source_ == DraftSource::cascade;
     // If the plan has exact leading layers, the verification did not compute the whole model for
     // every row.
-    if (!has_plan || exact_layers(plan_) == 0) {
-        learner_.observe_verify(n_drafted + 1, n_context_, outcome.verify_ms);
+    const PassFacts& pass = outcome.verify_pass;
+    if ((!has_plan || exact_layers(plan_) == 0) && !pass.reads_prompts) {
+        learner_.observe_verify(n_drafted + 1 + pass.n_others, n_context_, outcome.own_verify_ms);
     }
     if (source_ == DraftSource::plan) {
-        learner_.observe_draft(plan_, n_context_, n_drafted, outcome.draft_ms);
+        learner_.observe_draft(plan_, n_context_, n_drafted, outcome.own_draft_ms);
     }
     if (knew_rows != learner_.knows_rows()) {
         refresh_in_ = 0;
     }
-    if (!verify_ms_.empty()) {
+    if (!round_cost_.verify_ms.empty() && !pass.reads_prompts) {
         record_round(outcome);
     }
 }
 
 // Records the round's time and that of plain decoding for the same tokens, in the log and for the
-// draft source, which is suspended if it keeps losing time.
+// draft source, which is suspended if it keeps losing time. Other sessions get tokens from the pass
+// too. If this one went without them, they have a pass of their own.
 void KnapspecStrategy::record_round(const RoundOutcome& outcome) {
-    const double ms = outcome.draft_ms + outcome.verify_ms;
-    const double plain_ms =
-        static_cast<double>(outcome.emitted.size()) * learner_.costs()->plain_step_ms(n_context_);
+    const CostTracker& costs = *learner_.costs();
+    const PassFacts& pass = outcome.verify_pass;
+    double ms = outcome.own_draft_ms + outcome.own_verify_ms;
+    OtherWork others{.n_rows = double(pass.n_others), .n_tokens = double(pass.n_other_tokens)};
+    if (pass.n_others == 0 && costs.others().n_rows >= 1) {
+        others = costs.others();
+        ms += costs.verify_ms(static_cast<int>(std::lround(others.n_rows)), n_context_);
+    }
+    const double n_tokens = static_cast<double>(outcome.emitted.size()) + others.n_tokens;
+    const double plain_ms = costs.plain_ms(n_tokens, n_context_, others);
     log_.add_round(ms, plain_ms);
     switch (source_) {
         case DraftSource::plain:

@@ -35,6 +35,8 @@ class KnapspecStrategy final : public Strategy {
   private:
     enum class DraftSource { plain, copy, plan, cascade };
 
+    // Takes in what other sessions ask for. True: enough has changed to refresh.
+    bool follow(const Load& load);
     void learn(const RoundState& state);
     // Updates prices for the current context, and the plan that drafts while no copy is better.
     void refresh();
@@ -43,6 +45,7 @@ class KnapspecStrategy final : public Strategy {
     SourceRating rate_cascade_of(const CopyDrafts::Offer& offer, int max_length, double rate) const;
     Proposal draft_copy(const CopyDrafts::Offer& offer, int length);
     Proposal draft_with_plan(const SourceRating& rating, std::span<const Token> guess);
+    double plain_ms() const { return round_cost_.verify_ms.front(); }
     MarginalRule marginal_rule(const SourceRating& rating) const;
     void log_choice();
     void record_round(const RoundOutcome& outcome);
@@ -61,8 +64,10 @@ class KnapspecStrategy final : public Strategy {
     ModulePlan plan_;
 
     std::size_t n_prompt_ = 0;
-    std::vector<double> verify_ms_;  // [g], at the context of the last refresh; empty: not known
-    int refresh_in_ = 0;             // rounds until the next refresh
+    RoundCost round_cost_;  // without a plan, at the last refresh; without times: not known
+    OtherWork others_;      // at the last refresh
+    bool is_alone_ = true;  // no other session is being served
+    int refresh_in_ = 0;    // rounds until the next refresh
 };
 
 std::unique_ptr<Strategy> build_knapspec(const SpeculationOptions& options,

@@ -93,7 +93,7 @@ void PlanScout::look(const RoundState& state, const CostTracker& costs, SearchBu
         return;
     }
     pool_.grow(n_context);
-    const double wanted = (1 + options_.margin) / costs.plain_step_ms(n_context);
+    const double wanted = (1 + options_.margin) * costs.plain_tokens_per_ms(n_context);
     const auto promising =
         pool_.promising(kOptimisticAcceptance, wanted, costs, n_context, options_.max_length);
     const auto search = affordable_search(promising, state, costs, budget.left_ms());
@@ -156,9 +156,8 @@ bool PlanScout::knapsack_pays(double cost_ms,
                               const CostTracker& costs) const {
     const int n_context = static_cast<int>(state.history.size()) - 1;
     const double plain_ms = costs.plain_step_ms(n_context);
-    const RoundCost assumed_cost = {
-        .draft_step_ms = kAssumedDraftShare * plain_ms,
-        .verify_ms = costs.verify_times_ms(n_context, options_.max_length)};
+    RoundCost assumed_cost = costs.round_cost(n_context, options_.max_length);
+    assumed_cost.draft_step_ms = kAssumedDraftShare * plain_ms;
     const double best_rate =
         rate_plan({.rest = kAssumedPlanAcceptance}, assumed_cost, options_.max_length)
             .tokens_per_ms();
@@ -170,9 +169,9 @@ bool PlanScout::knapsack_pays(double cost_ms,
 
 void PlanScout::choose(const CostTracker& costs, int n_context) {
     pool_.grow(n_context);
-    const double plain_ms = costs.plain_step_ms(n_context);
+    const double wanted = (1 + options_.margin) * costs.plain_tokens_per_ms(n_context);
     auto best = pool_.best(costs, n_context, options_.max_length);
-    if (!best || best->rating.tokens_per_ms() * plain_ms < 1 + options_.margin) {
+    if (!best || best->rating.tokens_per_ms() < wanted) {
         chosen_.reset();
         decline(costs, n_context);
         return;
@@ -183,7 +182,7 @@ void PlanScout::choose(const CostTracker& costs, int n_context) {
             plan().acceptance.by_depth(),
             costs.round_cost(plan().plan, n_context, options_.max_length), options_.max_length);
         if (best->rating.tokens_per_ms() < kChangeMargin * kept.tokens_per_ms() &&
-            kept.tokens_per_ms() * plain_ms >= 1 + options_.margin) {
+            kept.tokens_per_ms() >= wanted) {
             best = PlanPool::Rated{.index = chosen_->index, .rating = kept};
         }
     }
@@ -210,7 +209,7 @@ void PlanScout::decline(const CostTracker& costs, int n_context) {
         return;
     }
     const double speedup =
-        optimistic.front().rating.tokens_per_ms() * costs.plain_step_ms(n_context);
+        optimistic.front().rating.tokens_per_ms() / costs.plain_tokens_per_ms(n_context);
     const std::string best = to_string(pool_.at(optimistic.front().index).plan);
     if (speedup < 1 + options_.margin) {
         reason_ = {Reason::Kind::cannot_pay,

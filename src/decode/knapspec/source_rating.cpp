@@ -40,21 +40,20 @@ double expected_steps(const AcceptanceByDepth& guess, int length) {
 
 }  // namespace
 
-SourceRating rate_plain(std::span<const double> verify_ms) {
-    return {.length = 0, .tokens = 1, .ms = verify_ms.front()};
+SourceRating rate_plain(const RoundCost& cost) {
+    return {.length = 0, .tokens = 1 + cost.n_other_tokens, .ms = cost.verify_ms.front()};
 }
 
 SourceRating rate_copy(const AcceptanceByDepth& acceptance,
-                       std::span<const double> verify_ms,
+                       const RoundCost& cost,
                        int max_length,
                        double rate) {
-    const int last = std::min(max_length, static_cast<int>(verify_ms.size()) - 1);
     return best_of(
-        1, last,
+        1, std::min(max_length, cost.max_length()),
         [&](int length) {
             return SourceRating{.length = length,
-                                .tokens = expected_tokens(acceptance, length),
-                                .ms = verify_ms[static_cast<std::size_t>(length)]};
+                                .tokens = expected_tokens(acceptance, length) + cost.n_other_tokens,
+                                .ms = cost.verify_ms[static_cast<std::size_t>(length)]};
         },
         [&](const SourceRating& rating) { return rating.surplus(rate); });
 }
@@ -64,7 +63,7 @@ SourceRating rate_plan(const AcceptanceByDepth& acceptance, const RoundCost& cos
         1, std::min(max_length, cost.max_length()),
         [&](int length) {
             return SourceRating{.length = length,
-                                .tokens = expected_tokens(acceptance, length),
+                                .tokens = expected_tokens(acceptance, length) + cost.n_other_tokens,
                                 .ms = cost.round_ms(length)};
         },
         [](const SourceRating& rating) { return rating.tokens_per_ms(); });
@@ -83,9 +82,10 @@ SourceRating rate_cascade(const AcceptanceByDepth& acceptance,
                 cost.check_ms + expected_steps(guess, length) * cost.round.draft_step_ms;
             const double without_drafts =
                 cost.round.round_ms(length) - length * cost.round.draft_step_ms;
-            return SourceRating{.length = length,
-                                .tokens = expected_tokens(acceptance, length),
-                                .ms = draft_ms + without_drafts};
+            return SourceRating{
+                .length = length,
+                .tokens = expected_tokens(acceptance, length) + cost.round.n_other_tokens,
+                .ms = draft_ms + without_drafts};
         },
         [&](const SourceRating& rating) { return rating.surplus(rate); });
 }

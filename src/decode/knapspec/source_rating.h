@@ -11,7 +11,7 @@ namespace knap {
 
 struct SourceRating {
     int length = 0;     // tokens to draft
-    double tokens = 1;  // expected number that the round emits
+    double tokens = 1;  // expected number that the round emits, those of other sessions included
     double ms = 0;      // expected time of the round
 
     double tokens_per_ms() const { return ms > 0 ? tokens / ms : 0; }
@@ -21,14 +21,13 @@ struct SourceRating {
     double surplus(double rate) const { return tokens - rate * ms; }
 };
 
-// A round without a draft. `verify_ms` [g]: time of the whole model over the pending token and g
-// drafts.
-SourceRating rate_plain(std::span<const double> verify_ms);
+// A round without a draft.
+SourceRating rate_plain(const RoundCost& cost);
 
 // A round with up to `max_length` tokens that cost nothing to draft, at the length with the largest
 // surplus over `rate`.
 SourceRating rate_copy(const AcceptanceByDepth& acceptance,
-                       std::span<const double> verify_ms,
+                       const RoundCost& cost,
                        int max_length,
                        double rate);
 

@@ -49,14 +49,10 @@ bool ClientList::is_any_decoding(SteadyTime now) const {
     });
 }
 
-SteadyTime ClientList::quiet_time(SteadyTime::duration quiet) const {
-    SteadyTime time{};
-    for (const ClientState* client : clients_) {
-        if (client->latest_kind != PassKind::search) {
-            time = std::max(time, client->latest_time + quiet);
-        }
-    }
-    return time;
+bool ClientList::are_quiet_besides(const ClientState* client, SteadyTime time) const {
+    return std::ranges::all_of(clients_, [&](const ClientState* other) {
+        return other == client || other->latest_time < time;
+    });
 }
 
 }  // namespace knap

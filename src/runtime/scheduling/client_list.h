@@ -1,5 +1,5 @@
 // The sessions that are being served, as the scheduler sees them: which of them passes wait for,
-// which of them decode, and whether they leave time for a search. Times come from the caller, and
+// which of them decode, and whether one is as good as alone. Times come from the caller, and
 // so does the lock.
 #pragma once
 
@@ -20,7 +20,8 @@ struct ClientState {
     SteadyTime latest_time{};               // when it came or was answered
     std::optional<PassKind> latest_kind{};  // of what it asked for
     bool is_due = false;                    // was answered: passes wait for what it asks for next
-    RunningMean other_rows{0.25};           // rows of others in its decoding passes
+    RunningMean other_rows{0.25};           // in its decoding passes: see PassFacts
+    RunningMean other_tokens{0.25};
 
     void ask(std::optional<PassKind> kind);  // nullopt: work that runs alone
     void answer(SteadyTime now);
@@ -39,8 +40,8 @@ class ClientList {
     bool is_any_due() const;
     void wait_for_none();  // nobody is due until it has asked for a pass again
     bool is_any_decoding(SteadyTime now) const;
-    // When all that do not search will have been away for `quiet`, if none of them asks for a pass.
-    SteadyTime quiet_time(SteadyTime::duration quiet) const;
+    // Whether all others came or were answered before `time`: their users are slow.
+    bool are_quiet_besides(const ClientState* client, SteadyTime time) const;
 
   private:
     std::vector<ClientState*> clients_;  // in the order in which they came

@@ -6,10 +6,6 @@ namespace knap {
 
 namespace {
 
-bool is_kind(const RowRun* run, PassKind kind) {
-    return run != nullptr && run->request.kind == kind;
-}
-
 // What a pass has left, in rows.
 struct Room {
     int n_rows;
@@ -30,11 +26,11 @@ class Picker {
           pick_(pick),
           room_{rules.limits.max_shared_rows, rules.max_prompt_rows} {}
 
-    // The pass of the run at `oldest`.
-    void fill(std::size_t oldest) {
-        oldest_ = waiting_[oldest];
+    // The pass of the oldest run.
+    void fill() {
+        oldest_ = waiting_.front();
         // A prompt gets more if rows are left.
-        add(oldest, may_be_divided(*oldest_) ? 1 : oldest_->n_rows);
+        add(0, may_be_divided(*oldest_) ? 1 : oldest_->n_rows);
         add_others([](PassKind kind) { return kind != PassKind::prompt; });
         pick_.is_full = room_.n_rows <= 0;
         if (may_be_divided(*oldest_)) {
@@ -68,15 +64,10 @@ class Picker {
             const bool is_prompt = run->request.kind == PassKind::prompt;
             const int n_left = is_prompt ? room_.for_prompts() : room_.n_rows;
             const int n_rows = may_be_divided(*run) ? std::min(run->n_rows, n_left) : run->n_rows;
-            if (n_rows >= 1 && n_rows <= n_left && joins(*run)) {
+            if (n_rows >= 1 && n_rows <= n_left && can_share_pass(*oldest_, *run)) {
                 add(i, n_rows);
             }
         }
-    }
-
-    bool joins(const RowRun& run) const {
-        return is_kind(&run, PassKind::search) == is_kind(oldest_, PassKind::search) &&
-               can_share_pass(*oldest_, run);
     }
 
     std::span<const RowRun* const> waiting_;
@@ -94,15 +85,11 @@ void pick_pass(std::span<const RowRun* const> waiting, const PickRules& rules, P
     if (waiting.empty()) {
         return;
     }
-    const auto found = std::ranges::find_if(
-        waiting, [](const RowRun* run) { return !is_kind(run, PassKind::search); });
-    const auto oldest = found == waiting.end() ? 0 : found - waiting.begin();
-    const auto index = static_cast<std::size_t>(oldest);
-    if (waiting[index] == nullptr) {
-        pick.parts.push_back({index, 0});
+    if (waiting.front() == nullptr) {
+        pick.parts.push_back({0, 0});
         return;
     }
-    Picker(waiting, rules, pick).fill(index);
+    Picker(waiting, rules, pick).fill();
 }
 
 int rows_alone(const RowRun& run, const PickRules& rules) {

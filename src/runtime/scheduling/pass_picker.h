@@ -1,6 +1,6 @@
 // Which of the waiting runs the next pass computes, and how many rows of each: arithmetic, without
 // threads. The oldest run goes first; it decides which others may join (can_share_pass). Rows that
-// somebody decodes go before rows of prompts, and searches go only when nothing else waits.
+// somebody decodes go before rows of prompts.
 #pragma once
 
 #include <cstddef>

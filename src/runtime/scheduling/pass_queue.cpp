@@ -29,24 +29,9 @@ void Ticket::drop() {
     wake.notify_one();
 }
 
-int PassQueue::n_waiting() const {
-    return static_cast<int>(std::ranges::count_if(
-        tickets_, [](const Ticket* it) { return !it->is_kind(PassKind::search); }));
-}
-
 bool PassQueue::delays_decoding() const {
-    return std::ranges::any_of(tickets_, [](const Ticket* it) {
-        return !it->is_kind(PassKind::search) && !it->is_kind(PassKind::prompt);
-    });
-}
-
-Ticket* PassQueue::next() const {
-    if (tickets_.empty()) {
-        return nullptr;
-    }
-    const auto found = std::ranges::find_if(
-        tickets_, [](const Ticket* it) { return !it->is_kind(PassKind::search); });
-    return found == tickets_.end() ? tickets_.front() : *found;
+    return std::ranges::any_of(tickets_,
+                               [](const Ticket* it) { return !it->is_kind(PassKind::prompt); });
 }
 
 void PassQueue::drop(Ticket& ticket) {

@@ -10,11 +10,10 @@
 #include <vector>
 
 #include "forward/batch.h"
+#include "runtime/scheduling/client_list.h"
 #include "runtime/scheduling/pass_picker.h"
 
 namespace knap {
-
-struct ClientState;
 
 // A run that waits, on the stack of the thread that waits with it.
 struct Ticket {
@@ -22,6 +21,7 @@ struct Ticket {
 
     RowRun* run = nullptr;  // null: work that runs alone, on the thread of its owner
     ClientState* client = nullptr;
+    SteadyTime asked{};
     State state = State::waiting;
     std::exception_ptr error{};
     std::condition_variable wake{};  // its owner sleeps here
@@ -41,9 +41,9 @@ class PassQueue {
     explicit PassQueue(const PassLimits& limits) : limits_(limits) {}
 
     bool is_empty() const { return tickets_.empty(); }
-    int n_waiting() const;         // except searches
-    bool delays_decoding() const;  // something waits that is no prompt and no search
-    Ticket* next() const;          // null: nothing waits. Searches come last
+    int n_waiting() const { return static_cast<int>(tickets_.size()); }
+    bool delays_decoding() const;  // something waits that is no prompt
+    Ticket* next() const { return tickets_.empty() ? nullptr : tickets_.front(); }
 
     void add(Ticket& ticket) { tickets_.push_back(&ticket); }
     void drop(Ticket& ticket);

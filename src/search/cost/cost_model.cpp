@@ -73,24 +73,29 @@ double CostModel::verify_ms(int n_rows, int n_context) const {
     return pass_ms(full_plan_, n_context, n_rows);
 }
 
-std::vector<double> CostModel::verify_times_ms(int n_context, int max_length) const {
+std::vector<double> CostModel::verify_times_ms(int n_context, int max_length, int n_others) const {
     std::vector<double> times;
     for (int length = 0; length <= max_length; ++length) {
-        times.push_back(verify_ms(length + 1, n_context));
+        times.push_back(verify_ms(n_others + length + 1, n_context));
     }
     return times;
 }
 
-RoundCost CostModel::round_cost(const ModulePlan& plan, int n_context, int max_length) const {
+// A verification that uses exact layers of the draft shares no pass: others have one of their own.
+RoundCost CostModel::round_cost(const ModulePlan& plan,
+                                int n_context,
+                                int max_length,
+                                int n_others) const {
     RoundCost cost{.draft_step_ms = draft_step_ms(plan, n_context),
-                   .verify_ms = verify_times_ms(n_context, max_length)};
+                   .verify_ms = verify_times_ms(n_context, max_length, n_others)};
     const int n_exact = exact_layers(canonical(plan, n_context));
     if (n_exact == 0) {
         return cost;
     }
     const ModulePlan lower = early_exit_plan(n_layers(), n_exact);
     const ModulePlan upper = late_entry_plan(n_layers(), n_exact);
-    const double lower_ms = predicted_ms({lower, n_context, 1, /*has_head=*/false});
+    const double others_ms = n_others > 0 ? verify_ms(n_others, n_context) : 0;
+    const double lower_ms = predicted_ms({lower, n_context, 1, /*has_head=*/false}) + others_ms;
     for (int length = 1; length <= max_length; ++length) {
         cost.verify_ms[static_cast<std::size_t>(length)] =
             lower_ms + pass_ms(upper, n_context, length + 1);

@@ -44,12 +44,15 @@ class CostModel {
     double draft_step_ms(const ModulePlan& plan, int n_context) const;
     double verify_ms(int n_rows, int n_context) const;  // the whole model
     double plain_step_ms(int n_context) const { return verify_ms(1, n_context); }
-    // [g] the whole model over the pending token and g drafts.
-    std::vector<double> verify_times_ms(int n_context, int max_length) const;
+    // [g] the whole model over the pending token, g drafts and `n_others` rows of other sessions.
+    std::vector<double> verify_times_ms(int n_context, int max_length, int n_others = 0) const;
     // The cost of drafting up to `max_length` tokens with `plan` and of verifying them. The
     // verification runs the leading layers that the plan leaves whole only for the last draft
     // (docs/methods.md, "Exact leading layers").
-    RoundCost round_cost(const ModulePlan& plan, int n_context, int max_length) const;
+    RoundCost round_cost(const ModulePlan& plan,
+                         int n_context,
+                         int max_length,
+                         int n_others = 0) const;
 
     // c2 * n + c3 and c1 of the paper, as means over the layers.
     KindTimes kind_times(int n_context) const;

@@ -106,20 +106,37 @@ double CostTracker::draft_pass_ms(const ModulePlan& plan, int n_context, int n_r
     return drafts_.factor(kDrafts) * rows_factor * model_.pass_ms(plan, n_context, n_rows);
 }
 
-std::vector<double> CostTracker::verify_times_ms(int n_context, int max_length) const {
-    return corrected(model_.verify_times_ms(n_context, max_length));
+int CostTracker::n_other_rows() const {
+    return static_cast<int>(std::lround(others_.n_rows));
+}
+
+double CostTracker::plain_ms(double n_tokens, int n_context, const OtherWork& others) const {
+    const int n_rows = 1 + static_cast<int>(std::lround(others.n_rows));
+    return n_tokens * verify_ms(n_rows, n_context) / (1 + others.n_tokens);
+}
+
+double CostTracker::plain_tokens_per_ms(int n_context) const {
+    return 1 / plain_ms(1, n_context, others_);
+}
+
+RoundCost CostTracker::round_cost(int n_context, int max_length) const {
+    return {
+        .verify_ms = corrected(model_.verify_times_ms(n_context, max_length, n_other_rows())),
+        .n_other_tokens = others_.n_tokens,
+    };
 }
 
 RoundCost CostTracker::round_cost(const ModulePlan& plan, int n_context, int max_length) const {
-    RoundCost cost = model_.round_cost(plan, n_context, max_length);
+    RoundCost cost = model_.round_cost(plan, n_context, max_length, n_other_rows());
     cost.draft_step_ms *= drafts_.factor(kDrafts);
     cost.verify_ms = corrected(std::move(cost.verify_ms));
+    cost.n_other_tokens = others_.n_tokens;
     return cost;
 }
 
 std::vector<double> CostTracker::corrected(std::vector<double> verify_ms) const {
     for (std::size_t length = 0; length < verify_ms.size(); ++length) {
-        verify_ms[length] *= verifications_.factor(static_cast<int>(length) + 1);
+        verify_ms[length] *= verifications_.factor(n_other_rows() + static_cast<int>(length) + 1);
     }
     return verify_ms;
 }

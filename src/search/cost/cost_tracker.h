@@ -1,4 +1,5 @@
-// A cost model corrected by the measured times of rounds (docs/methods.md, "Measured costs").
+// A cost model corrected by the measured times of rounds (docs/methods.md, "Measured costs"), which
+// prices the rows of a session beside those of others (docs/methods.md, "Several sessions").
 #pragma once
 
 #include <vector>
@@ -38,21 +39,32 @@ class CostTracker {
 
     // `n_steps` one-row steps, the first after `n_context` committed rows.
     void observe_draft(const ModulePlan& plan, int n_context, int n_steps, double ms);
+    // `n_rows` of all sessions.
     void observe_verify(int n_rows, int n_context, double ms);
+    // What other sessions are expected to have in the passes that verify.
+    void set_others(const OtherWork& others) { others_ = others; }
+    const OtherWork& others() const { return others_; }
 
     const CostModel& model() const { return model_; }
     double draft_step_ms(const ModulePlan& plan, int n_context) const;
-    double verify_ms(int n_rows, int n_context) const;
+    double verify_ms(int n_rows, int n_context) const;  // without others
     double plain_step_ms(int n_context) const { return verify_ms(1, n_context); }
+    // The speed of plain decoding, and its time for `n_tokens`, beside these others. Their tokens
+    // count as well.
+    double plain_tokens_per_ms(int n_context) const;
+    double plain_ms(double n_tokens, int n_context, const OtherWork& others) const;
     // A pass of several rows with `plan`, as a cascade uses to check a guess.
     double draft_pass_ms(const ModulePlan& plan, int n_context, int n_rows) const;
     RoundCost round_cost(const ModulePlan& plan, int n_context, int max_length) const;
-    std::vector<double> verify_times_ms(int n_context, int max_length) const;
+    // Of a round without a plan.
+    RoundCost round_cost(int n_context, int max_length) const;
 
   private:
+    int n_other_rows() const;
     std::vector<double> corrected(std::vector<double> verify_ms) const;  // both [g]
 
     CostModel model_;
+    OtherWork others_;
     RatioTracker drafts_;         // one group
     RatioTracker verifications_;  // a group for each number of rows
 };

@@ -153,6 +153,7 @@ std::optional<double> measure_ms(Forward& forward, const Probe& probe) {
         .layout = {.context = probe.n_context},
         .captures = std::span(&last_stream, probe.has_head ? 0 : 1),
         .logit_rows = std::span(rows).first(probe.has_head ? rows.size() : 0),
+        .kind = PassKind::search,
     });
     const double ms = watch.elapsed_ms();
     if (!result.is_complete) {

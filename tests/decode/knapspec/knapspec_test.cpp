@@ -45,8 +45,11 @@ class World {
     }
 
     Proposal propose(int n_room = kMaxDraft) {
-        return strategy_->propose(
-            {.history = history_, .n_room = n_room, .elapsed_ms = elapsed_ms_, .n_expected = 1000});
+        return strategy_->propose({.history = history_,
+                                   .n_room = n_room,
+                                   .elapsed_ms = elapsed_ms_,
+                                   .n_expected = 1000,
+                                   .load = load});
     }
 
     // A round in which `share` of the drafts are accepted. It takes as long as on the fake machine,
@@ -62,14 +65,16 @@ class World {
             n_drafted = how->stop.n_max;
             draft_ms = n_drafted * machine.ms({.plan = *how->plan, .n_context = n_context});
         }
+        const int n_others = static_cast<int>(load.n_other_rows);
         const FakeRound fake({.row = n_context,
                               .n_drafted = n_drafted,
                               .n_accepted = static_cast<int>(share * n_drafted),
                               .draft_ms = draft_ms * time_factor,
                               .verify_ms = machine.ms({.plan = ModulePlan(kLayers),
                                                        .n_context = n_context,
-                                                       .n_rows = n_drafted + 1}) *
-                                           time_factor});
+                                                       .n_rows = n_drafted + 1 + n_others}) *
+                                           time_factor,
+                              .pass = {.n_others = n_others, .n_other_tokens = n_others}});
         const RoundOutcome outcome = fake.outcome();
         strategy_->observe(outcome);
         elapsed_ms_ += outcome.draft_ms + outcome.verify_ms;
@@ -84,6 +89,7 @@ class World {
 
     FakeMachine machine = long_context_machine(kLayers, kCheapRow);
     double elapsed_ms_ = 0;
+    Load load;
 
   private:
     StrategyRig rig_;
@@ -128,6 +134,49 @@ TEST(Knapspec, DoesNotDraftWhenEveryRowCostsAStep) {
     EXPECT_THAT(world.last_reason(), HasSubstr("no plan can pay"));
     EXPECT_EQ(world.decisions()[0].source, "plain");
     EXPECT_EQ(world.decisions()[0].plan, "");
+}
+
+Load load_of(int n_others) {
+    return {.n_sessions = n_others,
+            .n_other_rows = double(n_others),
+            .n_other_tokens = double(n_others)};
+}
+
+// The passes of a draft keep all others waiting.
+TEST(Knapspec, DoesNotDraftWithAPlanBesideManyOthers) {
+    World world(kPlansOnly, cheap_rows());
+    world.begin(text(6000));
+    EXPECT_FALSE(is_plain(world.round(1)));
+    world.load = load_of(16);
+    EXPECT_TRUE(is_plain(world.round(1)));
+    EXPECT_THAT(world.last_reason(), HasSubstr("no plan can pay"));
+    world.load = {};
+    EXPECT_FALSE(is_plain(world.round(1)));
+}
+
+// Where every row costs half a step, two rows for two tokens take less than two steps. Beside many
+// others a row is half a step more, and a token no more than that.
+TEST(Knapspec, CopiesAreShorterBesideOthers) {
+    constexpr double kHalfStep = 0.5;
+    World world(kCopiesOnly, profile_of(kHalfStep));
+    world.machine = long_context_machine(kLayers, kHalfStep);
+    std::vector<Token> prompt;
+    for (int i = 0; i < 60; ++i) {
+        prompt.push_back(token_at(i, 7));
+    }
+    world.begin(prompt);
+    const auto n_copied = [&] {
+        const Proposal proposal = world.round(1);
+        const auto* copy = std::get_if<DraftTokens>(&proposal.draft);
+        return copy == nullptr ? 0 : copy->tree->n_nodes();
+    };
+    for (int i = 0; i < 20; ++i) {
+        EXPECT_GT(n_copied(), 0);
+    }
+    const int n_alone = n_copied();
+    world.load = load_of(40);
+    const int n_beside_others = n_copied();
+    EXPECT_LT(n_beside_others, n_alone);
 }
 
 TEST(Knapspec, DecisionNamesItsPlanAndTheOtherDraftSources) {

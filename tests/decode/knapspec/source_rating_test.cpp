@@ -17,12 +17,12 @@ TEST(SourceRating, SurplusIsTheTokensBeyondTheOtherSource) {
 }
 
 TEST(SourceRating, CopyIsAsLongAsPossibleWhenVerifyingIsFree) {
-    EXPECT_EQ(rate_copy({.rest = 0.9}, kFlat, 10, 0.1).length, 10);
-    EXPECT_EQ(rate_copy({.rest = 0.9}, kFlat, 4, 0.1).length, 4);
+    EXPECT_EQ(rate_copy({.rest = 0.9}, {.verify_ms = kFlat}, 10, 0.1).length, 10);
+    EXPECT_EQ(rate_copy({.rest = 0.9}, {.verify_ms = kFlat}, 4, 0.1).length, 4);
 }
 
 TEST(SourceRating, CopyThatCostsAStepPerTokenHasNoSurplus) {
-    const SourceRating rating = rate_copy({.rest = 0.9}, kSteep, 10, 0.1);
+    const SourceRating rating = rate_copy({.rest = 0.9}, {.verify_ms = kSteep}, 10, 0.1);
     EXPECT_EQ(rating.length, 1) << "the least loss";
     EXPECT_LT(rating.surplus(0.1), 0);
 }
@@ -31,12 +31,12 @@ TEST(SourceRating, CopyThatCostsAStepPerTokenHasNoSurplus) {
 // source of 0.1 tokens per ms the second has the larger surplus.
 TEST(SourceRating, LongRoundCanBeatAShortOneWithABetterRate) {
     const std::vector<double> verify = {10, 15, 28, 32};
-    EXPECT_EQ(rate_copy({.rest = 1}, verify, 3, 0.1).length, 3);
-    EXPECT_EQ(rate_copy({.rest = 1}, verify, 3, 0.13).length, 1);
+    EXPECT_EQ(rate_copy({.rest = 1}, {.verify_ms = verify}, 3, 0.1).length, 3);
+    EXPECT_EQ(rate_copy({.rest = 1}, {.verify_ms = verify}, 3, 0.13).length, 1);
 }
 
 TEST(SourceRating, EmptyDraftIsNeverChosen) {
-    EXPECT_LT(rate_copy({.rest = 1}, kFlat, 0, 0.1).surplus(0.1), 0);
+    EXPECT_LT(rate_copy({.rest = 1}, {.verify_ms = kFlat}, 0, 0.1).surplus(0.1), 0);
     EXPECT_EQ(rate_plan({.rest = 1}, {.draft_step_ms = 1, .verify_ms = kFlat}, 0).tokens_per_ms(),
               0);
 }

@@ -75,24 +75,19 @@ TEST(ClientList, AClientDecodesForAWhileAfterItsLatestDecodingPass) {
     EXPECT_FALSE(list.is_any_decoding(kStart + milliseconds(2600)));
 }
 
-TEST(ClientList, QuietBeginsAfterTheLatestOfTheOthers) {
-    const auto quiet = milliseconds(20);
+TEST(ClientList, OthersAreQuietWhenTheyCameOrWereAnsweredBefore) {
     ClientList list;
-    ClientState own;
+    ClientState own{.latest_time = kStart + milliseconds(9)};
     ClientState other{.latest_time = kStart};
-    ClientState third{.latest_time = kStart + milliseconds(5)};
     list.add(own);
-    own.ask(PassKind::search);
-    EXPECT_LE(list.quiet_time(quiet), kStart);
-    list.add(other);  // has come to ask for something
-    EXPECT_EQ(list.quiet_time(quiet), kStart + quiet);
-    list.add(third);
-    EXPECT_EQ(list.quiet_time(quiet), kStart + milliseconds(25));
-    third.ask(PassKind::search);  // does not keep others from searching
-    EXPECT_EQ(list.quiet_time(quiet), kStart + quiet);
+    EXPECT_TRUE(list.are_quiet_besides(&own, kStart));
+    EXPECT_FALSE(list.are_quiet_besides(nullptr, kStart));
+    list.add(other);
+    EXPECT_FALSE(list.are_quiet_besides(&own, kStart));
+    EXPECT_TRUE(list.are_quiet_besides(&own, kStart + milliseconds(1)));
     other.ask(PassKind::decode);
-    other.answer(kStart + milliseconds(70));
-    EXPECT_EQ(list.quiet_time(quiet), kStart + milliseconds(90));
+    other.answer(kStart + milliseconds(5));
+    EXPECT_FALSE(list.are_quiet_besides(&own, kStart + milliseconds(5)));
 }
 
 }  // namespace

@@ -26,7 +26,6 @@ class Waiting {
         return add(n_rows, PassKind::decode, plan);
     }
     Waiting& prompt(int n_rows) { return add(n_rows, PassKind::prompt, nullptr); }
-    Waiting& search(int n_rows) { return add(n_rows, PassKind::search, nullptr); }
     Waiting& work() {
         waiting_.push_back(nullptr);
         return *this;
@@ -139,14 +138,6 @@ TEST(PassPicker, EveryRunGoesAloneWhereNothingMayBeShared) {
     }
 }
 
-TEST(PassPicker, SearchesWaitForEverythingElse) {
-    EXPECT_THAT(Waiting().search(2).prompt(3).search(1).pick({kCpu}).parts,
-                ElementsAre(Part{1, 3}));
-    EXPECT_THAT(Waiting().search(2).work().pick({kCpu}).parts, ElementsAre(Part{1, 0}));
-    EXPECT_THAT(Waiting().search(2).search(1).pick({kCpu}).parts,
-                ElementsAre(Part{0, 2}, Part{1, 1}));
-}
-
 TEST(PassPicker, APassIsFullWithoutRoomForADecodingRow) {
     EXPECT_FALSE(Waiting().decode(3).pick({kGpu}).is_full);
     EXPECT_TRUE(Waiting().decode(3).decode(1).pick({kGpu}).is_full);
@@ -168,7 +159,7 @@ TEST(PassPicker, RandomPassesKeepTheRules) {
         Waiting waiting;
         const int n_waiting = draw(1, 8);
         for (int i = 0; i < n_waiting; ++i) {
-            waiting.add(draw(1, 9), static_cast<PassKind>(draw(0, 2)), &plans[draw(0, 1)]);
+            waiting.add(draw(1, 9), static_cast<PassKind>(draw(0, 1)), &plans[draw(0, 1)]);
         }
         const PickRules rules{
             {.max_rows = 9, .max_shared_rows = draw(1, 9), .divides_prompts = draw(0, 1) == 1},
@@ -195,11 +186,7 @@ TEST(PassPicker, RandomPassesKeepTheRules) {
         const bool may_exceed = oldest.request.kind == PassKind::prompt &&
                                 !rules.limits.divides_prompts && n_prompt_rows == oldest.n_rows;
         EXPECT_TRUE(n_prompt_rows <= rules.max_prompt_rows || may_exceed);
-        // Nothing older is left out, but for searches.
-        for (std::size_t i = 0; i < pick.parts.front().index; ++i) {
-            EXPECT_EQ(list[i]->request.kind, PassKind::search);
-            EXPECT_NE(oldest.request.kind, PassKind::search);
-        }
+        EXPECT_EQ(pick.parts.front().index, 0u) << "the oldest goes first";
     }
 }
 

@@ -168,13 +168,9 @@ TEST(PassQueue, UnwantedRunsAreDroppedWithoutResults) {
     EXPECT_TRUE(rig.queue.is_empty());
 }
 
-TEST(PassQueue, SearchesWaitUncounted) {
+TEST(PassQueue, OnlyPromptsDelayNobodyWhoDecodes) {
     Rig rig(kSmall);
     EXPECT_EQ(rig.queue.next(), nullptr);
-    rig.add("search", 1, &kWhole, PassKind::search);
-    EXPECT_EQ(rig.queue.n_waiting(), 0);
-    EXPECT_EQ(rig.name_of(rig.queue.next()), "search");
-    EXPECT_FALSE(rig.queue.delays_decoding());
     rig.add("prompt", 1, &kWhole, PassKind::prompt);
     EXPECT_EQ(rig.name_of(rig.queue.next()), "prompt");
     EXPECT_FALSE(rig.queue.delays_decoding());

@@ -47,6 +47,29 @@ TEST_F(CostTrackerTest, StartsWithTheModel) {
     EXPECT_EQ(tracker_.draft_pass_ms(plan_, kContext, 5), model_.pass_ms(plan_, kContext, 5));
 }
 
+TEST_F(CostTrackerTest, OtherSessionsAreInEveryVerification) {
+    tracker_.set_others({.n_rows = 5.4, .n_tokens = 3});
+    const RoundCost round = tracker_.round_cost(kContext, 4);
+    for (int length = 0; length <= 4; ++length) {
+        EXPECT_EQ(round.verify_ms[static_cast<std::size_t>(length)],
+                  model_.verify_ms(6 + length, kContext));
+    }
+    EXPECT_EQ(round.n_other_tokens, 3);
+    EXPECT_EQ(tracker_.round_cost(plan_, kContext, 4).verify_ms, round.verify_ms);
+    EXPECT_EQ(tracker_.round_cost(plan_, kContext, 4).n_other_tokens, 3);
+    EXPECT_DOUBLE_EQ(tracker_.plain_tokens_per_ms(kContext), 4 / model_.verify_ms(6, kContext));
+    EXPECT_EQ(tracker_.plain_step_ms(kContext), model_.plain_step_ms(kContext)) << "alone";
+}
+
+// The verification of an early exit shares no pass: the others have one of their own.
+TEST_F(CostTrackerTest, ExactLeadingLayersLeaveOthersAPassOfTheirOwn) {
+    const ModulePlan early = early_exit_plan(10, 5);
+    const RoundCost alone = tracker_.round_cost(early, kContext, 3);
+    tracker_.set_others({.n_rows = 5, .n_tokens = 5});
+    const RoundCost shared = tracker_.round_cost(early, kContext, 3);
+    EXPECT_DOUBLE_EQ(shared.verify_ms[2], alone.verify_ms[2] + model_.verify_ms(5, kContext));
+}
+
 TEST_F(CostTrackerTest, FollowsDrafts) {
     for (int i = 0; i < 100; ++i) {
         tracker_.observe_draft(plan_, kContext, 4, 4 * 1.5 * model_.draft_step_ms(plan_, kContext));
