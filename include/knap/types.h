@@ -45,8 +45,15 @@ struct RuntimeConfig {
     std::filesystem::path model_path{};
     std::filesystem::path adapter_path{};  // for the strategy kangaroo; empty: none
     int n_ctx = 0;  // context size in tokens; 0: the model's, at most kDefaultMaxContext
-    // Conversations whose contexts fit in the cache at once: it has n_ctx * n_parallel rows.
+    // Conversations whose contexts fit in the cache at once. More sessions may be open, and more
+    // may be served: see n_cache_rows.
     int n_parallel = 1;
+    // Rows of the cache for all conversations together, a row for each token; at least n_ctx.
+    // 0: n_ctx * n_parallel. When rows are short, those go first that only the prefix cache holds,
+    // least recently used first; then those of sessions without a request, whose next request
+    // computes them again; then those of the youngest request, which waits and is computed again.
+    // No text changes. Where a device cannot read pages (GPUs, workers), only whole contexts count.
+    int n_cache_rows = 0;
     int n_threads = 0;  // 0: the physical cores available to this process
     // Names of devices(), which share the layers in this order. Empty: the workers if there are
     // any, else the first GPU, else the CPU.
@@ -60,8 +67,7 @@ struct RuntimeConfig {
     // ends. One pass, or the transfer of one tensor, must fit. 0: waits indefinitely.
     int worker_timeout_s = 300;
     // Whether sessions share the cache rows of prompts that begin alike, where rows do not depend
-    // on how they are computed. Rows that nobody uses go when memory is needed, least recently used
-    // first.
+    // on how they are computed.
     bool prefix_cache = true;
     int n_ubatch = 512;  // most rows of one forward pass, up to kMaxUbatch
     CacheType cache_type_k = CacheType::f16;

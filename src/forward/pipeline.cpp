@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/error.h"
 #include "base/rounding.h"
 #include "forward/attention_blocks.h"
 #include "model/config.h"
@@ -35,10 +36,15 @@ void add(const ForwardStatistics& part, ForwardStatistics& sum) {
 // steps that every attention reads.
 PageShape page_shape(const DeviceLimits& limits, const PipelineSize& size) {
     constexpr int kRowStep = 256;
-    const int page_rows =
-        limits.page_rows > 0 ? limits.page_rows : round_up(size.capacity, kRowStep);
-    return {.page_rows = page_rows,
-            .n_pages = steps_for(size.capacity, page_rows) * size.n_sequences};
+    KNAP_ASSERT(size.n_rows == 0 || size.n_rows >= size.capacity, "the longest sequence fits");
+    if (limits.page_rows == 0) {
+        const int n_slots = size.n_rows > 0 ? size.n_rows / size.capacity : size.n_sequences;
+        return {.page_rows = round_up(size.capacity, kRowStep), .n_pages = n_slots};
+    }
+    const int n_pages = size.n_rows > 0
+                            ? steps_for(size.n_rows, limits.page_rows)
+                            : steps_for(size.capacity, limits.page_rows) * size.n_sequences;
+    return {.page_rows = limits.page_rows, .n_pages = n_pages};
 }
 
 std::unique_ptr<KvMemory> new_memory(std::span<const std::unique_ptr<DeviceModel>> devices,

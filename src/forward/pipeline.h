@@ -21,6 +21,7 @@ DeviceLimits weakest_limits(std::span<const std::unique_ptr<DeviceModel>> device
 struct PipelineSize {
     int capacity = 0;     // rows of a sequence
     int n_sequences = 1;  // sequences of full length that fit at once
+    int n_rows = 0;       // of all sequences; 0: as many as n_sequences need
     int max_rows = 0;     // of a pass
     // The largest batch whose products with the weights are bit-identical to single-row passes.
     int exact_rows = 1;

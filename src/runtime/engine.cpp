@@ -70,7 +70,25 @@ int choose_context(const RuntimeConfig& config, const ModelConfig& model) {
         fail("`.n_ctx`: expected at most the model's context of ", model.n_ctx_train,
              " tokens, found ", config.n_ctx);
     }
-    return config.n_ctx > 0 ? config.n_ctx : std::min(model.n_ctx_train, kDefaultMaxContext);
+    const int n_ctx =
+        config.n_ctx > 0 ? config.n_ctx : std::min(model.n_ctx_train, kDefaultMaxContext);
+    if (config.n_cache_rows != 0 && config.n_cache_rows < n_ctx) {
+        fail("`.n_cache_rows`: expected at least the context of ", n_ctx,
+             " tokens (0: `.n_ctx` times `.n_parallel`), found ", config.n_cache_rows);
+    }
+    return n_ctx;
+}
+
+// How many whole contexts the cache holds.
+int count_contexts(const RuntimeConfig& config, int n_ctx) {
+    return config.n_cache_rows > 0 ? config.n_cache_rows / n_ctx : config.n_parallel;
+}
+
+// The rows of the cache with those that every context needs for drafts; 0: left open.
+int rows_with_scratch(const RuntimeConfig& config) {
+    return config.n_cache_rows == 0
+               ? 0
+               : config.n_cache_rows + kScratchRows * count_contexts(config, config.n_ctx);
 }
 
 // Of one layer: the same on every device, whatever the layout there.
@@ -86,15 +104,15 @@ void check_memory(const Engine::Impl& engine, const LayerShare& share) {
     const LayerMap& layers = engine.layers();
     const auto n_elsewhere = std::ranges::count_if(
         layers.shares(), [](const LayerShare& other) { return !other.backend->is_host(); });
-    check_fits(
-        describe(share.backend->device()),
-        {.weight_bytes = stored_bytes(engine.file, layers, share),
-         .cache_row_bytes = cache_row_bytes(engine) *
-                            static_cast<std::size_t>(share.n_layers() * engine.config.n_parallel),
-         .scratch_bytes = estimate_scratch(engine.model, engine.config.n_ubatch, n_ctx),
-         .n_ctx = n_ctx,
-         .n_layers = n_elsewhere == 1 ? share.n_layers() : 0,
-         .fixed_weight_bytes = stored_bytes_outside_layers(engine.file, layers, share)});
+    check_fits(describe(share.backend->device()),
+               {.weight_bytes = stored_bytes(engine.file, layers, share),
+                .cache_row_bytes = cache_row_bytes(engine) *
+                                   static_cast<std::size_t>(share.n_layers() *
+                                                            count_contexts(engine.config, n_ctx)),
+                .scratch_bytes = estimate_scratch(engine.model, engine.config.n_ubatch, n_ctx),
+                .n_ctx = n_ctx,
+                .n_layers = n_elsewhere == 1 ? share.n_layers() : 0,
+                .fixed_weight_bytes = stored_bytes_outside_layers(engine.file, layers, share)});
 }
 
 // Memory is checked before it is taken.
@@ -225,6 +243,7 @@ Engine::Impl::Passes::Passes(Engine::Impl& engine)
                engine.device_models,
                {.capacity = engine.config.n_ctx + kScratchRows,
                 .n_sequences = engine.config.n_parallel,
+                .n_rows = rows_with_scratch(engine.config),
                 .max_rows = engine.config.n_ubatch,
                 .exact_rows = engine.exact_rows}),
       scheduler(pipeline),
