@@ -81,7 +81,7 @@ ggml_tensor* build_heads(
     k = build_normed_heads(block, k, weights.k_norm);
     if (is_tiled(block.cache.layout())) {
         q = named(build_kernel_heads(block.ctx, block.config, block.cache, layer, {q, k, v},
-                                     block.turns, block.slots),
+                                     block.rope_table, block.slots),
                   layer, "attn.q");
         ggml_build_forward_expand(block.graph, q);
         return q;

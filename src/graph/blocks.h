@@ -23,7 +23,7 @@ struct BlockContext {
     const ModelTensors& tensors;
     const GgmlKvStore& cache;  // of these layers
     ggml_tensor* positions;    // i32 [n_rows]
-    ggml_tensor* turns;        // for our kernel, f32 [n_rot, n_rows] (see rotation.h); else null
+    ggml_tensor* rope_table;   // for our kernel, f32 [n_rot, n_rows] (see rotation.h); else null
     KvSlots slots;
     std::span<const AttentionInputs> attention;  // [group]
 };

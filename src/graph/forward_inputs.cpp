@@ -208,13 +208,13 @@ KvSlots ForwardInputs::slots(ggml_context* ctx, int n_rows, int first) const {
     return cache_.view_slots(ctx, slots_, n_rows, first);
 }
 
-ggml_tensor* ForwardInputs::turns(ggml_context* ctx, ggml_tensor* divisors, int n_rows) const {
+ggml_tensor* ForwardInputs::rope_table(ggml_context* ctx, ggml_tensor* divisors, int n_rows) const {
     if (unit_pairs_ == nullptr) {
         return nullptr;
     }
     ggml_tensor* pairs =
         ggml_view_2d(ctx, unit_pairs_, unit_pairs_->ne[0], n_rows, unit_pairs_->nb[1], 0);
-    return build_turns(ctx, config_.rope, pairs, positions(ctx, n_rows), divisors);
+    return build_rope_table(ctx, config_.rope, pairs, positions(ctx, n_rows), divisors);
 }
 
 std::array<AttentionInputs, kMaxGroups> ForwardInputs::attention(ggml_context* ctx,

@@ -45,7 +45,7 @@ class ForwardInputs {
     KvSlots slots(ggml_context* ctx, int n_rows, int first = 0) const;
     // The rotations of rows, f32 [n_rot, n_rows] (see rotation.h), computed from the positions and
     // the model's `divisors`; null if our kernel does not run.
-    ggml_tensor* turns(ggml_context* ctx, ggml_tensor* divisors, int n_rows) const;
+    ggml_tensor* rope_table(ggml_context* ctx, ggml_tensor* divisors, int n_rows) const;
     // The inputs of every group, which refer to the blocks of `key`; for a chain, those of pass
     // `step`. Not for our kernel.
     std::array<AttentionInputs, kMaxGroups> attention(ggml_context* ctx,

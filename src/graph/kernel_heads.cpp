@@ -18,7 +18,7 @@ struct Source {
         queries,
         keys,
         values,
-        turns,
+        rope_table,
         slots,
         cached_keys,
         cached_values,
@@ -62,7 +62,7 @@ class Heads {
         const auto rotate_head = config_.rope.pairing == RopePairing::halves
                                      ? heads_kernel().rotate_halves
                                      : heads_kernel().rotate_neighbours;
-        rotate_head(config_.head_dim, config_.rope.n_rot, row_of(Source::turns, row), x, out);
+        rotate_head(config_.head_dim, config_.rope.n_rot, row_of(Source::rope_table, row), x, out);
     }
 
     void store_key(std::int64_t row, int head) const {
@@ -135,18 +135,18 @@ ggml_tensor* build_kernel_heads(ggml_context* ctx,
                                 const GgmlKvStore& cache,
                                 int layer,
                                 const RowHeads& heads,
-                                ggml_tensor* turns,
+                                ggml_tensor* rope_table,
                                 const KvSlots& slots) {
     const std::int64_t n_rows = heads.queries->ne[1];
     KNAP_ASSERT(has_rows(heads.queries, config.n_embd_q(), n_rows) &&
                     has_rows(heads.keys, config.n_embd_kv(), n_rows) &&
                     has_rows(heads.values, config.n_embd_kv(), n_rows) &&
-                    has_rows(turns, config.rope.n_rot, n_rows),
+                    has_rows(rope_table, config.rope.n_rot, n_rows),
                 "the kernel's preconditions");
     const KvTensors cached = cache.tensors(layer);
     std::array<ggml_tensor*, Source::count> sources{
-        heads.queries, heads.keys,        heads.values,       turns, slots.rows, cached.keys,
-        cached.values, cached.key_scales, cached.value_scales};
+        heads.queries, heads.keys,    heads.values,      rope_table,         slots.rows,
+        cached.keys,   cached.values, cached.key_scales, cached.value_scales};
     auto* userdata = const_cast<ModelConfig*>(&config);  // ggml passes it back as it is
     return ggml_custom_4d(ctx, GGML_TYPE_F32, config.head_dim, config.n_heads, n_rows, 1,
                           sources.data(), sources.size(), compute_heads, GGML_N_TASKS_MAX,

@@ -18,14 +18,14 @@ struct RowHeads {
 };
 
 // Writes keys and values to the stored rows `slots` and returns the rotated queries, f32 [head_dim,
-// n_heads, n_rows]. `turns` f32 [n_rot, n_rows] (see graph/rotation.h) holds the rotations of each
-// row's pairs. For a cache with a tiled layout. `config` must outlive the graph.
+// n_heads, n_rows]. `rope_table` f32 [n_rot, n_rows] (see graph/rotation.h) holds the rotations of
+// each row's pairs. For a cache with a tiled layout. `config` must outlive the graph.
 ggml_tensor* build_kernel_heads(ggml_context* ctx,
                                 const ModelConfig& config,
                                 const GgmlKvStore& cache,
                                 int layer,
                                 const RowHeads& heads,
-                                ggml_tensor* turns,
+                                ggml_tensor* rope_table,
                                 const KvSlots& slots);
 
 }  // namespace knap

@@ -108,15 +108,16 @@ class PassBuilder {
         for (std::size_t i = 0; i < parts_.tasks.size(); ++i) {
             attention_.back()[i].tasks = &parts_.tasks[i];
         }
-        block_.emplace(BlockContext{.ctx = ctx_,
-                                    .graph = built_.graph,
-                                    .config = parts_.config,
-                                    .tensors = parts_.tensors,
-                                    .cache = parts_.cache,
-                                    .positions = inputs_.positions(ctx_, n_rows, first),
-                                    .turns = inputs_.turns(ctx_, rope_divisors(parts_), n_rows),
-                                    .slots = inputs_.slots(ctx_, n_rows, first),
-                                    .attention = attention_.back()});
+        block_.emplace(
+            BlockContext{.ctx = ctx_,
+                         .graph = built_.graph,
+                         .config = parts_.config,
+                         .tensors = parts_.tensors,
+                         .cache = parts_.cache,
+                         .positions = inputs_.positions(ctx_, n_rows, first),
+                         .rope_table = inputs_.rope_table(ctx_, rope_divisors(parts_), n_rows),
+                         .slots = inputs_.slots(ctx_, n_rows, first),
+                         .attention = attention_.back()});
     }
 
     void build_layers() {

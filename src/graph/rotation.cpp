@@ -16,15 +16,15 @@ ggml_tensor* build_rotation(ggml_context* ctx,
                          rope.beta_fast, rope.beta_slow);
 }
 
-ggml_tensor* build_turns(ggml_context* ctx,
-                         const RopeConfig& rope,
-                         ggml_tensor* unit_pairs,
-                         ggml_tensor* positions,
-                         ggml_tensor* divisors) {
+ggml_tensor* build_rope_table(ggml_context* ctx,
+                              const RopeConfig& rope,
+                              ggml_tensor* unit_pairs,
+                              ggml_tensor* positions,
+                              ggml_tensor* divisors) {
     const std::int64_t n_rows = unit_pairs->ne[1];
     ggml_tensor* heads = ggml_reshape_3d(ctx, unit_pairs, rope.n_rot, 1, n_rows);
-    ggml_tensor* turns = build_rotation(ctx, rope, heads, positions, divisors);
-    return ggml_reshape_2d(ctx, turns, rope.n_rot, n_rows);
+    ggml_tensor* rope_table = build_rotation(ctx, rope, heads, positions, divisors);
+    return ggml_reshape_2d(ctx, rope_table, rope.n_rot, n_rows);
 }
 
 void fill_unit_pairs(const RopeConfig& rope, std::span<float> out) {

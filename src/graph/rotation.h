@@ -21,11 +21,11 @@ ggml_tensor* build_rotation(ggml_context* ctx,
 // The rotation of each pair of channels in every row of a pass, as its cosine and sine in the
 // places of the pair: f32 [n_rot, n_rows]. These are the images of the pair (1, 0), which
 // `unit_pairs` f32 [n_rot, n_rows] holds everywhere, so the angles are exactly ggml's.
-ggml_tensor* build_turns(ggml_context* ctx,
-                         const RopeConfig& rope,
-                         ggml_tensor* unit_pairs,
-                         ggml_tensor* positions,
-                         ggml_tensor* divisors);
+ggml_tensor* build_rope_table(ggml_context* ctx,
+                              const RopeConfig& rope,
+                              ggml_tensor* unit_pairs,
+                              ggml_tensor* positions,
+                              ggml_tensor* divisors);
 
 // Writes the pair (1, 0) everywhere; `out` holds whole rows of n_rot channels.
 void fill_unit_pairs(const RopeConfig& rope, std::span<float> out);

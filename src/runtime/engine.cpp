@@ -11,7 +11,7 @@
 #include "model/fingerprint.h"
 #include "model/gguf/vocab_check.h"
 #include "model/row_invariance.h"
-#include "runtime/bit_check.h"
+#include "runtime/batch_invariance.h"
 #include "runtime/device_memory.h"
 #include "runtime/engine_impl.h"
 #include "text/chat_template.h"
@@ -212,7 +212,7 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
              " tokens, found ", tokenizer->n_vocab());
     }
     exact_rows = row_invariant_rows(*weights);
-    if (pads_for_bits() && !try_bits()) {
+    if (pads_to_be_invariant() && !is_batch_invariant()) {
         exact_rows = 1;
     }
     device_models = new_device_models();
@@ -223,7 +223,7 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
     }
 }
 
-bool Engine::Impl::pads_for_bits() const {
+bool Engine::Impl::pads_to_be_invariant() const {
     return std::ranges::any_of(layers().shares(), [&](const LayerShare& share) {
         return choose_attention(model, config, *share.backend, exact_rows).exact_rows > 0;
     });
@@ -233,9 +233,9 @@ DeviceModels Engine::Impl::new_device_models() const {
     return ggml_device_models(model, weights->tensors(), layers(), config, exact_rows);
 }
 
-bool Engine::Impl::try_bits() const {
+bool Engine::Impl::is_batch_invariant() const {
     SingleSequence rows(model, new_device_models(), exact_rows, exact_rows);
-    return keeps_bits(rows.forward(), exact_rows);
+    return knap::is_batch_invariant(rows.forward(), exact_rows);
 }
 
 Engine::Impl::Passes::Passes(Engine::Impl& engine)

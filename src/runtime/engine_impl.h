@@ -56,7 +56,7 @@ struct Engine::Impl {
     DeviceModels adapter_devices;  // none without an adapter
 
     // True if attention on devices other than the host should be made batch-invariant.
-    bool pads_for_bits() const;
+    bool pads_to_be_invariant() const;
 
   private:
     struct Passes {
@@ -67,7 +67,7 @@ struct Engine::Impl {
     };
     Passes& open_passes();
     DeviceModels new_device_models() const;
-    bool try_bits() const;
+    bool is_batch_invariant() const;
 
     std::once_flag once_;
     std::unique_ptr<Passes> passes_;

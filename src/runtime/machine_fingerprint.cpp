@@ -42,7 +42,7 @@ std::string describe_attention(const Engine::Impl& engine) {
         return concat(to_string(path), is_ours ? " " : "",
                       is_ours ? to_string(attention_kernels().front().isa) : "");
     });
-    return engine.pads_for_bits() ? concat(text, ", exact") : text;
+    return engine.pads_to_be_invariant() ? concat(text, ", exact") : text;
 }
 
 }  // namespace

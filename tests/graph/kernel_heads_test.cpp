@@ -66,8 +66,10 @@ class HeadsGraph {
                                  .pages = {.page_rows = 256, .n_pages = 1}});
         const KvSlots slots = cache.new_slots(ctx_, n_rows_);
         ggml_set_output(slots.rows);
-        ggml_tensor* turns = build_turns(ctx_, config_.rope, pairs_, positions_, divisors_);
-        ggml_tensor* queries = build_kernel_heads(ctx_, config_, cache, 0, heads(), turns, slots);
+        ggml_tensor* rope_table =
+            build_rope_table(ctx_, config_.rope, pairs_, positions_, divisors_);
+        ggml_tensor* queries =
+            build_kernel_heads(ctx_, config_, cache, 0, heads(), rope_table, slots);
         allocate(queries);
         std::ranges::copy(rows_from(first_row), numbers_of<std::int32_t>(slots.rows).begin());
         return compute(queries, cache);

@@ -1,4 +1,4 @@
-#include "runtime/bit_check.h"
+#include "runtime/batch_invariance.h"
 
 #include <cstddef>
 #include <cstring>
@@ -30,7 +30,7 @@ std::span<const float> logits_of(Forward& forward, std::span<const Token> tokens
 
 }  // namespace
 
-bool keeps_bits(Forward& forward, int n_rows) {
+bool is_batch_invariant(Forward& forward, int n_rows) {
     const std::vector<Token> tokens = some_tokens(n_rows, forward.config().n_vocab);
     std::vector<float> alone;  // [n_vocab, n_rows]
     for (int row = 0; row < n_rows; ++row) {

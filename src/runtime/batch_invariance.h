@@ -8,6 +8,6 @@ class Forward;
 
 // Runs passes of 2 to `n_rows` rows at the beginning of the cache, in which nothing may be
 // committed. Returns true if every row is bit-identical to a single-row pass.
-bool keeps_bits(Forward& forward, int n_rows);
+bool is_batch_invariant(Forward& forward, int n_rows);
 
 }  // namespace knap
