@@ -184,7 +184,19 @@ int Sequence::publish_prefix(std::span<const Token> tokens, bool with_last) {
     const std::lock_guard lock(memory_.mutex());
     memory_.index().insert(tokens.first(static_cast<std::size_t>(n_rows)),
                            std::span(pages_).first(pages_for(n_rows)));
+    use_listed_pages(
+        tokens.first(static_cast<std::size_t>(round_down(committed_, memory_.page_rows()))));
     return n_rows;
+}
+
+// Somebody else may have listed the same rows before. Who uses a listed page must also use those
+// before it: they stay listed as long as it does, and nobody could have them back.
+void Sequence::use_listed_pages(std::span<const Token> tokens) {
+    PrefixIndex::Match listed = memory_.index().find(tokens);
+    KNAP_ASSERT(pages_for(static_cast<int>(tokens.size())) == listed.pages.size(),
+                "all whole pages are listed");
+    std::ranges::swap_ranges(listed.pages, std::span(pages_).first(listed.pages.size()));
+    std::ranges::for_each(listed.pages, [this](PageId page) { memory_.pool().release(page); });
 }
 
 std::size_t Sequence::pages_for(int n_rows) const {

@@ -56,7 +56,8 @@ class Sequence {
     // many rows were gained; all are committed.
     int adopt_prefix(std::span<const Token> tokens);
     // Lists the committed rows, those of `tokens`, in the prefix cache: whole pages, and with
-    // `with_last` the last page as far as it is filled. Returns the number of rows listed.
+    // `with_last` the last page as far as it is filled. Whole pages that the prefix cache had
+    // already replace those of this sequence. Returns the number of rows listed.
     int publish_prefix(std::span<const Token> tokens, bool with_last);
 
     std::span<const PageId> pages() const { return pages_; }
@@ -78,6 +79,7 @@ class Sequence {
     bool is_counted_on(PageId page, int n_rows) const;
     bool own_pages();
     bool own_page(std::size_t index, int n_kept);
+    void use_listed_pages(std::span<const Token> tokens);
     std::optional<PageId> take_page();
 
     KvMemory& memory_;

@@ -205,6 +205,22 @@ TEST_F(Sequences, WholePagesThatWerePublishedSurviveTheirOwner) {
     expect_rows(second, tokens);
 }
 
+// A page that is listed keeps those before it listed.
+TEST_F(Sequences, RowsComputedTwiceAreKeptOnce) {
+    const std::vector<Token> tokens = text(2 * kPageRows);
+    Sequence first(memory_, 8 * kPageRows);
+    Sequence second(memory_, 8 * kPageRows);
+    compute(second, std::span(tokens).first(kPageRows));
+    compute_and_publish(first, std::span(tokens).first(kPageRows));
+    EXPECT_EQ(n_free(), 6);
+    compute_and_publish(second, tokens);
+    EXPECT_EQ(n_free(), 6);
+    EXPECT_EQ(first.pages()[0], second.pages()[0]);
+    expect_rows(second, tokens);
+    first.release();
+    EXPECT_TRUE(second.reserve(8 * kPageRows));
+}
+
 TEST_F(Sequences, AppendingToAPublishedPageCopiesNothing) {
     const auto tokens = text(300);
     Sequence first(memory_, 1024);
