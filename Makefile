@@ -42,7 +42,7 @@ test: build model browser ## run all tests, including those that need the defaul
 	@echo "knap: testing $(BUILD)"
 	@ctest --preset $(PRESET) -j $(JOBS) $(TEST_ARGS)
 
-test-slow: build ## run the lossless suite with thousands of cases (takes minutes)
+test-slow: build ## run the random suites (lossless, several sessions) with many more cases (takes minutes)
 	@ctest --preset slow -j $(JOBS) $(TEST_ARGS)
 
 # Tests open the page of `knap report` in a browser.

@@ -12,7 +12,10 @@ struct SharedRequest {
     std::vector<Token> prompt;
     GenerateOptions options{};
     int n_wanted = -1;       // cancelled after this many tokens; -1: never
+    int n_polls = -1;        // cancelled when it was asked this often whether it is; -1: never
     bool continues = false;  // on a session that keeps what it answered before
+
+    bool may_be_cancelled() const { return n_wanted >= 0 || n_polls >= 0; }
 };
 
 // Requests of several strategies, greedy and sampled, with prompts of mixed lengths, some of which
@@ -23,6 +26,14 @@ std::vector<SharedRequest> mixed_requests(int n, int n_ctx);
 // serves nobody else and has no prefix cache.
 std::vector<std::vector<Token>> texts_alone(RuntimeConfig config,
                                             const std::vector<SharedRequest>& requests);
+
+// `observer` may watch, but not cancel.
+Result answer(Session& session, const SharedRequest& request, const Observer& observer = {});
+// Fails the test unless the result has the text `expected`, or a beginning of it if the request was
+// cancelled.
+void expect_text(const SharedRequest& request,
+                 const Result& result,
+                 const std::vector<Token>& expected);
 
 // Serves the requests on `n_sessions` sessions at once and compares their texts. Returns the
 // results, for tests that want more of them.
