@@ -23,6 +23,21 @@ class CancelScope {
     Forward& forward_;
 };
 
+// Keeps no row without a token when a request ends, also by an exception of its observer.
+class RowsOfText {
+  public:
+    explicit RowsOfText(Session::Impl& session) : session_(session) {}
+    ~RowsOfText() {
+        Sequence& cache = session_.cache;
+        cache.truncate(std::min(cache.committed(), static_cast<int>(session_.history.size())));
+    }
+    RowsOfText(const RowsOfText&) = delete;
+    RowsOfText& operator=(const RowsOfText&) = delete;
+
+  private:
+    Session::Impl& session_;
+};
+
 AdapterParts parts_of_adapter(Engine::Impl& engine) {
     return {.adapter = *engine.adapter,
             .devices = engine.adapter_devices,
@@ -122,6 +137,7 @@ Result Session::Impl::generate(std::span<const Token> prompt,
     const PageSupply::Request request(pages);
     const Scheduler::Client client(engine.passes());
     const CancelScope cancel(forward, observer.is_cancelled);
+    const RowsOfText rows(*this);
     return generation.run(keep_common_beginning(prompt));
 }
 
