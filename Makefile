@@ -27,7 +27,7 @@ export CCACHE_NOHASHDIR := 1
 
 DEMO_PROMPTS := examples/prompts/long.txt examples/prompts/short.txt
 
-.PHONY: all build knap demo test test-slow mutate bench sanitize install uninstall format format-check tidy model clean help setup configure browser tables pictures
+.PHONY: all build knap demo test test-slow mutate bench sanitize tsan install uninstall format format-check tidy model clean help setup configure browser tables pictures
 
 all: build ## build everything (the default)
 
@@ -51,6 +51,12 @@ browser:
 
 sanitize: ## run the tests under the address and undefined-behaviour sanitizers
 	@$(MAKE) test PRESET=sanitize
+
+tsan: ## run the tests of several sessions under the thread sanitizer
+	@$(MAKE) configure PRESET=tsan
+	@echo "knap: building build-tsan/thread_tests"
+	@cmake --build --preset tsan -j $(JOBS)
+	@ctest --preset tsan -j $(JOBS) $(TEST_ARGS)
 
 mutate: setup ## run mutation tests: break the sources and check that tests fail (takes minutes)
 	@echo "knap: mutating a copy in build/mutate"
@@ -175,7 +181,7 @@ tidy: setup ## run clang-tidy over the program and the library
 
 clean: ## remove the build folders, but not the cached prefix and model
 	@echo "knap: removing the build folders"
-	@rm -rf build build-debug build-sanitize build-tidy build-cuda
+	@rm -rf build build-debug build-sanitize build-tsan build-tidy build-cuda
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22

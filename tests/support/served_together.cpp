@@ -70,7 +70,7 @@ Result answer(Session& session, const SharedRequest& request, const Observer& ob
         }
     };
     watch.is_cancelled = [&] {
-        return n_tokens == request.n_wanted ||
+        return (request.n_wanted >= 0 && n_tokens >= request.n_wanted) ||
                (request.n_polls >= 0 && ++n_polls > request.n_polls);
     };
     return session.generate(request.prompt, request.options, watch);

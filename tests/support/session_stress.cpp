@@ -96,8 +96,8 @@ StressTurn StressWriter::next_turn(const StressConversation& before) {
             request.continues = true;
         }
     }
-    if (happens(0.15)) {
-        request.n_wanted = draw(0, request.options.n_predict);
+    if (n_requests_ % 6 == 3) {
+        request.n_wanted = draw(0, request.options.n_predict / 2);
     } else if (happens(0.15)) {
         request.n_polls = draw(0, 100);
     }
