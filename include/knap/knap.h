@@ -96,7 +96,8 @@ class Session {
     void forget_strategies();
 
     // Saves the cache rows of the latest prompt. Loading replaces the history; it checks the file
-    // against the model and the cache types, and leaves the session unchanged when it throws.
+    // against the model and the cache types, and leaves the session unchanged when it throws. Like
+    // a request, it waits while older ones need all of the cache.
     void save_prompt_cache(const std::filesystem::path& path) const;
     void load_prompt_cache(const std::filesystem::path& path);
 

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/mapped_file.h"
 #include "base/partial_file.h"
 #include "kv/sequence.h"
 
@@ -134,31 +133,28 @@ void write_prompt_cache(const std::filesystem::path& path,
     file.finish();
 }
 
-std::vector<Token> read_prompt_cache(const std::filesystem::path& path,
-                                     std::uint64_t model_fingerprint,
-                                     int n_layers,
-                                     int n_ctx,
-                                     Sequence& cache) {
-    const MappedFile file(path);
-    const Header header = read_header(path, file.bytes());
+PromptCacheFile::PromptCacheFile(const std::filesystem::path& path,
+                                 std::uint64_t model_fingerprint,
+                                 int n_layers,
+                                 int n_ctx,
+                                 const Sequence& cache)
+    : file_(path), n_layers_(n_layers) {
+    const Header header = read_header(path, file_.bytes());
     check_header(path, header, make_header(model_fingerprint, n_layers, 0, cache), n_ctx,
-                 file.bytes().size());
+                 file_.bytes().size());
+    tokens_.resize(header.n_tokens);
+    std::memcpy(tokens_.data(), file_.bytes().data() + sizeof(Header), header.token_bytes());
+}
 
-    std::vector<Token> tokens(header.n_tokens);
-    const std::byte* next = file.bytes().data() + sizeof(Header);
-    std::memcpy(tokens.data(), next, header.token_bytes());
-    next += header.token_bytes();
-    const int n_rows = static_cast<int>(tokens.size());
-    cache.release();
-    if (!cache.reserve(n_rows)) {
-        fail(path.string(), ": expected room for ", n_rows,
-             " tokens in the cache, found less (other conversations hold it)");
-    }
-    for (int layer = 0; layer < n_layers; ++layer, next += header.layer_bytes()) {
+void PromptCacheFile::read_rows(Sequence& cache) const {
+    const int n_rows = static_cast<int>(tokens_.size());
+    KNAP_ASSERT(cache.committed() == 0 && cache.is_reserved(n_rows), "an empty sequence");
+    const std::byte* next = file_.bytes().data() + sizeof(Header) + tokens_.size() * sizeof(Token);
+    for (int layer = 0; layer < n_layers_; ++layer) {
         cache.write_rows(layer, n_rows, next);
+        next += tokens_.size() * cache.saved_row_bytes();
     }
     cache.commit(n_rows);
-    return tokens;
 }
 
 }  // namespace knap

@@ -12,6 +12,8 @@
 
 #include "knap/types.h"
 
+#include "base/mapped_file.h"
+
 namespace knap {
 
 class Sequence;
@@ -23,13 +25,25 @@ void write_prompt_cache(const std::filesystem::path& path,
                         std::span<const Token> tokens,
                         const Sequence& cache);
 
-// Reads a file into the sequence, commits its rows, and returns its tokens. Throws knap::Error and
-// leaves the sequence unchanged if the file is damaged, is of an older version, or was made for
-// another model or cache type. When the cache lacks pages it throws too, and the sequence is empty.
-std::vector<Token> read_prompt_cache(const std::filesystem::path& path,
-                                     std::uint64_t model_fingerprint,
-                                     int n_layers,
-                                     int n_ctx,
-                                     Sequence& cache);
+// A prompt cache that was written before.
+class PromptCacheFile {
+  public:
+    // Throws knap::Error if the file is damaged, is of an older version, has more than `n_ctx`
+    // tokens, or was made for another model or other cache types than those of `cache`.
+    PromptCacheFile(const std::filesystem::path& path,
+                    std::uint64_t model_fingerprint,
+                    int n_layers,
+                    int n_ctx,
+                    const Sequence& cache);
+
+    const std::vector<Token>& tokens() const { return tokens_; }
+    // Fills an empty sequence, which has memory for the rows, and commits them.
+    void read_rows(Sequence& cache) const;
+
+  private:
+    MappedFile file_;
+    int n_layers_;
+    std::vector<Token> tokens_;
+};
 
 }  // namespace knap

@@ -188,12 +188,15 @@ void Session::save_prompt_cache(const std::filesystem::path& path) const {
 }
 
 void Session::load_prompt_cache(const std::filesystem::path& path) {
+    Engine::Impl& engine = impl_->engine;
+    const PromptCacheFile file(path, engine.fingerprint, engine.model.n_layers, engine.config.n_ctx,
+                               impl_->cache);
+    const int n_rows = static_cast<int>(file.tokens().size());
     const PageSupply::Request request(impl_->pages);
-    impl_->forward.use_rows([&] {
-        impl_->history =
-            read_prompt_cache(path, impl_->engine.fingerprint, impl_->engine.model.n_layers,
-                              impl_->engine.config.n_ctx, impl_->cache);
-    });
+    impl_->reset();
+    engine.pages().reserve(impl_->pages, n_rows, n_rows, {});
+    impl_->forward.use_rows([&] { file.read_rows(impl_->cache); });
+    impl_->history = file.tokens();
     impl_->n_prompt = impl_->history.size();
 }
 

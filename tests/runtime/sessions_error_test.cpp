@@ -1,6 +1,7 @@
 // Several sessions of one engine, one of which goes wrong, waits for pages or goes away: the others
 // do not notice, and the errors are those of the request alone.
 #include <atomic>
+#include <filesystem>
 #include <latch>
 #include <optional>
 #include <stdexcept>
@@ -137,6 +138,22 @@ TEST_F(SessionsTogether, TheYoungestGivesUpItsPagesAndWritesTheSameText) {
     thread.join();
     expect_alone(older, first);
     expect_alone(younger, *result);
+}
+
+TEST_F(SessionsTogether, APromptCacheTakesThePagesOfSessionsWithoutARequest) {
+    const std::filesystem::path path = temporary_folder() / "taken.cache";
+    const SharedRequest saved = request(600, 1, 1);
+    Session session(engine);
+    answer(session, saved);
+    session.save_prompt_cache(path);
+    Session other(engine);
+    answer(other, request(600, 1, 2));  // has all pages now
+    session.load_prompt_cache(path);
+    SharedRequest again = saved;
+    again.continues = true;
+    const Result result = answer(session, again);
+    EXPECT_EQ(result.n_prompt_reused, 599);
+    expect_alone(saved, result);
 }
 
 TEST_F(SessionsTogether, SessionsComeAndGoWhileAnotherDecodes) {
