@@ -1,111 +1,17 @@
 #include "runtime/page_supply.h"
 
 #include <atomic>
-#include <functional>
 #include <memory>
-#include <mutex>
-#include <numeric>
-#include <optional>
 #include <thread>
-#include <vector>
 
 #include <gtest/gtest.h>
 
-#include "support/held_scheduler.h"
-#include "support/number_store.h"
+#include "support/supply_rig.h"
 
-namespace knap::page_supply_test {
+namespace knap::test::page_supply_test {
 namespace {
 
-using test::NumberStore;
-using test::wait_until;
-using Grant = PageSupply::Grant;
-
-constexpr int kPage = 256;  // rows
-constexpr int kPages = 4;
-
-std::unique_ptr<KvMemory> new_memory() {
-    const PageShape shape{.page_rows = kPage, .n_pages = kPages};
-    std::vector<std::unique_ptr<KvStore>> stores;
-    stores.push_back(std::make_unique<NumberStore>(shape));
-    return std::make_unique<KvMemory>(std::move(stores), shape);
-}
-
-std::vector<Token> text(int n_pages, Token first = 0) {
-    std::vector<Token> tokens(static_cast<std::size_t>(n_pages * kPage));
-    std::iota(tokens.begin(), tokens.end(), first);
-    return tokens;
-}
-
-// Tells another thread that a request waits.
-class Waiting {
-  public:
-    std::function<bool()> is_cancelled() {
-        return [this] {
-            was_asked_ = true;
-            return false;
-        };
-    }
-    void wait() const {
-        wait_until([this] { return was_asked_.load(); });
-    }
-
-  private:
-    std::atomic<bool> was_asked_ = false;
-};
-
-class PageSupplies : public ::testing::Test {
-  protected:
-    // A session as the supply sees it.
-    struct Client {
-        explicit Client(PageSupplies& test)
-            : supply(test.supply),
-              sequence(*test.memory, kPages * kPage),
-              holder(supply, sequence) {}
-
-        void begin() { request.emplace(holder); }
-        void end() { request.reset(); }
-        Grant reserve(int n_pages, const std::function<bool()>& is_cancelled = {}) {
-            return supply.reserve(holder, n_pages * kPage, n_pages * kPage, is_cancelled);
-        }
-        // Asks only once, so that it never waits for long.
-        Grant try_reserve(int n_pages) {
-            return reserve(n_pages, [] { return true; });
-        }
-        void compute(int n_pages) {
-            ASSERT_EQ(reserve(n_pages), Grant::ready);
-            sequence.commit(n_pages * kPage);
-        }
-        // A request from beginning to end.
-        void serve(int n_pages) {
-            begin();
-            compute(n_pages);
-            end();
-        }
-        void publish(const std::vector<Token>& tokens) { supply.publish(holder, tokens, true); }
-        int n_pages() const { return static_cast<int>(sequence.pages().size()); }
-
-        PageSupply& supply;
-        Sequence sequence;
-        PageSupply::Holder holder;
-        std::optional<PageSupply::Request> request;
-    };
-
-    // Computes a text that stays in the prefix cache alone.
-    void list(const std::vector<Token>& tokens) {
-        Client client(*this);
-        client.begin();
-        client.compute(static_cast<int>(tokens.size()) / kPage);
-        client.publish(tokens);
-    }
-    int n_free() {
-        const std::lock_guard lock(memory->mutex());
-        return memory->pool().n_free();
-    }
-
-    std::unique_ptr<KvMemory> memory = new_memory();
-    PageSupply supply{*memory};
-};
+using PageSupplies = SupplyRig;
 
 TEST_F(PageSupplies, PagesOfThePrefixCacheGoFirst) {
     Client idle(*this);
@@ -265,82 +171,5 @@ TEST_F(PageSupplies, ASessionThatGoesLeavesItsPagesToThoseThatWait) {
     older.reset();
 }
 
-// Two prompts with a page in common.
-class SharedPrompts : public PageSupplies {
-  protected:
-    SharedPrompts() {
-        other_prompt.back() = 7;
-        begin();
-    }
-    void begin() {
-        older.begin();
-        younger.begin();
-        supply.set_prompt(older.holder, prompt);
-        supply.set_prompt(younger.holder, other_prompt);
-    }
-    // Whether the request still waited when it was asked.
-    bool waits(Client& client) {
-        return !supply.wait_for_shared_rows(client.holder, [] { return true; });
-    }
-
-    std::vector<Token> prompt = text(2);
-    std::vector<Token> other_prompt = text(2);
-    Client older{*this};
-    Client younger{*this};
-};
-
-TEST_F(SharedPrompts, TheYoungerWaitsUntilTheRowsAreThere) {
-    Waiting waiting;
-    std::jthread thread([&] {
-        EXPECT_TRUE(supply.wait_for_shared_rows(younger.holder, waiting.is_cancelled()));
-        EXPECT_EQ(supply.adopt(younger.holder, other_prompt), 2 * kPage - 1);
-    });
-    waiting.wait();
-    older.compute(1);
-    older.publish(text(1));
-    EXPECT_TRUE(waits(younger));  // the second page has common rows too
-    older.compute(2);
-    older.publish(prompt);
-}
-
-TEST_F(SharedPrompts, TheOlderDoesNotWait) {
-    EXPECT_FALSE(waits(older));
-    EXPECT_TRUE(waits(younger));
-}
-
-TEST_F(SharedPrompts, RowsThatAreThereAreNotWaitedFor) {
-    younger.compute(2);
-    EXPECT_FALSE(waits(younger));
-}
-
-TEST_F(SharedPrompts, FewRowsAreNotWaitedFor) {
-    other_prompt[20] = 7;
-    EXPECT_FALSE(waits(younger));
-}
-
-TEST_F(SharedPrompts, ARequestThatEndedIsNotWaitedFor) {
-    older.end();
-    EXPECT_FALSE(waits(younger));
-}
-
-TEST_F(SharedPrompts, APromptThatWasReadIsNotWaitedFor) {
-    supply.set_prompt(older.holder, {});
-    EXPECT_FALSE(waits(younger));
-}
-
-TEST_F(SharedPrompts, NobodyWaitsForARequestThatWaitsForPages) {
-    Client oldest(*this);
-    older.end();
-    younger.end();
-    oldest.begin();
-    oldest.compute(kPages);
-    begin();
-    Waiting waiting;
-    std::jthread thread([&] { EXPECT_EQ(older.reserve(1, waiting.is_cancelled()), Grant::ready); });
-    waiting.wait();
-    EXPECT_FALSE(waits(younger));
-    supply.release(oldest.holder);
-}
-
 }  // namespace
-}  // namespace knap::page_supply_test
+}  // namespace knap::test::page_supply_test
