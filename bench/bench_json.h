@@ -18,7 +18,7 @@
 #include "device/device_identity.h"
 #include "measure.h"
 #include "model/config.h"
-#include "runtime/json_file.h"
+#include "runtime/files/json_file.h"
 #include "tools/measure/bench_context.h"
 #include "tools/measure/report/bench_setup_json.h"
 

@@ -27,7 +27,7 @@
 #include "graph/attention/attention_policy.h"
 #include "kv/sequence.h"
 #include "runtime/engine_impl.h"
-#include "runtime/known_costs.h"
+#include "runtime/files/known_costs.h"
 #include "search/replay.h"
 #include "tools/measure/prompt_data.h"
 #include "tools/measure/prompt_fit.h"

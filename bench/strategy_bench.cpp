@@ -30,7 +30,7 @@
 #include "bench_main.h"
 #include "cells.h"
 #include "measure.h"
-#include "runtime/known_costs.h"
+#include "runtime/files/known_costs.h"
 #include "runtime/session_impl.h"
 #include "speed_bound.h"
 #include "strategy_summary.h"

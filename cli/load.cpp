@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "cli/progress.h"
 #include "runtime/engine_impl.h"
-#include "runtime/known_costs.h"
+#include "runtime/files/known_costs.h"
 #include "tools/offline_search/offline_search_file.h"
 
 namespace knap {

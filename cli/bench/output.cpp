@@ -2,7 +2,7 @@
 
 #include "base/partial_file.h"
 #include "cli/exit_code.h"
-#include "runtime/json_file.h"
+#include "runtime/files/json_file.h"
 #include "tools/measure/report/bench_csv.h"
 #include "tools/measure/report/bench_file.h"
 #include "tools/measure/report/bench_markdown.h"

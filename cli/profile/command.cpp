@@ -18,8 +18,8 @@
 #include "cli/profile/report.h"
 #include "cli/progress.h"
 #include "runtime/engine_impl.h"
-#include "runtime/known_costs.h"
-#include "runtime/profile_file.h"
+#include "runtime/files/known_costs.h"
+#include "runtime/files/profile_file.h"
 #include "tools/profile/profiling.h"
 
 namespace knap {

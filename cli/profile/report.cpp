@@ -7,7 +7,7 @@
 #include "cli/profile/axes.h"
 #include "cli/report/report.h"
 #include "forward/plan_text.h"
-#include "runtime/profile_file.h"
+#include "runtime/files/profile_file.h"
 
 namespace knap {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "knap/types.h"
 
-#include "runtime/machine_fingerprint.h"
+#include "runtime/files/machine_fingerprint.h"
 #include "search/cost/cost_model.h"
 #include "tools/profile/kept_profile.h"
 #include "tools/profile/profiling.h"
@@ -32,7 +32,7 @@ struct ProfileReport {
 std::string_view to_string(FoundPlan::Source source);
 
 std::string to_table(const ProfileReport& report);
-// The object of a saved profile (runtime/profile_file.h), extended by the fit and the plans.
+// The object of a saved profile (runtime/files/profile_file.h), extended by the fit and the plans.
 // Scripts rely on the field names: new fields may be added, none is renamed.
 nlohmann::ordered_json to_json(const ProfileReport& report);
 

@@ -16,8 +16,8 @@
 #include "model/gguf/gguf_file.h"
 #include "model/weights.h"
 #include "runtime/layer_devices.h"
-#include "runtime/page_supply.h"
-#include "runtime/scheduler.h"
+#include "runtime/scheduling/page_supply.h"
+#include "runtime/scheduling/scheduler.h"
 #include "text/tokenizer.h"
 
 namespace knap {

@@ -11,7 +11,7 @@
 #include "decode/advance.h"
 #include "device/ggml_log.h"
 #include "graph/attention/attention_policy.h"
-#include "runtime/machine_fingerprint.h"
+#include "runtime/files/machine_fingerprint.h"
 
 namespace knap {
 namespace {

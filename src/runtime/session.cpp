@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "runtime/files/known_costs.h"
+#include "runtime/files/prompt_cache.h"
 #include "runtime/generation.h"
-#include "runtime/known_costs.h"
-#include "runtime/prompt_cache.h"
 #include "runtime/session_impl.h"
 
 namespace knap {

@@ -5,7 +5,7 @@
 #include "knap/knap.h"
 
 #include "runtime/engine_impl.h"
-#include "runtime/machine_fingerprint.h"
+#include "runtime/files/machine_fingerprint.h"
 #include "support/baseline.h"
 #include "support/loaded_model.h"
 #include "support/tiny_adapter.h"

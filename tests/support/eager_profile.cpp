@@ -6,9 +6,9 @@
 
 #include "base/text.h"
 #include "runtime/engine_impl.h"
-#include "runtime/known_costs.h"
-#include "runtime/machine_fingerprint.h"
-#include "runtime/profile_file.h"
+#include "runtime/files/known_costs.h"
+#include "runtime/files/machine_fingerprint.h"
+#include "runtime/files/profile_file.h"
 #include "support/fake_machine.h"
 #include "support/tiny_model.h"
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/scheduler.h"
+#include "runtime/scheduling/scheduler.h"
 #include "support/fake_batch_runner.h"
 
 namespace knap::test {

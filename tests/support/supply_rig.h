@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/page_supply.h"
+#include "runtime/scheduling/page_supply.h"
 #include "support/held_scheduler.h"
 #include "support/number_store.h"
 

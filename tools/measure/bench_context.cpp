@@ -10,8 +10,8 @@
 #include "forward/plan_text.h"
 #include "kernels/matmul/matmul.h"
 #include "runtime/engine_impl.h"
-#include "runtime/known_costs.h"
-#include "runtime/machine_fingerprint.h"
+#include "runtime/files/known_costs.h"
+#include "runtime/files/machine_fingerprint.h"
 
 namespace knap {
 namespace {

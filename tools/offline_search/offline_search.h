@@ -13,7 +13,7 @@
 #include "knap/types.h"
 
 #include "forward/module_plan.h"
-#include "runtime/plans_model.h"
+#include "runtime/files/plans_model.h"
 
 namespace knap {
 

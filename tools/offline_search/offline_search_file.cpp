@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/quoted.h"
 #include "forward/plan_text.h"
-#include "runtime/json_file.h"
+#include "runtime/files/json_file.h"
 #include "tools/offline_search/search_trials.h"
 
 namespace knap {

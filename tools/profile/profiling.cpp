@@ -10,7 +10,7 @@
 #include "forward/forward.h"
 #include "kv/sequence.h"
 #include "runtime/engine_impl.h"
-#include "runtime/known_costs.h"
+#include "runtime/files/known_costs.h"
 #include "search/cost/profile.h"
 
 namespace knap {

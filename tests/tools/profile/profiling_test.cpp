@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "runtime/engine_impl.h"
-#include "runtime/known_costs.h"
+#include "runtime/files/known_costs.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 

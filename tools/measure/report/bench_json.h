@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "runtime/json_file.h"
+#include "runtime/files/json_file.h"
 
 namespace knap {
 
@@ -70,7 +70,7 @@ auto read_list(const nlohmann::json& object, const char* name, const char* what,
     return values;
 }
 
-// Read members of an object, like those of runtime/json_file.h.
+// Read members of an object, like those of runtime/files/json_file.h.
 int count_in(const nlohmann::json& object, const char* name);
 int positive_count_in(const nlohmann::json& object, const char* name);
 std::int64_t large_count_in(const nlohmann::json& object, const char* name);

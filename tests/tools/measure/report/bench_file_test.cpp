@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "runtime/json_file.h"
+#include "runtime/files/json_file.h"
 #include "support/bench_example.h"
 #include "support/tiny_model.h"
 #include "tools/measure/report/bench_setup_json.h"

@@ -1,4 +1,4 @@
-#include "runtime/page_supply.h"
+#include "runtime/scheduling/page_supply.h"
 
 #include <atomic>
 #include <memory>

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/page_supply.h"
+#include "runtime/scheduling/page_supply.h"
 #include "support/supply_rig.h"
 
 namespace knap::test::shared_prompts_test {

@@ -1,4 +1,4 @@
-#include "runtime/profile_file.h"
+#include "runtime/files/profile_file.h"
 
 #include <fstream>
 #include <functional>
@@ -10,7 +10,7 @@
 #include "knap/knap.h"
 
 #include "runtime/engine_impl.h"
-#include "runtime/known_costs.h"
+#include "runtime/files/known_costs.h"
 #include "support/damaged_file.h"
 #include "support/environment_variable.h"
 #include "support/tiny_model.h"

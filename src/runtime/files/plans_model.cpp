@@ -1,10 +1,10 @@
-#include "runtime/plans_model.h"
+#include "runtime/files/plans_model.h"
 
 #include <limits>
 
 #include "base/error.h"
 #include "base/quoted.h"
-#include "runtime/json_file.h"
+#include "runtime/files/json_file.h"
 
 namespace knap {
 

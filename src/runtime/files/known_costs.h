@@ -6,7 +6,7 @@
 
 #include "knap/knap.h"
 
-#include "runtime/plans_file.h"
+#include "runtime/files/plans_file.h"
 #include "search/cost/cost_profile.h"
 #include "search/saved_plans.h"
 

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
-#include "runtime/scheduler.h"
+#include "runtime/scheduling/scheduler.h"
 #include "support/held_scheduler.h"
 
 namespace knap::scheduler_sessions_test {

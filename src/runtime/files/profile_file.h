@@ -8,7 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "runtime/machine_fingerprint.h"
+#include "runtime/files/machine_fingerprint.h"
 #include "search/cost/cost_profile.h"
 
 namespace knap {

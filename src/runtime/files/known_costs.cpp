@@ -1,4 +1,4 @@
-#include "runtime/known_costs.h"
+#include "runtime/files/known_costs.h"
 
 #include <filesystem>
 #include <optional>
@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "model/layer_classes.h"
 #include "runtime/engine_impl.h"
-#include "runtime/machine_fingerprint.h"
-#include "runtime/profile_file.h"
+#include "runtime/files/machine_fingerprint.h"
+#include "runtime/files/profile_file.h"
 
 namespace knap {
 namespace {

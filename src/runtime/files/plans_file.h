@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/plans_model.h"
+#include "runtime/files/plans_model.h"
 #include "search/saved_plans.h"
 
 namespace knap {

@@ -1,4 +1,4 @@
-#include "runtime/profile_file.h"
+#include "runtime/files/profile_file.h"
 
 #include <limits>
 
@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/quoted.h"
 #include "forward/plan_text.h"
-#include "runtime/json_file.h"
+#include "runtime/files/json_file.h"
 
 namespace knap {
 namespace {

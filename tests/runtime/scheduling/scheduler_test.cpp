@@ -1,6 +1,6 @@
 // Runs and work that wait: which passes they go into, what becomes of them when they are cancelled
 // or fail.
-#include "runtime/scheduler.h"
+#include "runtime/scheduling/scheduler.h"
 
 #include <atomic>
 #include <latch>

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/scheduler.h"
+#include "runtime/scheduling/scheduler.h"
 #include "support/fake_batch_runner.h"
 
 namespace knap::scheduler_stress_test {

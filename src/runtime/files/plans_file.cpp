@@ -1,4 +1,4 @@
-#include "runtime/plans_file.h"
+#include "runtime/files/plans_file.h"
 
 #include <limits>
 
@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "forward/plan_text.h"
-#include "runtime/json_file.h"
+#include "runtime/files/json_file.h"
 
 namespace knap {
 namespace {

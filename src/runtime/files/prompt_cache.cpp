@@ -1,4 +1,4 @@
-#include "runtime/prompt_cache.h"
+#include "runtime/files/prompt_cache.h"
 
 #include <array>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "runtime/json_file.h"
+#include "runtime/files/json_file.h"
 
 #include <cmath>
 #include <fstream>

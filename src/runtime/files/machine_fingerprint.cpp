@@ -1,4 +1,4 @@
-#include "runtime/machine_fingerprint.h"
+#include "runtime/files/machine_fingerprint.h"
 
 #include <iomanip>
 #include <sstream>

@@ -1,4 +1,4 @@
-#include "runtime/plans_file.h"
+#include "runtime/files/plans_file.h"
 
 #include <algorithm>
 #include <fstream>
