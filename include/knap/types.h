@@ -192,7 +192,8 @@ struct TokenEvent {
     std::span<const TokenLogprob> top{};
 };
 
-// Callbacks of a running request; each may be empty. knap.h says which thread calls them.
+// Callbacks of a running request; each may be empty. knap.h says which thread calls them. They must
+// not ask a session of the same engine for anything: it may wait for the request that calls them.
 struct Observer {
     // Whole UTF-8 characters; text that may be the start of a stop string is withheld.
     std::function<void(std::string_view text)> on_text{};
