@@ -9,6 +9,7 @@
 //     throughput   tokens per second of N conversations that start at once
 //     prefix       time until 8 conversations that begin alike have their first token
 //     arrival      the gap that a long prompt causes in running conversations
+//     direct       what the scheduler costs a session that is alone
 //     memory       what an idle session takes
 #include <algorithm>
 #include <cstdio>
@@ -21,6 +22,7 @@
 
 #include "base/text.h"
 #include "bench/batch/arrival.h"
+#include "bench/batch/direct.h"
 #include "bench/batch/memory.h"
 #include "bench/batch/prefix.h"
 #include "bench/batch/throughput.h"
@@ -64,7 +66,13 @@ void run(BatchSettings settings, BenchJson json) {
         {"throughput", [&] { Throughput(rig, prompts, settings).run(json); }},
         {"prefix", [&] { measure_prefix(rig, prompts, settings, json); }},
         {"arrival", [&] { Arrival(rig, prompts, settings).run(json); }},
-        {"memory", [&] { measure_memory(rig, prompts, settings, json); }}};
+        {"direct", [&] { measure_direct(rig, prompts, settings, json); }},
+        {"memory", [&] {
+             for (const std::string& strategy : settings.strategies) {
+                 measure_memory(rig, prompts, settings, strategy, json);
+                 rig.unload();
+             }
+         }}};
     for (const std::string& question : settings.questions) {
         questions.at(question)();
         rig.unload();
@@ -79,7 +87,7 @@ int main(int argc, char** argv) {
     std::string json;
     CLI::App app("Several conversations at once, compared with libllama", "batch_bench");
     app.add_option("QUESTION", settings.questions)
-        ->check(CLI::IsMember({"throughput", "prefix", "arrival", "memory"}));
+        ->check(CLI::IsMember({"throughput", "prefix", "arrival", "direct", "memory"}));
     app.add_option("-m,--model", settings.model, "model file; the default model if not given");
     app.add_option("-t,--threads", settings.n_threads, "number of threads; 0: the physical cores");
     app.add_option("--prompts", settings.prompts, "FILE.jsonl[:TASK], built-in or random");

@@ -3,10 +3,10 @@
 
 #include <cstdio>
 #include <fstream>
+#include <string>
 #include <vector>
 
-#include <unistd.h>
-
+#include "base/rounding.h"
 #include "bench/batch/prompts.h"
 #include "bench/batch/rig.h"
 #include "bench/batch/settings.h"
@@ -14,18 +14,23 @@
 
 namespace knap::bench {
 
-// Resident memory of this process.
+// Resident memory of this process that is its own: weights that are mapped from the file become
+// resident with the tokens of a text, whoever reads them.
 inline double resident_mib() {
-    std::ifstream file("/proc/self/statm");
-    long n_all = 0;
-    long n_resident = 0;
-    file >> n_all >> n_resident;
-    return static_cast<double>(n_resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
+    std::ifstream file("/proc/self/status");
+    std::string word;
+    while (file >> word && word != "RssAnon:") {
+    }
+    double n_kib = 0;
+    file >> n_kib;
+    return n_kib / 1024;
 }
 
+// Idle sessions after a request each of `strategy`, beside the pages of the cache that they hold.
 inline void measure_memory(BatchRig& rig,
                            BatchPrompts& prompts,
                            const BatchSettings& settings,
+                           const std::string& strategy,
                            BenchJson& json) {
     constexpr int kSessions = 8;
     constexpr int kFewTokens = 16;
@@ -37,28 +42,30 @@ inline void measure_memory(BatchRig& rig,
     const double before = resident_mib();
     std::vector<Session> sessions = open_sessions(engine, kSessions);
     const double open = resident_mib();
-    double n_rows = 0;
+    const int n_rows = round_up(settings.shortest + kFewTokens,
+                                impl_of(engine).pipeline().memory().page_rows());
     for (Session& session : sessions) {
         const Prompt prompt = prompts.random(settings.shortest);
-        session.generate(prompt, options_of(plain_decoding().strategy, kFewTokens));
-        n_rows += settings.shortest + kFewTokens;
+        session.generate(prompt, options_of(strategy, kFewTokens));
     }
-    const double used = resident_mib();
-    const double rows_mib =
+    const double idle = (open - before) / kSessions;
+    const double used = (resident_mib() - before) / kSessions;
+    const double pages =
         n_rows * static_cast<double>(engine.info().cache_bytes_per_token) / (1 << 20);
     std::printf(
-        "\nMemory of a session, with a context of %d tokens: %.2f MiB open and idle, %.2f MiB "
-        "after "
-        "a request of %d + %d tokens, whose cache rows take %.2f MiB (means of %d sessions)\n",
-        n_ctx, (open - before) / kSessions, (used - before) / kSessions, settings.shortest,
-        kFewTokens, rows_mib / kSessions, kSessions);
+        "\nMemory of a session (%s), with a context of %d tokens: %.2f MiB before its first "
+        "request, %.2f MiB after one of %d + %d tokens beside %.2f MiB of pages (means of %d "
+        "sessions)\n",
+        strategy.c_str(), n_ctx, idle, used - pages, settings.shortest, kFewTokens, pages,
+        kSessions);
     std::fflush(stdout);
     json.add_row({{"question", "memory"},
+                  {"strategy", strategy},
                   {"sessions", kSessions},
                   {"context", n_ctx},
-                  {"idle_mib", (open - before) / kSessions},
-                  {"used_mib", (used - before) / kSessions},
-                  {"rows_mib", rows_mib / kSessions}},
+                  {"idle_mib", idle},
+                  {"used_mib", used},
+                  {"pages_mib", pages}},
                  {}, settings.shortest + kFewTokens);
 }
 

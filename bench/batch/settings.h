@@ -8,7 +8,7 @@
 namespace knap::bench {
 
 struct BatchSettings {
-    std::vector<std::string> questions{"throughput", "prefix", "arrival", "memory"};
+    std::vector<std::string> questions{"throughput", "prefix", "arrival", "direct", "memory"};
     std::filesystem::path model;
     int n_threads = 0;
     std::string prompts = "built-in";  // or "random", or FILE.jsonl[:TASK]
