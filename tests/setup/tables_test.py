@@ -326,7 +326,8 @@ class ProgramsTest(unittest.TestCase):
                          "--sessions", "1,2", "--prefix-tokens", 80, "--newcomer-tokens", 100, "--json", path)
         file = bench_data.load(path)
         rows = {(row["question"], row.get("sessions")): row for row in file["rows"]}
-        self.assertEqual([*rows], [("throughput", 1), ("throughput", 2), ("prefix", None), ("arrival", None), ("memory", 8)])
+        self.assertEqual([*rows], [("throughput", 1), ("throughput", 2), ("prefix", None), ("arrival", None), ("direct", None),
+                                   ("memory", 8)])
         for row in rows["throughput", 2], rows["arrival", None]:
             self.assertEqual({name: len(times) for name, times in row["times_ms"].items()},
                              {"autoregressive": 2, "knapspec": 2, "libllama": 2})
