@@ -67,7 +67,7 @@ bool AsdStrategy::is_choice_due() const {
 void AsdStrategy::choose(std::span<const Token> history) {
     const TargetRows rows = collect_target_rows(parts_.forward, parts_.cache, history,
                                                 {.n_rows = options_.n_rows, .streams = true});
-    // No rows fit, or the pass was cancelled: nothing changes.
+    // No rows fit, or the pass was not computed: nothing changes.
     if (rows.tokens.empty()) {
         return;
     }

@@ -62,7 +62,7 @@ void ClaspStrategy::search(std::span<const Token> history) {
     const auto found = search_(streams_, row);
     streams_.clear();
     if (!found) {
-        return;  // cancelled, and the request ends too
+        return;  // cancelled, or others are busy: the plan stays
     }
     plan_ = found->plan;
     decisions_.push_back({

@@ -87,7 +87,7 @@ void DelStrategy::learn(std::span<const Token> history) {
     }
     if (!target_.empty()) {
         const auto shadows = source_->read(hidden_);
-        if (!shadows.empty()) {  // otherwise cancelled, and the request ends too
+        if (!shadows.empty()) {  // otherwise cancelled, or others are busy
             statistics_.add(shadows, target_);
         }
     }

@@ -80,7 +80,7 @@ void KnapspecPaperStrategy::search_if_due(std::span<const Token> history) {
     }
 }
 
-// A cancelled search changes nothing: the request ends too.
+// A search that was cancelled, or stopped because others are busy, changes nothing.
 void KnapspecPaperStrategy::search(const TargetRows& rows, int n_answered) {
     if (rows.tokens.empty()) {
         return;

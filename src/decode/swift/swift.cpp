@@ -86,7 +86,7 @@ bool SwiftStrategy::is_search_due(std::size_t n_answered) const {
            n_answered > static_cast<std::size_t>(options_.window) + 2;
 }
 
-// A cancelled evaluation changes nothing: the request ends too.
+// An evaluation that was cancelled, or not computed because others are busy, changes nothing.
 void SwiftStrategy::search(std::span<const Token> answer) {
     const SwiftCandidate& candidate = search_.candidate();
     const bool is_suggested = candidate.is_suggested;

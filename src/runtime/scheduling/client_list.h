@@ -32,8 +32,7 @@ class ClientList {
     void add(ClientState& client) { clients_.push_back(&client); }
     void remove(ClientState& client) { std::erase(clients_, &client); }
 
-    // Null if the thread has none. A session may serve another one in a callback: the latest
-    // counts.
+    // Null if the thread has none; the latest if it has several.
     ClientState* of_thread(std::thread::id thread) const;
     int count_besides(const ClientState* client) const;
 
