@@ -42,8 +42,8 @@ inline void measure_memory(BatchRig& rig,
     const double before = resident_mib();
     std::vector<Session> sessions = open_sessions(engine, kSessions);
     const double open = resident_mib();
-    const int n_rows = round_up(settings.shortest + kFewTokens,
-                                impl_of(engine).pipeline().memory().page_rows());
+    const int n_rows =
+        round_up(settings.shortest + kFewTokens, impl_of(engine).pipeline().memory().page_rows());
     for (Session& session : sessions) {
         const Prompt prompt = prompts.random(settings.shortest);
         session.generate(prompt, options_of(strategy, kFewTokens));

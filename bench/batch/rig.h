@@ -10,6 +10,7 @@
 
 #include "knap/knap.h"
 
+#include "base/rounding.h"
 #include "bench/batch/prompts.h"
 #include "bench/batch/settings.h"
 #include "device/backend.h"
@@ -23,7 +24,7 @@ namespace knap::bench {
 inline constexpr int kContextStep = 256;
 
 inline int context_for(int n_tokens) {
-    return (n_tokens + kContextStep - 1) / kContextStep * kContextStep;
+    return round_up(n_tokens, kContextStep);
 }
 
 inline GenerateOptions options_of(const std::string& strategy, int n_predict) {

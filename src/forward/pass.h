@@ -56,6 +56,12 @@ struct ForwardRequest {
 // The number of rows, from whichever input is set.
 int count_rows(const ForwardRequest& request, const ModelConfig& config);
 
+// What other sessions have in a pass, or in several on average.
+struct OtherWork {
+    double n_rows = 0;
+    double n_tokens = 0;  // that they get from it: see PassFacts
+};
+
 // The pass that computed a request.
 struct PassFacts {
     int n_others = 0;  // rows of other sessions in it
@@ -64,6 +70,11 @@ struct PassFacts {
     bool reads_prompts = false;  // some of the rows of others are those
     double ms = 0;               // its time in the devices, without waiting for a turn
     double wait_ms = 0;          // for its turn
+
+    OtherWork others() const {
+        return {.n_rows = static_cast<double>(n_others),
+                .n_tokens = static_cast<double>(n_other_tokens)};
+    }
 };
 
 // Views into memory of the Forward that ran the request: valid until its next pass.
@@ -100,10 +111,8 @@ struct ChainResult {
 // What other sessions ask for, as one of them sees it.
 struct Load {
     int n_sessions = 0;  // others that are being served
-    // In its latest decoding passes of the whole model: PassFacts, running means.
-    double n_other_rows = 0;
-    double n_other_tokens = 0;
-    int n_waiting = 0;  // runs and work that wait now
+    OtherWork others{};  // in its latest decoding passes of the whole model, running means
+    int n_waiting = 0;   // runs and work that wait now
 };
 
 // What the passes of a sequence had to do with others, in total.

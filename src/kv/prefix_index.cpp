@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/rounding.h"
 
 namespace knap {
 
@@ -28,7 +29,7 @@ PrefixIndex::~PrefixIndex() {
 }
 
 void PrefixIndex::insert(std::span<const Token> tokens, std::span<const PageId> pages) {
-    KNAP_ASSERT(pages.size() == (tokens.size() + page_rows_ - 1) / page_rows_,
+    KNAP_ASSERT(pages.size() == steps_for(tokens.size(), page_rows_),
                 "as many pages as the tokens fill");
     ++now_;
     PageId before = root_;

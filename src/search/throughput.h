@@ -26,12 +26,6 @@ struct AcceptanceByDepth {
 // one alpha it is (1 - alpha^(g + 1)) / (1 - alpha), or g + 1 if alpha is 1.
 double expected_tokens(const AcceptanceByDepth& acceptance, int draft_length);
 
-// What other sessions have in the passes that verify (docs/methods.md, "Several sessions").
-struct OtherWork {
-    double n_rows = 0;
-    double n_tokens = 0;  // that they get from it
-};
-
 // The time of a round by its draft length (docs/methods.md, "Measured costs").
 struct RoundCost {
     double draft_step_ms = 0;         // modules, head and the fixed cost of a pass

@@ -10,18 +10,15 @@ namespace knap::test::remote_sessions_test {
 namespace {
 
 TEST(SessionsOnWorker, WriteWhatEachWritesAlone) {
-    RuntimeConfig config{.model_path = tiny_model("tiny-llama", "Q8_0"),
-                         .n_ctx = 256,
-                         .n_threads = 1,
-                         .workers = {remote_worker()}};
+    const RuntimeConfig config{.model_path = tiny_model("tiny-llama", "Q8_0"),
+                               .n_ctx = 256,
+                               .n_threads = 1,
+                               .workers = {remote_worker()}};
     auto requests = mixed_requests(12, config.n_ctx);
     for (SharedRequest& request : requests) {
         request.options.speculation = plain_decoding();
     }
-    const auto texts = texts_alone(config, requests);
-    config.n_parallel = 4;
-    Engine engine(config);
-    expect_texts(engine, config.n_parallel, requests, texts);
+    expect_texts_of_plain_decoding(config, 4, requests);
 }
 
 }  // namespace

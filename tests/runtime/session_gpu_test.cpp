@@ -80,11 +80,7 @@ TEST(SessionOnGpu, SeveralWriteWhatEachWritesAlone) {
         SCOPED_TRACE(type);
         RuntimeConfig config = on_gpu();
         config.model_path = tiny_model("small-llama", type);
-        const auto requests = mixed_requests(16, 256);
-        const auto texts = texts_alone(config, requests);
-        config.n_parallel = 6;
-        Engine engine(config);
-        expect_texts(engine, config.n_parallel, requests, texts);
+        expect_texts_of_plain_decoding(config, 6, mixed_requests(16, 256));
     }
 }
 

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
-#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "support/baseline.h"
 #include "support/loaded_model.h"
+#include "tools/measure/load/session_load.h"
 
 namespace knap::test {
 
@@ -88,33 +87,23 @@ void expect_text(const SharedRequest& request,
     EXPECT_TRUE(std::equal(result.tokens.begin(), result.tokens.end(), expected.begin()));
 }
 
-std::vector<Result> expect_texts(Engine& engine,
-                                 int n_sessions,
-                                 const std::vector<SharedRequest>& requests,
-                                 const std::vector<std::vector<Token>>& texts) {
-    std::vector<Result> results(requests.size());
-    std::atomic<std::size_t> next = 0;
-    {
-        std::vector<std::jthread> threads;
-        for (int i = 0; i < n_sessions; ++i) {
-            threads.emplace_back([&] {
-                Session session(engine);
-                for (std::size_t r = next++; r < requests.size(); r = next++) {
-                    try {
-                        results[r] = answer(session, requests[r]);
-                    } catch (const std::exception& error) {
-                        ADD_FAILURE() << "request " << r << ": " << error.what();
-                    }
-                }
-            });
-        }
+void expect_texts_of_plain_decoding(RuntimeConfig config,
+                                    int n_sessions,
+                                    const std::vector<SharedRequest>& requests) {
+    const auto texts = texts_alone(config, requests);
+    config.n_parallel = n_sessions;
+    Engine engine(config);
+    std::vector<Session> sessions = open_sessions(engine, n_sessions);
+    std::vector<LoadRequest> load;
+    for (const SharedRequest& request : requests) {
+        load.push_back({.prompt = request.prompt, .options = request.options});
     }
-    for (std::size_t r = 0; r < requests.size(); ++r) {
+    const std::vector<ServedRequest> served = serve(sessions, load);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
         SCOPED_TRACE(testing::Message()
-                     << "request " << r << ", " << requests[r].options.speculation.strategy);
-        expect_text(requests[r], results[r], texts[r]);
+                     << "request " << i << ", " << requests[i].options.speculation.strategy);
+        expect_text(requests[i], served[i].result, texts[i]);
     }
-    return results;
 }
 
 }  // namespace knap::test

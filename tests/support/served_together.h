@@ -35,11 +35,10 @@ void expect_text(const SharedRequest& request,
                  const Result& result,
                  const std::vector<Token>& expected);
 
-// Serves the requests on `n_sessions` sessions at once and compares their texts. Returns the
-// results, for tests that want more of them.
-std::vector<Result> expect_texts(Engine& engine,
-                                 int n_sessions,
-                                 const std::vector<SharedRequest>& requests,
-                                 const std::vector<std::vector<Token>>& texts);
+// Serves the requests, none of which is cancelled or continues another, on `n_sessions` sessions at
+// once, and compares their texts with texts_alone().
+void expect_texts_of_plain_decoding(RuntimeConfig config,
+                                    int n_sessions,
+                                    const std::vector<SharedRequest>& requests);
 
 }  // namespace knap::test

@@ -119,6 +119,7 @@ void StressCounts::add(const StressTurn& turn, const Result& result, int page_ro
     n_shared += result.n_prompt_shared > 0 ? 1 : 0;
     n_drafted += result.speculation.n_drafted;
     n_accepted += result.speculation.n_accepted;
+    n_other_rows += result.n_other_rows;
     if (result.stop == StopReason::cancelled) {
         return;
     }
@@ -158,7 +159,6 @@ class StressClient {
             counts.add(turns_[i], results_[i], page_rows);
         }
         counts.n_lost += n_lost_;
-        counts.n_other_rows = std::max(counts.n_other_rows, n_other_rows_);
     }
 
   private:
@@ -168,17 +168,10 @@ class StressClient {
             session_.emplace(engine_);
         }
         int n_read = 0;
-        const Observer observer{.on_token =
-                                    [&](const TokenEvent&) {
-                                        n_other_rows_ =
-                                            std::max(n_other_rows_,
-                                                     impl_of(engine_).passes().load().n_other_rows);
-                                    },
-                                .on_prefill =
-                                    [&](int n_rows, int) {
-                                        n_lost_ += n_rows < n_read ? 1 : 0;
-                                        n_read = n_rows;
-                                    }};
+        const Observer observer{.on_prefill = [&](int n_rows, int) {
+            n_lost_ += n_rows < n_read ? 1 : 0;
+            n_read = n_rows;
+        }};
         results_.push_back(answer(*session_, turn.request, observer));
     }
 
@@ -187,7 +180,6 @@ class StressClient {
     std::optional<Session> session_;
     std::vector<Result> results_;
     int n_lost_ = 0;
-    double n_other_rows_ = 0;
 };
 
 }  // namespace

@@ -52,12 +52,12 @@ class StressWriter {
 // What happened to all requests of a stress test, so that it can show what it has tested.
 struct StressCounts {
     int n_cancelled = 0;
-    int n_reused = 0;         // requests that went on with rows of their session
-    int n_shared = 0;         // requests with rows from the prefix cache
-    int n_lost = 0;           // times that rows of a prompt were given up and computed again
-    int n_drafted = 0;        // tokens
-    int n_accepted = 0;       // of these
-    double n_other_rows = 0;  // the most rows of others in passes of a request, a running mean
+    int n_reused = 0;               // requests that went on with rows of their session
+    int n_shared = 0;               // requests with rows from the prefix cache
+    int n_lost = 0;                 // times that rows of a prompt were given up and computed again
+    int n_drafted = 0;              // tokens
+    int n_accepted = 0;             // of these
+    std::int64_t n_other_rows = 0;  // rows of others in the passes of all requests
     std::set<std::vector<Token>> pages;  // beginnings whose last page was listed when full
 
     void add(const StressTurn& turn, const Result& result, int page_rows);

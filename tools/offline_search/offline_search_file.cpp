@@ -1,6 +1,5 @@
 #include "tools/offline_search/offline_search_file.h"
 
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,7 +20,6 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kKind = "knap search";
 constexpr int kFormat = 1;
-constexpr double kAnyNumber = std::numeric_limits<double>::max();
 
 ordered_json to_json(const SearchSettings& settings) {
     ordered_json object = {

@@ -76,14 +76,13 @@ Proposal KnapspecStrategy::propose(const RoundState& state) {
 
 bool KnapspecStrategy::follow(const Load& load) {
     is_alone_ = load.n_sessions == 0;
-    const OtherWork others{.n_rows = load.n_other_rows, .n_tokens = load.n_other_tokens};
-    const double change = std::abs(others.n_rows - others_.n_rows);
+    const double change = std::abs(load.others.n_rows - others_.n_rows);
     const bool is_similar = change < kLoadChange * (1 + others_.n_rows);
-    if (change == 0 || (is_similar && others.n_rows > 0)) {
+    if (change == 0 || (is_similar && load.others.n_rows > 0)) {
         return false;
     }
-    others_ = others;
-    learner_.set_others(others);
+    others_ = load.others;
+    learner_.set_others(others_);
     return true;
 }
 
@@ -261,7 +260,7 @@ void KnapspecStrategy::record_round(const RoundOutcome& outcome) {
     const CostTracker& costs = *learner_.costs();
     const PassFacts& pass = outcome.verify_pass;
     double ms = outcome.own_draft_ms + outcome.own_verify_ms;
-    OtherWork others{.n_rows = double(pass.n_others), .n_tokens = double(pass.n_other_tokens)};
+    OtherWork others = pass.others();
     if (pass.n_others == 0 && costs.others().n_rows >= 1) {
         others = costs.others();
         ms += costs.verify_ms(static_cast<int>(std::lround(others.n_rows)), n_context_);

@@ -26,7 +26,9 @@ const nlohmann::json& object_in(const nlohmann::json& object, const char* name);
 const nlohmann::json& array_in(const nlohmann::json& object, const char* name);
 std::string text_in(const nlohmann::json& object, const char* name);
 bool flag_in(const nlohmann::json& object, const char* name);
-inline constexpr int kAnyInteger = std::numeric_limits<int>::max();  // as a largest value
+// As largest values.
+inline constexpr int kAnyInteger = std::numeric_limits<int>::max();
+inline constexpr double kAnyNumber = std::numeric_limits<double>::max();
 int integer_in(const nlohmann::json& object, const char* name, int least, int most);
 double number_in(const nlohmann::json& object, const char* name, double least, double most);
 

@@ -1,7 +1,5 @@
 #include "runtime/files/profile_file.h"
 
-#include <limits>
-
 #include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -17,8 +15,6 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kProfileKind = "knap profile";
 constexpr int kProfileFormat = 1;
-
-constexpr double kAnyNumber = std::numeric_limits<double>::max();
 
 ordered_json to_json(const CostSample& sample) {
     return {{"plan", to_string(sample.plan)},

@@ -104,10 +104,10 @@ Load Scheduler::load() const {
     if (client == nullptr || n_sessions == 0) {
         return {.n_sessions = n_sessions, .n_waiting = queue_.n_waiting()};
     }
-    return {.n_sessions = n_sessions,
-            .n_other_rows = client->other_rows.value(),
-            .n_other_tokens = client->other_tokens.value(),
-            .n_waiting = queue_.n_waiting()};
+    return {
+        .n_sessions = n_sessions,
+        .others = {.n_rows = client->other_rows.value(), .n_tokens = client->other_tokens.value()},
+        .n_waiting = queue_.n_waiting()};
 }
 
 bool Scheduler::may_search() const {

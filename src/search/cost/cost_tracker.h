@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "forward/module_plan.h"
+#include "forward/pass.h"
 #include "search/cost/cost_model.h"
 #include "search/throughput.h"
 

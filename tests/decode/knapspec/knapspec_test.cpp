@@ -65,7 +65,7 @@ class World {
             n_drafted = how->stop.n_max;
             draft_ms = n_drafted * machine.ms({.plan = *how->plan, .n_context = n_context});
         }
-        const int n_others = static_cast<int>(load.n_other_rows);
+        const int n_others = static_cast<int>(load.others.n_rows);
         const FakeRound fake({.row = n_context,
                               .n_drafted = n_drafted,
                               .n_accepted = static_cast<int>(share * n_drafted),
@@ -138,8 +138,7 @@ TEST(Knapspec, DoesNotDraftWhenEveryRowCostsAStep) {
 
 Load load_of(int n_others) {
     return {.n_sessions = n_others,
-            .n_other_rows = double(n_others),
-            .n_other_tokens = double(n_others)};
+            .others = {.n_rows = double(n_others), .n_tokens = double(n_others)}};
 }
 
 // The passes of a draft keep all others waiting.

@@ -214,19 +214,19 @@ TEST(SchedulerSessions, LoadIsThatOfTheOthers) {
         const Client client(rig.scheduler);
         both.arrive_and_wait();
         EXPECT_EQ(rig.scheduler.load().n_sessions, 1);
-        EXPECT_EQ(rig.scheduler.load().n_other_rows, 0);
+        EXPECT_EQ(rig.scheduler.load().others.n_rows, 0);
         for (int i = 0; i < 30; ++i) {
             TestRun run(n_rows, PassKind::decode, &kWhole);
             rig.scheduler.run(run.run);
         }
-        EXPECT_NEAR(rig.scheduler.load().n_other_rows, n_other_rows, 0.01);
+        EXPECT_NEAR(rig.scheduler.load().others.n_rows, n_other_rows, 0.01);
         both.arrive_and_wait();
     };
     rig.start([&] { decode(1, 4); });
     rig.start([&] { decode(4, 1); });
     wait_until([&] { return rig.scheduler.load().n_waiting == 2; });
     EXPECT_EQ(rig.scheduler.load().n_sessions, 2);  // for a thread that is none of them
-    EXPECT_EQ(rig.scheduler.load().n_other_rows, 0);
+    EXPECT_EQ(rig.scheduler.load().others.n_rows, 0);
     rig.finish();
     EXPECT_EQ(rig.scheduler.load().n_waiting, 0);
 }

@@ -73,6 +73,10 @@ TEST(Scheduler, WaitingRunsShareAPassAndLearnOfIt) {
     EXPECT_EQ(step.result.pass.n_others, 13);
     EXPECT_EQ(verification.result.pass.n_others, 10);
     EXPECT_EQ(prompt.result.pass.n_others, 5);
+    EXPECT_EQ(step.result.pass.n_other_tokens, 10) << "a token, and the rows of a prompt";
+    EXPECT_EQ(prompt.result.pass.n_other_tokens, 2);
+    EXPECT_TRUE(step.result.pass.reads_prompts);
+    EXPECT_FALSE(prompt.result.pass.reads_prompts) << "of others";
     EXPECT_GE(step.result.pass.ms, 5);
 }
 
