@@ -65,6 +65,14 @@ class Engine {
                                     bool open_answer = true) const;
     bool has_chat_template() const;
 
+    // Whether every pass of the whole model is bit-identical to single-row passes, so that what is
+    // drafted, and who else is served, cannot change a text even by rounding.
+    bool is_batch_invariant() const;
+
+    // The share of the cache that holds rows, of conversations or for reuse: 0..1. Any thread; does
+    // not wait for a pass.
+    double cache_use() const;
+
     struct Impl;
 
   private:
@@ -88,6 +96,9 @@ class Session {
     Result generate(std::span<const Token> prompt,
                     const GenerateOptions& options = {},
                     const Observer& observer = {});
+
+    // Throws what generate() would throw for this request before computing anything.
+    void check(std::span<const Token> prompt, const GenerateOptions& options);
 
     // Every token of the conversation so far, prompt and answer.
     std::span<const Token> history() const;

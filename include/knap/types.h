@@ -192,6 +192,25 @@ struct TokenEvent {
     std::span<const TokenLogprob> top{};
 };
 
+// What drafted the tokens of a round.
+enum class DraftSource {
+    none,     // nothing: a step of plain decoding
+    copy,     // tokens that the strategy copied from the text
+    plan,     // a plan
+    cascade,  // a plan that first checked a copy in one pass
+};
+std::string_view to_string(DraftSource source);  // "none", "copy", "plan", "cascade"
+
+// A round that is over, as Observer::on_round receives it; valid during the call. The token that
+// follows the prompt counts as a round without a draft.
+struct RoundEvent {
+    DraftSource source = DraftSource::none;
+    std::string_view plan{};  // that drafted, as in "a=w16+256"; empty: none
+    int n_drafted = 0;        // tokens along the longest path of the draft
+    int n_accepted = 0;
+    int n_tokens = 0;  // tokens of the answer that it gave
+};
+
 // Callbacks of a running request; each may be empty. knap.h says which thread calls them. They must
 // not ask a session of the same engine for anything: it may wait for the request that calls them.
 struct Observer {
@@ -200,6 +219,9 @@ struct Observer {
     // Called for each token of Result::tokens, before its text. The end-of-generation token that
     // ends an answer is not part of it.
     std::function<void(const TokenEvent& event)> on_token{};
+    // Called after the tokens of a round and their text.
+    std::function<void(const RoundEvent& event)> on_round{};
+    // Called with the tokens of the prompt that need no computing, then after every pass over it.
     std::function<void(int done, int total)> on_prefill{};
     // Polled between tokens and during passes; true ends the request with StopReason::cancelled. It
     // should do no more than read a flag.
@@ -301,6 +323,7 @@ struct Result {
     std::string text;
     std::vector<Token> tokens;  // generated ids, without an end-of-generation id
     StopReason stop = StopReason::length;
+    std::string stop_string{};  // of GenerateOptions::stop, that ended the text; else empty
     std::string strategy = "autoregressive";
     int n_prompt = 0;
     int n_prompt_reused = 0;  // part of n_prompt: rows that the conversation had already
@@ -350,6 +373,8 @@ struct ModelInfo {
     std::int64_t cache_bytes_per_token = 0;          // with the configured cache types
     std::vector<std::pair<std::string, int>> types;  // tensor type and count, most frequent first
     std::string chat_template;                       // libllama's name for it, or empty
+    std::string bos_token{};                         // begins a text; empty: none
+    std::string eos_token{};                         // ends one
     std::string rope;                                // "norm" or "neox", with scaling
     std::optional<AdapterInfo> adapter{};
 };

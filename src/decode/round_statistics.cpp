@@ -23,6 +23,16 @@ double ratio(int part, int whole) {
 
 }  // namespace
 
+DraftSource source_of(const Proposal& proposal) {
+    if (std::holds_alternative<DraftTokens>(proposal.draft)) {
+        return DraftSource::copy;
+    }
+    if (const auto* how = std::get_if<DraftWithPlan>(&proposal.draft)) {
+        return how->guess.empty() ? DraftSource::plan : DraftSource::cascade;
+    }
+    return DraftSource::none;
+}
+
 void RoundStatistics::add(const Proposal& proposal, const RoundOutcome& outcome, int n_kept) {
     const int n_accepted = static_cast<int>(outcome.path.size());
     ++n_rounds_;
@@ -32,7 +42,7 @@ void RoundStatistics::add(const Proposal& proposal, const RoundOutcome& outcome,
     verify_ms_ += outcome.verify_ms;
     count_up_to(drafted_, outcome.tree.max_depth());
     count_up_to(accepted_, n_accepted);
-    SourceStatistics* source = source_of(proposal);
+    SourceStatistics* source = statistics_of(source_of(proposal));
     if (source != nullptr && !outcome.tree.is_empty()) {
         ++source->rounds;
         source->n_drafted += outcome.tree.max_depth();
@@ -40,12 +50,16 @@ void RoundStatistics::add(const Proposal& proposal, const RoundOutcome& outcome,
     }
 }
 
-SourceStatistics* RoundStatistics::source_of(const Proposal& proposal) {
-    if (std::holds_alternative<DraftTokens>(proposal.draft)) {
-        return &copies_;
-    }
-    if (const auto* how = std::get_if<DraftWithPlan>(&proposal.draft)) {
-        return how->guess.empty() ? &plans_ : &cascades_;
+SourceStatistics* RoundStatistics::statistics_of(DraftSource source) {
+    switch (source) {
+        case DraftSource::copy:
+            return &copies_;
+        case DraftSource::plan:
+            return &plans_;
+        case DraftSource::cascade:
+            return &cascades_;
+        case DraftSource::none:
+            break;
     }
     return nullptr;
 }

@@ -9,6 +9,8 @@
 
 namespace knap {
 
+DraftSource source_of(const Proposal& proposal);
+
 class RoundStatistics {
   public:
     // A round of which the first `n_kept` emitted tokens became text.
@@ -25,8 +27,7 @@ class RoundStatistics {
     SpeculationStatistics summary() const;
 
   private:
-    // Returns null when the proposal drafts nothing.
-    SourceStatistics* source_of(const Proposal& proposal);
+    SourceStatistics* statistics_of(DraftSource source);  // null for `none`
 
     int n_rounds_ = 0;
     int n_nodes_ = 0;

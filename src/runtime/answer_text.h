@@ -21,6 +21,7 @@ class AnswerText {
     bool push(std::string_view bytes);
     void finish();  // shows the text held back
     const std::string& text() const { return text_; }
+    const std::string& stop_string() const { return stop_.found(); }  // that ended it, if any
 
   private:
     void show(std::string_view text);

@@ -194,6 +194,20 @@ std::string_view to_string(StopReason reason) {
     return "";
 }
 
+std::string_view to_string(DraftSource source) {
+    switch (source) {
+        case DraftSource::none:
+            return "none";
+        case DraftSource::copy:
+            return "copy";
+        case DraftSource::plan:
+            return "plan";
+        case DraftSource::cascade:
+            return "cascade";
+    }
+    return "";
+}
+
 Engine::Impl::Impl(RuntimeConfig runtime_config)
     : config(checked(std::move(runtime_config))),
       file(open_checked(config.model_path)),
@@ -309,6 +323,8 @@ ModelInfo Engine::info() const {
         .types = weights.types,
         .chat_template =
             ChatTemplate::recognises(chat) ? ChatTemplate::choose({}, chat).name() : "",
+        .bos_token = impl_->tokenizer->begin_of_sequence(),
+        .eos_token = impl_->tokenizer->end_of_sequence(),
         .rope = describe(model.rope),
         .adapter = describe(impl_->config, impl_->adapter.get()),
     };
@@ -327,6 +343,18 @@ std::string Engine::apply_chat_template(std::span<const ChatMessage> messages,
                                         bool open_answer) const {
     return ChatTemplate::choose(chat_template, impl_->tokenizer->chat_template())
         .render(messages, open_answer);
+}
+
+bool Engine::is_batch_invariant() const {
+    const int n_rows = std::min(impl_->exact_rows, impl_->limits().exact_rows);
+    return impl_->config.exact && n_rows > 1;
+}
+
+double Engine::cache_use() const {
+    KvMemory& memory = impl_->pipeline().memory();
+    const std::lock_guard lock(memory.mutex());
+    const PagePool& pool = memory.pool();
+    return 1.0 - static_cast<double>(pool.n_free()) / pool.n_pages();
 }
 
 bool Engine::has_chat_template() const {

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "decode/advance.h"
 #include "device/ggml_log.h"
+#include "forward/plan_text.h"
 #include "graph/attention/attention_policy.h"
 #include "runtime/files/machine_fingerprint.h"
 
@@ -91,6 +92,7 @@ Result Generation::run(int n_reused) {
     session_.publish_history();
     answer_.finish();
     result_.text = answer_.text();
+    result_.stop_string = answer_.stop_string();
     result_.n_generated = n_generated();
     const PassTotals& passes = session_.forward.pass_totals();
     result_.n_passes = passes.n_passes - passes_before.n_passes;
@@ -126,6 +128,9 @@ StopReason Generation::decode(std::span<const float> prompt_logits) {
         const auto position = static_cast<std::int64_t>(session_.history.size());
         const Token first = sampler_.sample(prompt_logits, position);
         stop = take_token({first, TokenOrigin::plain, prompt_logits});
+        if (observer_.on_round) {
+            observer_.on_round({.n_tokens = n_generated()});
+        }
     }
     while (!stop) {
         stop = is_cancelled() || !reader_.prepare_round() ? StopReason::cancelled : step();
@@ -160,6 +165,7 @@ std::optional<StopReason> Generation::step() {
 
 std::optional<StopReason> Generation::take(const Proposal& proposal, const RoundOutcome& outcome) {
     const int first_position = static_cast<int>(session_.history.size());
+    const int n_generated_before = n_generated();
     const int n_rows = outcome.tree.n_nodes() + 1;
     is_row_invariant_ &= n_rows <= session_.invariant_rows &&
                          (session_.trees_are_exact || lies_in_place(outcome.path));
@@ -176,7 +182,23 @@ std::optional<StopReason> Generation::take(const Proposal& proposal, const Round
     // Where the text ends inside what was emitted, so do the rows that count.
     const auto n_history = static_cast<int>(session_.history.size());
     session_.cache.truncate(std::min(session_.cache.committed(), n_history));
+    if (observer_.on_round) {
+        report_round(proposal, outcome, n_generated() - n_generated_before);
+    }
     return stop;
+}
+
+void Generation::report_round(const Proposal& proposal,
+                              const RoundOutcome& outcome,
+                              int n_tokens) const {
+    const auto* how = std::get_if<DraftWithPlan>(&proposal.draft);
+    const std::string plan = how != nullptr ? to_string(*how->plan) : std::string();
+    const bool has_draft = !outcome.tree.is_empty();
+    observer_.on_round({.source = has_draft ? source_of(proposal) : DraftSource::none,
+                        .plan = has_draft ? std::string_view(plan) : std::string_view(),
+                        .n_drafted = outcome.tree.max_depth(),
+                        .n_accepted = static_cast<int>(outcome.path.size()),
+                        .n_tokens = n_tokens});
 }
 
 std::optional<StopReason> Generation::take_token(const DecidedToken& decided) {

@@ -37,6 +37,7 @@ class Generation {
     std::optional<StopReason> step();
     std::optional<StopReason> take(const Proposal& proposal, const RoundOutcome& outcome);
     std::optional<StopReason> take_token(const DecidedToken& decided);
+    void report_round(const Proposal& proposal, const RoundOutcome& outcome, int n_tokens) const;
     std::optional<StopReason> check_limits() const;
     int n_left() const;  // tokens that request and context allow
     int draft_room() const;

@@ -31,6 +31,9 @@ std::optional<std::span<const float>> PromptReader::read(
     if (!adopt(tokens)) {
         return std::nullopt;
     }
+    if (on_progress) {
+        on_progress(cache.committed());
+    }
     while (cache.committed() < n_tokens) {
         const int first_row = cache.committed();
         const int end_row = std::min(first_row + session_.forward.max_rows(first_row), n_tokens);

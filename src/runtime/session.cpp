@@ -152,6 +152,13 @@ Result Session::generate(std::span<const Token> prompt,
     return impl_->generate(prompt, options, observer);
 }
 
+void Session::check(std::span<const Token> prompt, const GenerateOptions& options) {
+    impl_->check_prompt(prompt);
+    const auto strategy = impl_->new_strategy(options.speculation);
+    const Observer nobody;
+    Generation(*impl_, options, nobody, *strategy);
+}
+
 std::span<const Token> Session::history() const {
     return impl_->history;
 }

@@ -52,9 +52,7 @@ StopStrings::Step StopStrings::push(std::string_view text) {
     }
     std::string safe = std::exchange(held_, {});
     safe += text.substr(0, n_read);
-    if (!has_stopped_) {
-        held_ = safe.substr(safe.size() - n_suspect_);
-    }
+    (has_stopped_ ? found_ : held_) = safe.substr(safe.size() - n_suspect_);
     safe.resize(safe.size() - n_suspect_);
     return {std::move(safe), has_stopped_};
 }

@@ -28,6 +28,7 @@ class StopStrings {
     Step push(std::string_view text);
     // Ends the text and returns what was held back, because no stop string can complete.
     std::string finish();
+    const std::string& found() const { return found_; }  // the string that ended the text, if any
 
   private:
     // One stop string, and how much of it the text so far ends with (the automaton of Knuth, Morris
@@ -50,6 +51,7 @@ class StopStrings {
     bool advance(char byte);  // true: a string is complete
 
     std::vector<Matcher> matchers_;
+    std::string found_;
     std::string held_;           // the start of some stop string
     std::size_t n_suspect_ = 0;  // length of the longest such start that the text ends with
     bool has_stopped_ = false;

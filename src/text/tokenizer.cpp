@@ -278,6 +278,16 @@ int Tokenizer::n_vocab() const {
     return impl_->pieces.size();
 }
 
+std::string Tokenizer::begin_of_sequence() const {
+    const std::optional<Token> token = present(llama_vocab_bos(impl_->vocab));
+    return token ? std::string(piece(*token)) : "";
+}
+
+std::string Tokenizer::end_of_sequence() const {
+    const std::optional<Token> token = present(llama_vocab_eos(impl_->vocab));
+    return token ? std::string(piece(*token)) : "";
+}
+
 const std::string& Tokenizer::chat_template() const {
     return impl_->chat_template;
 }

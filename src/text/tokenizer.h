@@ -38,6 +38,9 @@ class Tokenizer {
     const std::vector<Token>& end_of_generation() const;  // ascending
 
     int n_vocab() const;
+    // Spelled out; empty when the model has none.
+    std::string begin_of_sequence() const;
+    std::string end_of_sequence() const;
     const std::string& chat_template() const;  // the model's own template text; may be empty
 
   private:

@@ -1,6 +1,7 @@
 // What Observer::on_token receives: every token of the answer, with log-probabilities on request,
 // the same whatever was drafted.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -109,6 +110,51 @@ TEST_P(TokenEventsOfEveryStrategy, AreThoseOfPlainDecoding) {
     if (GetParam().is_eager) {
         sources_.expect_both_outcomes_of_each();
     }
+}
+
+// Counts per source of Observer::on_round, in the order of DraftSource.
+struct RoundCounts {
+    std::array<SourceStatistics, 4> by_source{};
+    int n_tokens = 0;
+
+    void add(const RoundEvent& event) {
+        SourceStatistics& source = by_source.at(static_cast<std::size_t>(event.source));
+        ++source.rounds;
+        source.n_drafted += event.n_drafted;
+        source.n_accepted += event.n_accepted;
+        n_tokens += event.n_tokens;
+        const bool needs_plan =
+            event.source == DraftSource::plan || event.source == DraftSource::cascade;
+        EXPECT_EQ(!event.plan.empty(), needs_plan);
+    }
+    void expect_source(DraftSource source, const SourceStatistics& expected) const {
+        const SourceStatistics& counted = by_source.at(static_cast<std::size_t>(source));
+        EXPECT_EQ(counted.rounds, expected.rounds) << to_string(source);
+        EXPECT_EQ(counted.n_drafted, expected.n_drafted) << to_string(source);
+        EXPECT_EQ(counted.n_accepted, expected.n_accepted) << to_string(source);
+    }
+};
+
+TEST_P(TokenEventsOfEveryStrategy, RoundsAddUpToTheStatistics) {
+    const std::vector<Token> prompt = prompt_of(GetParam(), engine_, 40);
+    const GenerateOptions request{
+        .n_predict = 60, .speculation = GetParam().speculation, .ignore_eos = true};
+    RoundCounts counts;
+    int n_seen = 0;
+    Observer observer{.on_token = [&](const TokenEvent&) { ++n_seen; }};
+    observer.on_round = [&](const RoundEvent& event) {
+        counts.add(event);
+        EXPECT_EQ(counts.n_tokens, n_seen) << "a round follows its tokens";
+    };
+    const Result result = session_.generate(prompt, request, observer);
+    EXPECT_EQ(counts.n_tokens, result.n_generated);
+    const SpeculationStatistics& expected = result.speculation;
+    counts.expect_source(DraftSource::copy, expected.copies);
+    counts.expect_source(DraftSource::plan, expected.plans);
+    counts.expect_source(DraftSource::cascade, expected.cascades);
+    const int n_drafting =
+        expected.copies.rounds + expected.plans.rounds + expected.cascades.rounds;
+    EXPECT_EQ(counts.by_source[0].rounds, 1 + expected.rounds - n_drafting);
 }
 
 INSTANTIATE_TEST_SUITE_P(All,

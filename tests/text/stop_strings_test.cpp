@@ -16,6 +16,7 @@ namespace {
 struct Outcome {
     std::string text;
     bool stopped = false;
+    std::string found{};
     bool operator==(const Outcome&) const = default;
 };
 
@@ -28,6 +29,7 @@ Outcome run(const std::vector<std::string>& stops, const std::vector<std::string
         outcome.stopped = step.stopped;
     }
     outcome.text += watcher.finish();
+    outcome.found = watcher.found();
     return outcome;
 }
 
@@ -36,11 +38,11 @@ TEST(StopStrings, WithoutAnyEverythingPasses) {
 }
 
 TEST(StopStrings, CutsBeforeTheStopString) {
-    EXPECT_EQ(run({"END"}, {"text END more"}), (Outcome{"text ", true}));
+    EXPECT_EQ(run({"END"}, {"text END more"}), (Outcome{"text ", true, "END"}));
 }
 
 TEST(StopStrings, MaySpanPushes) {
-    EXPECT_EQ(run({"</s>"}, {"hi <", "/", "s", "> there"}), (Outcome{"hi ", true}));
+    EXPECT_EQ(run({"</s>"}, {"hi <", "/", "s", "> there"}), (Outcome{"hi ", true, "</s>"}));
 }
 
 TEST(StopStrings, HoldsBackOnlyWhatMayBecomeAStopString) {
@@ -54,22 +56,22 @@ TEST(StopStrings, HoldsBackOnlyWhatMayBecomeAStopString) {
 }
 
 TEST(StopStrings, AFailedMatchMayHideAnother) {
-    EXPECT_EQ(run({"aab"}, {"aaa", "b"}), (Outcome{"a", true}));
-    EXPECT_EQ(run({"ababc"}, {"abababc"}), (Outcome{"ab", true}));
-    EXPECT_EQ(run({"\n\nUser:"}, {"\n", "\n\n", "User:"}), (Outcome{"\n", true}));
+    EXPECT_EQ(run({"aab"}, {"aaa", "b"}), (Outcome{"a", true, "aab"}));
+    EXPECT_EQ(run({"ababc"}, {"abababc"}), (Outcome{"ab", true, "ababc"}));
+    EXPECT_EQ(run({"\n\nUser:"}, {"\n", "\n\n", "User:"}), (Outcome{"\n", true, "\n\nUser:"}));
 }
 
 TEST(StopStrings, TheFirstToCompleteWins) {
-    EXPECT_EQ(run({"bcd", "c"}, {"abcd"}), (Outcome{"ab", true}));
-    EXPECT_EQ(run({"bcd", "c"}, {"a", "b", "c", "d"}), (Outcome{"ab", true}));
+    EXPECT_EQ(run({"bcd", "c"}, {"abcd"}), (Outcome{"ab", true, "c"}));
+    EXPECT_EQ(run({"bcd", "c"}, {"a", "b", "c", "d"}), (Outcome{"ab", true, "c"}));
 }
 
 TEST(StopStrings, OfThoseThatCompleteTogetherTheLongestCounts) {
-    EXPECT_EQ(run({"c", "abc", "bc"}, {"xabc"}), (Outcome{"x", true}));
+    EXPECT_EQ(run({"c", "abc", "bc"}, {"xabc"}), (Outcome{"x", true, "abc"}));
 }
 
 TEST(StopStrings, APrefixEndsTheTextBeforeTheLongerString) {
-    EXPECT_EQ(run({"abc", "ab"}, {"xabc"}), (Outcome{"x", true}));
+    EXPECT_EQ(run({"abc", "ab"}, {"xabc"}), (Outcome{"x", true, "ab"}));
 }
 
 TEST(StopStrings, IgnoresTextAfterTheStop) {
@@ -83,7 +85,7 @@ TEST(StopStrings, IgnoresTextAfterTheStop) {
 
 TEST(StopStrings, ZeroBytesAreOrdinary) {
     const std::string stop("a\0b", 3);
-    EXPECT_EQ(run({stop}, {"xa", std::string("\0", 1), "b"}), (Outcome{"x", true}));
+    EXPECT_EQ(run({stop}, {"xa", std::string("\0", 1), "b"}), (Outcome{"x", true, stop}));
     EXPECT_EQ(run({"a"}, {std::string("\0\0", 2)}), (Outcome{std::string("\0\0", 2), false}));
 }
 
@@ -101,7 +103,7 @@ Outcome naive(const std::vector<std::string>& stops, const std::string& text) {
             longest = seen.ends_with(stop) ? std::max(longest, stop.size()) : longest;
         }
         if (longest > 0) {
-            return {text.substr(0, end - longest), true};
+            return {text.substr(0, end - longest), true, text.substr(end - longest, longest)};
         }
     }
     return {text, false};
