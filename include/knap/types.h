@@ -99,9 +99,9 @@ struct DeviceInfo {
     std::int64_t free_bytes = 0;
 };
 
-// How a token is chosen from logits. Applied in this order: logit bias, penalties (repetition,
-// frequency, presence), temperature, top-k, top-p, min-p, then a draw. The noise of the draw
-// depends only on seed, position and token.
+// How a token is chosen from logits. Applied in this order: the grammar (GenerateOptions), logit
+// bias, penalties (repetition, frequency, presence), temperature, top-k, top-p, min-p, then a draw.
+// The noise of the draw depends only on seed, position and token.
 struct SamplingOptions {
     float temperature = 0.0f;  // 0: greedy (the lowest id wins a tie)
     int top_k = 40;            // 0: off
@@ -150,6 +150,19 @@ inline constexpr int kMaxDraft = 64;
 inline constexpr int kMaxDraftWidth = 16;
 inline constexpr int kMaxLogprobs = 20;
 
+// A constraint on the answer: only tokens that the grammar allows are chosen.
+struct Grammar {
+    std::string text{};  // GBNF, from the rule `root`; empty: no constraint
+    // Lazy: the grammar applies from the first match on (llama.cpp's rules for lazy grammars). Both
+    // empty: from the start.
+    std::vector<std::string> trigger_patterns{};
+    std::vector<Token> trigger_tokens{};
+    // Thinking: the grammar applies after the first of these strings. Empty: from the start.
+    std::vector<std::string> starts_after{};
+
+    bool operator==(const Grammar&) const = default;
+};
+
 // One request.
 struct GenerateOptions {
     int n_predict = -1;  // most tokens to generate; -1: until the text ends or the context is full
@@ -157,7 +170,13 @@ struct GenerateOptions {
     SamplingOptions sampling = SamplingOptions();
     SpeculationOptions speculation{};
     std::vector<std::string> stop{};  // generation ends before any of these strings appears
-    bool ignore_eos = false;          // end-of-generation tokens are never chosen
+    // End-of-generation tokens are never chosen. Not with a grammar: they are all that remains at
+    // its end.
+    bool ignore_eos = false;
+    Grammar grammar{};
+    // False: every row of the prompt is computed, although the conversation or the prefix cache may
+    // have it. The text is the same.
+    bool reuse_prompt = true;
     // Log-probabilities in every TokenEvent: of the token, and of this many most probable tokens,
     // up to kMaxLogprobs. -1: none are computed.
     int n_logprobs = -1;
@@ -270,6 +289,8 @@ struct SpeculationStatistics {
     int n_drafted = 0;     // tokens along the longest path of each draft
     int n_tree_nodes = 0;  // tokens drafted, siblings included
     int n_accepted = 0;
+    // Part of n_accepted: drafted without a pass because the grammar allows no other text.
+    int n_forced = 0;
     // By draft source. Rounds without a draft count for none.
     SourceStatistics copies{};    // tokens copied from the text
     SourceStatistics plans{};     // tokens drafted by a plan

@@ -40,6 +40,7 @@ const Verdict& Acceptance::judge(const DraftTree& tree,
             return verdict_;
         }
         ancestors.accept(tree.token(child));
+        sampler_.decide(tree.token(child));
         verdict_.path.push_back(child);
         node = child;
         ++position;
@@ -80,7 +81,7 @@ int Acceptance::follow_ratio(const Place& place) {
     }
     const PositionNoise own = sampler_.noise(position);
     const PositionNoise coins = own.independent(NoisePurpose::acceptance);
-    sampler_.distribution(row, p_);
+    sampler_.allowed_distribution(row, p_);
     trial_.start(p_, tree.drawn_from(node), sampler_.n_vocab());
     int n_tried = 0;
     for (int child = tree.first_child(node); child != kNoNode; child = tree.next_sibling(child)) {
@@ -97,7 +98,7 @@ int Acceptance::follow_ratio(const Place& place) {
 int Acceptance::follow_assumption(const Place& place) {
     const PositionNoise own = sampler_.noise(place.position);
     const int child = place.tree.first_child(place.node);
-    if (child != kNoNode &&
+    if (child != kNoNode && sampler_.fits(place.tree.token(child)) &&
         own.independent(NoisePurpose::assumption).uniform(0) < *options_.assumed_rate) {
         return child;
     }

@@ -11,6 +11,9 @@
 //   equality      the same, with drafts drawn independently.
 //   ratio         a draft drawn from q is accepted with probability min(1, p/q); after a rejection
 //                 the residual norm(max(0, p - q)) judges the next sibling or gives the token.
+//
+// A constraint acts on the whole model's choices and on p alone. Judging follows one path, so the
+// sampler's one constraint moves along with it.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +51,8 @@ struct Verdict {
 class Acceptance {
   public:
     // `sampler` transforms and draws. Its history ends with the pending token before and after
-    // judge(). It must outlive the object.
+    // judge(). Its constraint, if there is one, has then moved past the accepted path, which
+    // becomes text next. It must outlive the object.
     Acceptance(Sampler& sampler, const AcceptanceOptions& options);
 
     // `logits` [n_vocab, n_nodes + 1]: row 0 follows the pending token, row i + 1 follows node i.

@@ -74,7 +74,7 @@ RowMaximum find_maximum(std::span<const float> logits) {
         }
     }
     if (!std::isfinite(maximum)) {
-        fail("no token can be chosen: all are forbidden (check `.logit_bias`)");
+        fail("no token can be chosen: all are forbidden (check `.logit_bias` and `.grammar`)");
     }
     const auto candidates = logits.subspan(best_block);
     const auto at = std::find(candidates.begin(), candidates.end(), maximum) - candidates.begin();

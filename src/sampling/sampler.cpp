@@ -10,10 +10,23 @@
 
 namespace knap {
 
+namespace {
+
+constexpr float kForbidden = -std::numeric_limits<float>::infinity();
+
+// How many of the largest logits the constraint is asked about first, and how many times more if
+// too few of them fit.
+constexpr std::size_t kFirstAsked = 64;
+constexpr std::size_t kMoreAsked = 8;
+
+}  // namespace
+
 Sampler::Sampler(const SamplingOptions& options, int n_vocab, int n_ctx)
     : n_vocab_(n_vocab),
       seed_(options.seed),
       temperature_(options.temperature),
+      n_ranked_(static_cast<std::size_t>(options.top_k > 0 ? options.top_k : n_vocab)),
+      has_cuts_(options.top_k > 0 || options.top_p < 1.0f || options.min_p > 0.0f),
       bias_(options.logit_bias),
       penalties_{.repeat = options.repeat_penalty,
                  .frequency = options.frequency_penalty,
@@ -28,25 +41,42 @@ Sampler::Sampler(const SamplingOptions& options, int n_vocab, int n_ctx)
     }
 }
 
+// Most choices fit, and to test one token is cheap. It is the choice among the tokens that fit if
+// it does, unless cuts depend on what else fits.
 Token Sampler::sample(std::span<const float> logits, std::int64_t position) {
-    if (is_greedy()) {
-        return find_maximum(adjust(logits)).token;
+    const std::span<const float> adjusted = adjust(logits);
+    if (constraint_ == nullptr) {
+        return choose(adjusted, position);
     }
-    distribution(logits, drawn_from_);
+    if (is_greedy() || !has_cuts_) {
+        const Token token = choose(adjusted, position);
+        if (constraint_->fits(token)) {
+            return token;
+        }
+    }
+    return choose(allow(adjusted), position);
+}
+
+Token Sampler::choose(std::span<const float> adjusted, std::int64_t position) {
+    if (is_greedy()) {
+        return find_maximum(adjusted).token;
+    }
+    transform_->apply(adjusted, drawn_from_);
     return draw(drawn_from_, position);
 }
 
 Choice Sampler::sample_with_gap(std::span<const float> logits, std::int64_t position) {
     constexpr float kNoSecond = std::numeric_limits<float>::infinity();
+    const std::span<const float> adjusted =
+        constraint_ == nullptr ? adjust(logits) : allow(adjust(logits), 2);
     if (is_greedy()) {
-        const std::span<const float> adjusted = adjust(logits);
         const RowMaximum best = find_maximum(adjusted);
         ranking_.take_largest(adjusted, 2);
         ranking_.sort();
         const std::vector<RankKey>& ranked = ranking_.keys();
         return {best.token, ranked.size() < 2 ? kNoSecond : best.logit - logit_of(ranked[1])};
     }
-    distribution(logits, drawn_from_);
+    transform_->apply(adjusted, drawn_from_);
     draw_several(drawn_from_, noise(position), 2, best_two_);
     if (best_two_.size() < 2) {
         return {best_two_[0].token, kNoSecond};
@@ -56,7 +86,15 @@ Choice Sampler::sample_with_gap(std::span<const float> logits, std::int64_t posi
 }
 
 void Sampler::distribution(std::span<const float> logits, Distribution& out) {
+    distribute(adjust(logits), out);
+}
+
+void Sampler::allowed_distribution(std::span<const float> logits, Distribution& out) {
     const std::span<const float> adjusted = adjust(logits);
+    distribute(constraint_ == nullptr ? adjusted : allow(adjusted), out);
+}
+
+void Sampler::distribute(std::span<const float> adjusted, Distribution& out) {
     if (transform_) {
         transform_->apply(adjusted, out);
         return;
@@ -70,6 +108,33 @@ Token Sampler::draw(const Distribution& distribution, std::int64_t position) con
 }
 
 void Sampler::accept(Token token) {
+    extend(token);
+    if (constraint_ == nullptr) {
+        return;
+    }
+    if (decided_.empty()) {
+        advance_constraint(token);
+        return;
+    }
+    KNAP_ASSERT(decided_.front() == token, "what was decided becomes text, in its order");
+    decided_.erase(decided_.begin());
+}
+
+void Sampler::decide(Token token) {
+    if (constraint_ != nullptr) {
+        advance_constraint(token);
+        decided_.push_back(token);
+    }
+}
+
+void Sampler::advance_constraint(Token token) {
+    if (!constraint_->accept(token)) {
+        fail("the answer does not fit `.grammar`: a trigger is complete inside token ", token,
+             ", whose rest does not fit");
+    }
+}
+
+void Sampler::extend(Token token) {
     if (window_) {
         window_->push(token);
     }
@@ -94,6 +159,36 @@ std::span<const float> Sampler::adjust(std::span<const float> logits) {
         window_->apply(penalties_, adjusted_);
     }
     return adjusted_;
+}
+
+// The row with every token at -infinity that does not fit, or that does not count because enough
+// larger ones fit: the `n_best` largest when greedy, the top k when cuts apply. So the constraint
+// is rarely asked about the whole vocabulary. Bias and penalties act on each token by itself, so
+// the result is the same as if the constraint came before them.
+std::span<const float> Sampler::allow(std::span<const float> adjusted, std::size_t n_best) {
+    find_maximum(adjusted);  // throws if there is none, or a NaN
+    const std::size_t n_needed = is_greedy() ? n_best : n_ranked_;
+    for (std::size_t n = kFirstAsked;; n *= kMoreAsked) {
+        if (n < adjusted.size()) {
+            ranking_.take_largest(adjusted, n);
+        } else {
+            ranking_.take_all(adjusted);
+        }
+        candidates_.clear();
+        for (const RankKey key : ranking_.keys()) {
+            candidates_.push_back(token_of(key));
+        }
+        const bool are_all = candidates_.size() < n;
+        constraint_->keep_fitting(candidates_);
+        if (are_all || candidates_.size() >= n_needed) {
+            break;
+        }
+    }
+    allowed_.assign(adjusted.size(), kForbidden);
+    for (const Token token : candidates_) {
+        allowed_[static_cast<std::size_t>(token)] = adjusted[static_cast<std::size_t>(token)];
+    }
+    return allowed_;
 }
 
 }  // namespace knap

@@ -1,8 +1,13 @@
 // Chooses tokens from logits according to SamplingOptions. The choice depends only on the logits,
-// the accepted tokens (if penalties are set), the seed and the position.
+// the accepted tokens (if penalties are set), the seed, the position and the constraint.
 //
-// Speculation uses the parts: it accept()s a row's ancestors, calls distribution() for the row,
-// undoes the accepts with rewind(), and then uses draw() or an acceptance rule.
+// Speculation uses the parts: it extend()s the history by a row's ancestors, calls distribution()
+// for the row, undoes the extension with rewind(), and then uses draw() or an acceptance rule.
+//
+// A constraint forbids tokens before bias, penalties and cuts, in plain decoding too (docs/
+// methods.md, "Constrained output"). It stands at one place, the end of the text that is decided.
+// Only choices of the whole model are made there: sample(), sample_with_gap() and
+// allowed_distribution() obey it. Drafts are ahead of it and use the other functions, which do not.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +23,7 @@
 #include "sampling/noise.h"
 #include "sampling/penalties.h"
 #include "sampling/ranking.h"
+#include "sampling/token_constraint.h"
 
 namespace knap {
 
@@ -47,9 +53,25 @@ class Sampler {
     void distribution(std::span<const float> logits, Distribution& out);
     Token draw(const Distribution& distribution, std::int64_t position) const;
 
-    // The history for penalties: every token in order, including the prompt.
+    // The distribution with the constraint.
+    void allowed_distribution(std::span<const float> logits, Distribution& out);
+
+    // The tokens of the text in order, including the prompt: the history for penalties. Those after
+    // constrain() move the constraint.
     void accept(Token token);
-    void rewind(std::size_t n_tokens);  // undoes the last accept()s
+    // The history for penalties alone, by tokens that may not stay.
+    void extend(Token token);
+    void rewind(std::size_t n_tokens);  // undoes the last extend()s
+
+    // From here on only tokens that fit are chosen. The constraint stands after the accepted
+    // tokens, and must outlive the sampler. Null: no constraint.
+    void constrain(TokenConstraint* constraint) { constraint_ = constraint; }
+    TokenConstraint* constraint() const { return constraint_; }
+    // Whether the constraint allows the token next.
+    bool fits(Token token) const { return constraint_ == nullptr || constraint_->fits(token); }
+    // Moves the constraint past a token that is accept()ed later: a round decides on several tokens
+    // one after the other, and all of them become text or the text ends.
+    void decide(Token token);
 
     bool is_greedy() const { return !transform_.has_value(); }
     // True when the choice is the largest raw logit: greedy, without bias or penalties.
@@ -62,9 +84,17 @@ class Sampler {
     std::span<const float> adjust(std::span<const float> logits);
 
   private:
+    // The choice from a row with bias and penalties, whatever the constraint.
+    Token choose(std::span<const float> adjusted, std::int64_t position);
+    void advance_constraint(Token token);
+    void distribute(std::span<const float> adjusted, Distribution& out);
+    std::span<const float> allow(std::span<const float> adjusted, std::size_t n_best = 1);
+
     int n_vocab_;
     std::uint64_t seed_;
     float temperature_;
+    std::size_t n_ranked_;  // with a temperature: how many of the largest logits count
+    bool has_cuts_;         // so does a token's rank: top-k, top-p, min-p
     std::vector<std::pair<Token, float>> bias_;
     Penalties penalties_;
     std::optional<PenaltyWindow> window_;         // empty: no penalties
@@ -73,6 +103,10 @@ class Sampler {
     Distribution drawn_from_;
     Ranking ranking_;
     std::vector<Draw> best_two_;
+    TokenConstraint* constraint_ = nullptr;
+    std::vector<Token> decided_;     // by decide() and not yet accepted
+    std::vector<Token> candidates_;  // that the constraint is asked about
+    std::vector<float> allowed_;     // [n_vocab], or empty while there is no constraint
 };
 
 // Extends a sampler's history temporarily. The destructor restores it, also after an exception.
@@ -84,7 +118,7 @@ class HistoryExtension {
     HistoryExtension& operator=(const HistoryExtension&) = delete;
 
     void accept(Token token) {
-        sampler_.accept(token);
+        sampler_.extend(token);
         ++n_tokens_;
     }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <numeric>
 
 #include "base/hash.h"
@@ -58,7 +59,7 @@ class Drafter {
         }
         for (const int child : children) {
             text.push_back(tree_.token(child));
-            sampler_.accept(tree_.token(child));
+            sampler_.extend(tree_.token(child));
             grow(child, text);
             sampler_.rewind(1);
             text.pop_back();
@@ -77,6 +78,10 @@ Sampler sampler_after_prompt(const ToyRun& run) {
         sampler.accept(token);
     }
     return sampler;
+}
+
+std::unique_ptr<TokenConstraint> constraint_of(const ToyRun& run) {
+    return run.constraint == nullptr ? nullptr : run.constraint->clone();
 }
 
 }  // namespace
@@ -185,6 +190,8 @@ std::string name_of(AcceptanceRule rule) {
 
 Text decode_plainly(const ToyRun& run) {
     Sampler sampler = sampler_after_prompt(run);
+    const auto constraint = constraint_of(run);
+    sampler.constrain(constraint.get());
     Text text = run.prompt;
     for (int i = 0; i < run.n_tokens; ++i) {
         text.push_back(sampler.sample(run.target(text), static_cast<std::int64_t>(text.size())));
@@ -196,6 +203,8 @@ Text decode_plainly(const ToyRun& run) {
 
 ToyResult decode_speculatively(const ToyRun& run) {
     Sampler sampler = sampler_after_prompt(run);
+    const auto constraint = constraint_of(run);
+    sampler.constrain(constraint.get());
     Drafter drafter(run, sampler);
     Acceptance acceptance(sampler, {.rule = run.rule});
     ToyResult result;

@@ -12,6 +12,7 @@
 
 #include "sampling/distribution.h"
 #include "sampling/draft_tree.h"
+#include "sampling/token_constraint.h"
 
 namespace knap::test {
 
@@ -48,6 +49,8 @@ struct ToyRun {
     Shape shape{};
     Text prompt{};
     int n_tokens = 0;
+    // Of the text after the prompt; null: none. Drafts do not know it.
+    const TokenConstraint* constraint = nullptr;
 };
 
 // The n_tokens tokens after the prompt.
