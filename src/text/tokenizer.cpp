@@ -120,6 +120,7 @@ struct Tokenizer::Impl {
 
     using Tokens = std::vector<Token>;
     void append_text(std::string_view text, bool parse_special, Tokens& tokens) const;
+    void append_rest(std::string_view text, bool parse_special, Tokens& tokens) const;
     void append_stretch(std::string_view stretch, bool parse_special, Tokens& tokens) const;
     void append_inner_stretch(std::string_view stretch, bool parse_special, Tokens& tokens) const;
     void append_broken(std::string_view bytes, Tokens& tokens) const;
@@ -154,7 +155,11 @@ Tokenizer::Impl::Impl(ModelHandle handle)
 void Tokenizer::Impl::append_text(std::string_view text, bool parse_special, Tokens& tokens) const {
     const std::size_t n_leading = whole_utf8_length(text);
     append_stretch(text.substr(0, n_leading), parse_special, tokens);
-    text.remove_prefix(n_leading);
+    append_rest(text.substr(n_leading), parse_special, tokens);
+}
+
+// From the first byte that is not part of a character on.
+void Tokenizer::Impl::append_rest(std::string_view text, bool parse_special, Tokens& tokens) const {
     while (!text.empty()) {
         const std::size_t n_broken = first_utf8_sequence(text).n_bytes;
         append_broken(text.substr(0, n_broken), tokens);
@@ -250,6 +255,14 @@ std::vector<Token> Tokenizer::encode(std::string_view text,
     return tokens;
 }
 
+std::vector<Token> Tokenizer::encode_inside(std::string_view text) const {
+    std::vector<Token> tokens;
+    const std::size_t n_leading = whole_utf8_length(text);
+    impl_->append_inner_stretch(text.substr(0, n_leading), false, tokens);
+    impl_->append_rest(text.substr(n_leading), false, tokens);
+    return tokens;
+}
+
 std::string_view Tokenizer::piece(Token token) const {
     if (token < 0 || token >= n_vocab()) {
         fail("expected a token from 0 to ", n_vocab() - 1, ", found ", token);
@@ -272,6 +285,14 @@ bool Tokenizer::is_end_of_generation(Token token) const {
 
 const std::vector<Token>& Tokenizer::end_of_generation() const {
     return impl_->end_of_generation;
+}
+
+std::optional<Token> Tokenizer::byte_token(unsigned char byte) const {
+    return impl_->byte_tokens[byte];
+}
+
+const llama_vocab* Tokenizer::vocab() const {
+    return impl_->vocab;
 }
 
 int Tokenizer::n_vocab() const {

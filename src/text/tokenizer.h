@@ -4,12 +4,15 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "knap/types.h"
+
+struct llama_vocab;
 
 namespace knap {
 
@@ -29,6 +32,10 @@ class Tokenizer {
     // U+FFFD when the vocabulary has none.
     std::vector<Token> encode(std::string_view text, bool add_special, bool parse_special) const;
 
+    // The tokens of a text that continues another one: nothing is added to it, not even the space
+    // that SPM puts before a text, and control tokens are read as text.
+    std::vector<Token> encode_inside(std::string_view text) const;
+
     // The token's bytes, which may be part of a character. Control tokens are spelled out. The view
     // is valid while the tokenizer lives. Throws knap::Error when there is no such token.
     std::string_view piece(Token token) const;
@@ -37,11 +44,15 @@ class Tokenizer {
     bool is_end_of_generation(Token token) const;
     const std::vector<Token>& end_of_generation() const;  // ascending
 
+    // The token for a single byte, if the vocabulary has one.
+    std::optional<Token> byte_token(unsigned char byte) const;
+
     int n_vocab() const;
     // Spelled out; empty when the model has none.
     std::string begin_of_sequence() const;
     std::string end_of_sequence() const;
     const std::string& chat_template() const;  // the model's own template text; may be empty
+    const llama_vocab* vocab() const;          // for this folder: libllama's own
 
   private:
     struct Impl;

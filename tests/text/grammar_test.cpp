@@ -1,0 +1,306 @@
+#include "text/grammar.h"
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "text/grammar_text.h"
+#include "text/tiny_vocabulary.h"
+
+namespace knap::grammar_test {
+namespace {
+
+using test::bpe_vocabulary;
+using test::spm_vocabulary;
+using test::TinyVocabulary;
+using test::VocabularyFile;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::unique_ptr<Tokenizer> load(const TinyVocabulary& vocabulary) {
+    return Tokenizer::load(VocabularyFile(vocabulary).path());
+}
+
+// A token per byte, and some of several bytes.
+TinyVocabulary rich_vocabulary() {
+    TinyVocabulary vocabulary = bpe_vocabulary();
+    vocabulary.add("<call>", test::control);
+    vocabulary.add(">{", test::normal);
+    vocabulary.add(">x", test::normal);
+    for (int i = 0; i < 1200; ++i) {  // so that a whole vocabulary is asked about by first bytes
+        vocabulary.add(concat("q", i), test::normal);
+    }
+    return vocabulary;
+}
+
+class GrammarTest : public ::testing::Test {
+  protected:
+    Token token(std::string_view piece) const {
+        for (Token one = 0; one < tokenizer_->n_vocab(); ++one) {
+            if (tokenizer_->piece(one) == piece) {
+                return one;
+            }
+        }
+        ADD_FAILURE() << "no token " << piece;
+        return 0;
+    }
+
+    static bool fits(const GrammarState& state, Token token) {
+        std::vector<Token> one{token};
+        state.keep_fitting(one);
+        return !one.empty();
+    }
+    bool fits(const GrammarState& state, std::string_view piece) const {
+        return fits(state, token(piece));
+    }
+
+    // Every token that fits, spelled out.
+    std::vector<std::string> fitting(const GrammarState& state) const {
+        std::vector<Token> tokens;
+        for (Token one = 0; one < tokenizer_->n_vocab(); ++one) {
+            tokens.push_back(one);
+        }
+        state.keep_fitting(tokens);
+        std::vector<std::string> pieces;
+        for (const Token one : tokens) {
+            EXPECT_TRUE(fits(state, one)) << "alone as among others";
+            pieces.emplace_back(tokenizer_->piece(one));
+        }
+        return pieces;
+    }
+
+    bool accept(GrammarState& state, std::string_view text) const {
+        for (const char byte : text) {
+            if (!state.accept(token(std::string(1, byte)))) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    GrammarState start(const Grammar& grammar) const { return {*tokenizer_, grammar}; }
+
+    std::string error_of(const Grammar& grammar) const {
+        try {
+            start(grammar);
+        } catch (const Error& error) {
+            return error.what();
+        }
+        return "";
+    }
+
+    std::unique_ptr<Tokenizer> tokenizer_ = load(rich_vocabulary());
+    Token end_ = 1;
+};
+
+TEST_F(GrammarTest, AllowsWhatTheRulesAllow) {
+    GrammarState state = start({.text = R"(root ::= "he" [xy] "q1" "0"?)"});
+    EXPECT_THAT(fitting(state), ElementsAre("h", "he"));
+    EXPECT_TRUE(state.accept(token("he")));
+    EXPECT_THAT(fitting(state), ElementsAre("x", "y"));
+    EXPECT_TRUE(state.accept(token("y")));
+    EXPECT_THAT(fitting(state), ElementsAre("q", "q1", "q10"));
+    EXPECT_TRUE(state.accept(token("q1")));
+    EXPECT_THAT(fitting(state), ElementsAre("</s>", "0"));
+    EXPECT_TRUE(state.accept(end_));
+    EXPECT_THAT(fitting(state), IsEmpty());
+}
+
+TEST_F(GrammarTest, RefusesWhatDoesNotFit) {
+    EXPECT_FALSE(start({.text = R"(root ::= "he")"}).accept(token("x")));
+    EXPECT_FALSE(start({.text = R"(root ::= "he")"}).accept(end_)) << "too early";
+    GrammarState state = start({.text = R"(root ::= "h"?)"});
+    EXPECT_TRUE(state.accept(end_));
+    EXPECT_FALSE(state.accept(end_)) << "after the end";
+    EXPECT_FALSE(state.accept(token("h")));
+}
+
+TEST_F(GrammarTest, CopiesGoTheirOwnWay) {
+    GrammarState state = start({.text = R"(root ::= ("a" | "b") [0-9])"});
+    GrammarState copy(state);
+    EXPECT_TRUE(copy.accept(token("a")));
+    EXPECT_TRUE(fits(copy, "7"));
+    EXPECT_FALSE(fits(state, "7"));
+    EXPECT_TRUE(state.accept(token("b")));
+}
+
+TEST_F(GrammarTest, NamedTokensAreFoundWhateverTheirBytes) {
+    GrammarState state = start({.text = R"(root ::= "a" <call> "b")"});
+    EXPECT_TRUE(state.accept(token("a")));
+    EXPECT_THAT(fitting(state), ElementsAre("<call>"));
+    EXPECT_TRUE(state.accept(token("<call>")));
+    EXPECT_THAT(fitting(state), ElementsAre("b"));
+}
+
+TEST_F(GrammarTest, CharactersMayBeSplitBetweenTokens) {
+    GrammarState state = start({.text = R"(root ::= "\u00e4" [\u00e0-\u00ff])"});
+    EXPECT_EQ(state.forced_text(99), "\xc3\xa4\xc3");
+    EXPECT_TRUE(accept(state, "\xc3\xa4\xc3\xa5"));
+    EXPECT_TRUE(fits(state, end_));
+}
+
+TEST_F(GrammarTest, TellsTheTextThatMustFollow) {
+    GrammarState state =
+        start({.text = R"(root ::= "{\"he\":" [0-9]+ ",\"y\":" ("true" | "try") "}")"});
+    EXPECT_EQ(state.forced_text(99), "{\"he\":");
+    EXPECT_EQ(state.forced_text(3), "{\"h");
+    EXPECT_TRUE(accept(state, "{\"he\":"));
+    EXPECT_EQ(state.forced_text(99), "") << "a digit";
+    EXPECT_TRUE(accept(state, "1"));
+    EXPECT_EQ(state.forced_text(99), "") << "a digit or a comma";
+    EXPECT_TRUE(accept(state, ","));
+    EXPECT_EQ(state.forced_text(99), "\"y\":tr");
+    EXPECT_TRUE(accept(state, "\"y\":tru"));
+    EXPECT_EQ(state.forced_text(99), "e}") << "up to the end";
+    EXPECT_TRUE(accept(state, "e}"));
+    EXPECT_EQ(state.forced_text(99), "");
+}
+
+TEST_F(GrammarTest, NothingMustFollowWhereTheTextMayEnd) {
+    EXPECT_EQ(start({.text = R"(root ::= "abc"?)"}).forced_text(99), "");
+}
+
+TEST_F(GrammarTest, SpmVocabulariesSpellForcedTextToo) {
+    const auto spm = load(spm_vocabulary());
+    GrammarState state(*spm, {.text = R"(root ::= "he" [0-9])"});
+    EXPECT_EQ(state.forced_text(99), "he");
+    EXPECT_THAT(spm->encode_inside("he"), ElementsAre(262)) << "no space before it";
+}
+
+TEST_F(GrammarTest, LazyGrammarsWaitForAPattern) {
+    const Grammar grammar{.text = R"(root ::= "<a>" [0-9]+ "</a>")",
+                          .trigger_patterns = {R"([\s\S]*?(<a>)[\s\S]*)"}};
+    GrammarState state = start(grammar);
+    EXPECT_TRUE(fits(state, "x"));
+    EXPECT_TRUE(fits(state, end_)) << "an answer without it is free";
+    EXPECT_EQ(state.forced_text(99), "");
+    EXPECT_TRUE(accept(state, "free text <a"));
+    EXPECT_TRUE(fits(state, "x"));
+    EXPECT_TRUE(state.accept(token(">")));
+    EXPECT_FALSE(fits(state, "x"));
+    EXPECT_FALSE(fits(state, end_));
+    EXPECT_TRUE(accept(state, "12"));
+    EXPECT_TRUE(fits(state, "<"));
+}
+
+TEST_F(GrammarTest, ATriggerInsideATokenMustFit) {
+    const Grammar grammar{.text = R"(root ::= "<a>{" [0-9]+)",
+                          .trigger_patterns = {R"([\s\S]*?(<a>)[\s\S]*)"}};
+    GrammarState state = start(grammar);
+    EXPECT_TRUE(accept(state, "<a"));
+    GrammarState copy(state);
+    EXPECT_TRUE(copy.accept(token(">{")));
+    EXPECT_TRUE(fits(copy, "1"));
+    EXPECT_FALSE(state.accept(token(">x")));
+}
+
+TEST_F(GrammarTest, LazyGrammarsWaitForAToken) {
+    GrammarState state =
+        start({.text = R"(root ::= "<call>" [0-9])", .trigger_tokens = {token("<call>")}});
+    EXPECT_TRUE(accept(state, "a < b "));
+    EXPECT_TRUE(fits(state, "x"));
+    EXPECT_TRUE(state.accept(token("<call>")));
+    EXPECT_FALSE(fits(state, "x"));
+    EXPECT_TRUE(fits(state, "7"));
+}
+
+TEST_F(GrammarTest, AppliesAfterTheFirstOfItsStarts) {
+    const Grammar grammar{.text = R"(root ::= "{" [0-9] "}")", .starts_after = {"</t>", "END"}};
+    for (const std::string_view start_text : {"I think </t>", "the END", "</</t>"}) {
+        GrammarState state = start(grammar);
+        EXPECT_EQ(state.forced_text(99), "");
+        EXPECT_TRUE(fits(state, end_));
+        EXPECT_TRUE(accept(state, start_text));
+        EXPECT_FALSE(fits(state, "x")) << start_text;
+        EXPECT_FALSE(fits(state, end_));
+        EXPECT_EQ(state.forced_text(99), "{");
+        EXPECT_TRUE(accept(state, "{5}"));
+        EXPECT_TRUE(fits(state, end_));
+    }
+}
+
+TEST_F(GrammarTest, TheRestOfATokenThatEndsAStartMustFit) {
+    const Grammar grammar{.text = R"(root ::= "{" [0-9] "}")", .starts_after = {"</t>"}};
+    GrammarState state = start(grammar);
+    EXPECT_TRUE(fits(state, ">x")) << "no start ends here";
+    EXPECT_TRUE(accept(state, "a </t"));
+    EXPECT_FALSE(fits(state, ">x"));
+    EXPECT_TRUE(fits(state, ">{"));
+    EXPECT_TRUE(state.accept(token(">{")));
+    EXPECT_FALSE(fits(state, "{"));
+    EXPECT_TRUE(accept(state, "5}"));
+}
+
+TEST_F(GrammarTest, BadGrammarsAreRefusedWithTheirFault) {
+    EXPECT_THAT(error_of({.text = "root ::= \"a\"\nb ::= )\n"}),
+                HasSubstr("expecting newline or end in line 2, found ')?'"));
+    EXPECT_THAT(error_of({.text = "root ::= missing"}), HasSubstr("'missing'"));
+    EXPECT_THAT(error_of({.text = "start ::= \"a\""}), HasSubstr("'root'"));
+    EXPECT_THAT(error_of({.text = "root ::= root \"a\""}), HasSubstr("left recursion"));
+    EXPECT_THAT(error_of({.text = "root ::= \"a"}), HasSubstr("unexpected end of input"));
+    EXPECT_THAT(error_of({.text = "root ::= \"a\"{3000}"}), HasSubstr("repetitions"));
+    EXPECT_THAT(error_of({.text = "root ::= \"a\"", .trigger_patterns = {"("}}),
+                HasSubstr("regular expressions"));
+    EXPECT_THAT(error_of({.text = "root ::= \"a\"", .trigger_tokens = {99999}}),
+                HasSubstr("99999"));
+    EXPECT_THAT(error_of({.text = "root ::= \"a\"", .starts_after = {""}}),
+                HasSubstr("starts_after"));
+    for (const Grammar& bad : {Grammar{.text = "root ::= ("}, Grammar{.text = "::="},
+                               Grammar{.text = " "}, Grammar{.text = "root ::= [a"}}) {
+        EXPECT_THAT(error_of(bad), HasSubstr("`.grammar`")) << bad.text;
+    }
+}
+
+TEST_F(GrammarTest, SaysNothingOnStandardErrorItself) {
+    testing::internal::CaptureStderr();
+    error_of({.text = "root ::= )"});
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(GrammarTest, HugeGrammarsAreRefusedBeforeTheyExhaustTheStack) {
+    const std::string deep =
+        concat("root ::= ", std::string(100000, '('), "\"a\"", std::string(100000, ')'));
+    EXPECT_THAT(error_of({.text = deep}), HasSubstr("deep"));
+    std::string chain = "root ::= r0\n";
+    for (int i = 0; chain.size() + 30 < kMaxGrammarBytes; ++i) {
+        chain += concat("r", i, "::=r", i + 1, "\n");
+    }
+    const std::size_t last = chain.rfind("::=r") + 3;
+    std::string name = chain.substr(last);
+    chain += concat(name.substr(0, name.size() - 1), "::=\"a\"\n");
+    EXPECT_EQ(error_of({.text = chain}), "") << "the longest chain of rules";
+    EXPECT_THAT(error_of({.text = concat(chain, std::string(1000, '#'))}), HasSubstr("bytes"));
+    const std::string zero("root ::= \"a\"\0b", 14);
+    EXPECT_THAT(error_of({.text = zero}), HasSubstr("zero bytes"));
+}
+
+TEST_F(GrammarTest, SeveralThreadsMayReadGrammars) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([this] {
+            for (int n = 0; n < 20; ++n) {
+                EXPECT_THAT(error_of({.text = "root ::= )"}), HasSubstr("line 1"));
+                EXPECT_EQ(error_of({.text = "root ::= \"a\""}), "");
+            }
+        });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+}
+
+TEST(GrammarText, TokensAreNamedOutsideOfLiterals) {
+    EXPECT_TRUE(names_tokens("root ::= <think> \"a\""));
+    EXPECT_TRUE(names_tokens("root ::= !<[12]>"));
+    EXPECT_FALSE(names_tokens(R"(root ::= "<a\"<" [<\]<] # <x>)"));
+}
+
+}  // namespace
+}  // namespace knap::grammar_test
