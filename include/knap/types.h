@@ -217,8 +217,9 @@ enum class DraftSource {
     copy,     // tokens that the strategy copied from the text
     plan,     // a plan
     cascade,  // a plan that first checked a copy in one pass
+    forced,   // a grammar that leaves no choice
 };
-std::string_view to_string(DraftSource source);  // "none", "copy", "plan", "cascade"
+std::string_view to_string(DraftSource source);  // "none", "copy", ...
 
 // A round that is over, as Observer::on_round receives it; valid during the call. The token that
 // follows the prompt counts as a round without a draft.

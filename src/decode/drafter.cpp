@@ -1,6 +1,7 @@
 #include "decode/drafter.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "kv/sequence.h"
 
@@ -53,6 +54,8 @@ bool Drafter::draft(Token pending,
 
 bool Drafter::draft_chain(Token pending, const DraftWithPlan& how, int max_nodes, DraftTree& tree) {
     HistoryExtension ancestors(sampler_);
+    const std::unique_ptr<TokenConstraint> ahead =
+        sampler_.constraint() == nullptr ? nullptr : sampler_.constraint()->clone();
     StopRule rule = how.stop;
     rule.n_max = std::min(rule.n_max, max_nodes);
     StopState stop(rule);
@@ -72,13 +75,21 @@ bool Drafter::draft_chain(Token pending, const DraftWithPlan& how, int max_nodes
             return false;
         }
         token = step->token;
+        const bool is_drawn = step->choice != nullptr && step->choice->is_drawn;
+        const bool fits = ahead == nullptr || ahead->fits(token);
+        if (!fits && !is_drawn) {
+            confidences_.resize(std::min(confidences_.size(), tree.tokens().size()));
+            break;
+        }
         const int node = tree.add(token, parent);
         if (step->choice != nullptr) {
-            add_siblings(*step->choice, width_for(how, step->confidence), parent, tree);
+            add_siblings(*step->choice, width_for(how, step->confidence), parent, ahead.get(),
+                         tree);
         }
         parent = node;
         ancestors.accept(token);
-        goes_on = stop.goes_on(step->confidence, is_end_of_text_(token));
+        goes_on = stop.goes_on(step->confidence, is_end_of_text_(token)) &&
+                  (ahead == nullptr || ahead->accept(token));
     }
     chain_length_.observe(tree.n_nodes());
     return true;
@@ -118,16 +129,20 @@ std::optional<Drafter::Step> Drafter::choose_on_device(Token token,
 }
 
 // The number of siblings may depend on the first candidate: siblings are judged only after it was
-// rejected, and what is then left of the target distribution does not depend on their number.
+// rejected, and what is then left of the target distribution does not depend on their number. Those
+// that do not fit are left out, but not if they were drawn: the ratio rule must see every draw.
 void Drafter::add_siblings(const DraftChoice& choice,
                            std::size_t width,
                            int parent,
+                           TokenConstraint* constraint,
                            DraftTree& tree) {
     if (choice.is_drawn) {
         tree.set_drawn_from(parent, choice.q);
     }
     for (std::size_t i = 1; i < std::min(choice.tokens.size(), width); ++i) {
-        leaves_.push_back({choice.tokens[i], parent});
+        if (constraint == nullptr || choice.is_drawn || constraint->fits(choice.tokens[i])) {
+            leaves_.push_back({choice.tokens[i], parent});
+        }
     }
 }
 

@@ -31,7 +31,9 @@ class Drafter {
     // Drafts after `pending` into `tree`: a chain of first choices, then their siblings as leaves,
     // at most `max_nodes` nodes in all. The sampler's history ends with the pending token, before
     // and after the call. `captures` are the streams that the round needs (Proposal::captures);
-    // drafting keeps those that it computes exactly. Returns false when cancelled.
+    // drafting keeps those that it computes exactly. If the sampler has a constraint, the draft
+    // ends before the first token that does not fit, or after it if that was drawn at random: the
+    // ratio rule must see every draw. Returns false when cancelled.
     bool draft(Token pending,
                const DraftWithPlan& how,
                std::span<const int> captures,
@@ -65,7 +67,11 @@ class Drafter {
                                          const DraftWithPlan& how,
                                          int n_drafted,
                                          int n_left);
-    void add_siblings(const DraftChoice& choice, std::size_t width, int parent, DraftTree& tree);
+    void add_siblings(const DraftChoice& choice,
+                      std::size_t width,
+                      int parent,
+                      TokenConstraint* constraint,
+                      DraftTree& tree);
 
     std::span<const Token> useful_part(std::span<const Token> guess, int n_max) const;
     bool draft_chain(Token pending, const DraftWithPlan& how, int max_nodes, DraftTree& tree);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "decode/fitting_drafts.h"
 #include "kv/sequence.h"
 
 namespace knap {
@@ -11,6 +12,7 @@ namespace knap {
 Round::Round(Forward& forward, Sequence& cache, Sampler& sampler, const RoundOptions& options)
     : cache_(cache),
       forward_(forward),
+      sampler_(sampler),
       options_(options),
       drafter_(forward, cache, sampler, options.acceptance.rule, options_.is_end_of_text),
       verifier_(forward, cache),
@@ -50,6 +52,7 @@ std::optional<RoundOutcome> Round::run(Token pending, const Proposal& proposal) 
         .captures = target.captures,
         .confidences = confidences_,
         .n_guessed = n_guessed_,
+        .is_forced = is_forced_,
         .draft_ms = draft_ms,
         .verify_ms = verify_ms,
         .own_draft_ms =
@@ -66,9 +69,16 @@ bool Round::draft(Token pending, const Proposal& proposal) {
     reusable_ = {};
     confidences_ = {};
     n_guessed_ = 0;
+    is_forced_ = false;
+    const TokenConstraint* constraint = sampler_.constraint();
     if (const auto* given = std::get_if<DraftTokens>(&proposal.draft)) {
         KNAP_ASSERT(given->tree->n_nodes() <= max_nodes(), "a proposed draft fits the round");
-        tree_ = *given->tree;
+        if (constraint != nullptr && !given->are_forced) {
+            keep_fitting(*given->tree, *constraint, tree_);
+        } else {
+            tree_ = *given->tree;
+        }
+        is_forced_ = given->are_forced;
         return true;
     }
     if (const auto* how = std::get_if<DraftWithPlan>(&proposal.draft)) {

@@ -31,7 +31,8 @@ struct RoundOptions {
 class Round {
   public:
     // `sampler` has seen every token of the text; the caller passes it the tokens that a round
-    // emits. `forward`, `cache` and `sampler` must outlive the object.
+    // emits. If it has a constraint, drafts end before the first token that does not fit.
+    // `forward`, `cache` and `sampler` must outlive the object.
     Round(Forward& forward, Sequence& cache, Sampler& sampler, const RoundOptions& options);
 
     // `pending` is the last token of the text. Returns nullopt when cancelled; the committed rows
@@ -45,6 +46,7 @@ class Round {
 
     Sequence& cache_;
     Forward& forward_;
+    Sampler& sampler_;
     RoundOptions options_;
     Drafter drafter_;
     Verifier verifier_;
@@ -53,6 +55,7 @@ class Round {
     ReusableRows reusable_;
     std::span<const float> confidences_;
     int n_guessed_ = 0;
+    bool is_forced_ = false;
     std::vector<Token> emitted_;
 };
 

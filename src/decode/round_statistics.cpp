@@ -24,8 +24,8 @@ double ratio(int part, int whole) {
 }  // namespace
 
 DraftSource source_of(const Proposal& proposal) {
-    if (std::holds_alternative<DraftTokens>(proposal.draft)) {
-        return DraftSource::copy;
+    if (const auto* given = std::get_if<DraftTokens>(&proposal.draft)) {
+        return given->are_forced ? DraftSource::forced : DraftSource::copy;
     }
     if (const auto* how = std::get_if<DraftWithPlan>(&proposal.draft)) {
         return how->guess.empty() ? DraftSource::plan : DraftSource::cascade;
@@ -42,6 +42,7 @@ void RoundStatistics::add(const Proposal& proposal, const RoundOutcome& outcome,
     verify_ms_ += outcome.verify_ms;
     count_up_to(drafted_, outcome.tree.max_depth());
     count_up_to(accepted_, n_accepted);
+    n_forced_ += outcome.is_forced ? n_accepted : 0;
     SourceStatistics* source = statistics_of(source_of(proposal));
     if (source != nullptr && !outcome.tree.is_empty()) {
         ++source->rounds;
@@ -58,6 +59,7 @@ SourceStatistics* RoundStatistics::statistics_of(DraftSource source) {
             return &plans_;
         case DraftSource::cascade:
             return &cascades_;
+        case DraftSource::forced:
         case DraftSource::none:
             break;
     }
@@ -79,6 +81,7 @@ SpeculationStatistics RoundStatistics::summary() const {
         .n_drafted = sum(drafted_),
         .n_tree_nodes = n_nodes_,
         .n_accepted = sum(accepted_),
+        .n_forced = n_forced_,
         .copies = copies_,
         .plans = plans_,
         .cascades = cascades_,

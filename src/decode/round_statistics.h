@@ -27,11 +27,12 @@ class RoundStatistics {
     SpeculationStatistics summary() const;
 
   private:
-    SourceStatistics* statistics_of(DraftSource source);  // null for `none`
+    SourceStatistics* statistics_of(DraftSource source);  // null for `none` and `forced`
 
     int n_rounds_ = 0;
     int n_nodes_ = 0;
     int n_kept_ = 0;
+    int n_forced_ = 0;
     double draft_ms_ = 0;
     double verify_ms_ = 0;
     // [i]: drafts of more than i tokens, and those of them whose token i was kept

@@ -58,6 +58,7 @@ struct PlainStep {};
 // Tokens that the strategy already has. Drafting them costs nothing.
 struct DraftTokens {
     const DraftTree* tree = nullptr;  // valid until the next propose()
+    bool are_forced = false;          // by the grammar: not the strategy's own draft
 };
 
 // Computes logits from the streams after a draft's last layer, in place of the model's own head.
@@ -108,7 +109,8 @@ struct RoundOutcome {
     std::span<const std::span<const float>> captures;  // as requested, [n_embd, n_nodes + 1] each
     // Confidences of the chain's tokens, by the draft's own logits; empty if nothing needs them.
     std::span<const float> confidences{};
-    int n_guessed = 0;  // leading drafts that equal the guess
+    int n_guessed = 0;       // leading drafts that equal the guess
+    bool is_forced = false;  // the draft came from the grammar in place of the strategy
     double draft_ms = 0;
     double verify_ms = 0;
     // The same without what other sessions cost: waiting for turns, and their share of the drafts'
@@ -125,6 +127,9 @@ class Strategy {
     // Called when a request begins. The prompt is the whole conversation so far.
     virtual void begin(const RequestStart& request);
     virtual Proposal propose(const RoundState& state) = 0;
+    // Whether a round may draft what a grammar forces in place of what the strategy proposed. It
+    // then keeps the proposal's captures and tells observe().
+    virtual bool takes_forced_drafts() const { return true; }
     virtual void observe(const RoundOutcome& outcome);
     // Decisions of the current request.
     virtual std::span<const Decision> decisions() const { return {}; }

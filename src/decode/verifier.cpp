@@ -45,20 +45,23 @@ ForwardResult Verifier::run_whole(const DraftTree& tree, std::span<const int> ca
 ForwardResult Verifier::run_resumed(const DraftTree& tree,
                                     const ReusableRows& reusable,
                                     std::span<const int> captures) {
-    const ForwardResult lower = forward_.run({
-        .tokens = std::span(tokens_).subspan(static_cast<std::size_t>(reusable.n_rows)),
-        .first_row = cache_.committed() + reusable.n_rows,
-        .layout = layout(tree),
-        .exit_layer = reusable.n_layers,
-        .captures = reusable.captures,
-    });
-    if (!lower.is_complete) {
-        return lower;
-    }
-    streams_.resize(reusable.streams.size());
-    for (std::size_t i = 0; i < streams_.size(); ++i) {
-        streams_[i] = reusable.streams[i];
-        streams_[i].insert(streams_[i].end(), lower.captures[i].begin(), lower.captures[i].end());
+    streams_.assign(reusable.streams.begin(), reusable.streams.end());
+    const auto others = std::span(tokens_).subspan(static_cast<std::size_t>(reusable.n_rows));
+    if (!others.empty()) {
+        const ForwardResult lower = forward_.run({
+            .tokens = others,
+            .first_row = cache_.committed() + reusable.n_rows,
+            .layout = layout(tree),
+            .exit_layer = reusable.n_layers,
+            .captures = reusable.captures,
+        });
+        if (!lower.is_complete) {
+            return lower;
+        }
+        for (std::size_t i = 0; i < streams_.size(); ++i) {
+            const std::span<const float> rows = lower.captures[i];
+            streams_[i].insert(streams_[i].end(), rows.begin(), rows.end());
+        }
     }
     const std::size_t n_lower = streams_.size() - 1;  // captures inside the reused layers
     ForwardResult upper = forward_.run({

@@ -204,6 +204,8 @@ std::string_view to_string(DraftSource source) {
             return "plan";
         case DraftSource::cascade:
             return "cascade";
+        case DraftSource::forced:
+            return "forced";
     }
     return "";
 }

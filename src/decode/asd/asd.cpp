@@ -84,6 +84,9 @@ void AsdStrategy::choose(std::span<const Token> history) {
 }
 
 void AsdStrategy::observe(const RoundOutcome& outcome) {
+    if (outcome.is_forced) {
+        return;  // nothing was drafted by confidence
+    }
     threshold_.observe(static_cast<int>(outcome.path.size()), outcome.tree.max_depth());
 }
 

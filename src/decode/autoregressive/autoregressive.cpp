@@ -7,6 +7,7 @@ namespace {
 class AutoregressiveStrategy final : public Strategy {
   public:
     Proposal propose(const RoundState& /*state*/) override { return {.draft = PlainStep{}}; }
+    bool takes_forced_drafts() const override { return false; }  // one token per pass
 };
 
 }  // namespace

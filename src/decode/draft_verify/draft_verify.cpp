@@ -25,6 +25,9 @@ Proposal DraftVerifyStrategy::propose(const RoundState& state) {
 }
 
 void DraftVerifyStrategy::observe(const RoundOutcome& outcome) {
+    if (outcome.is_forced) {
+        return;  // nothing was drafted by confidence
+    }
     threshold_.observe(static_cast<int>(outcome.path.size()), outcome.tree.max_depth());
 }
 

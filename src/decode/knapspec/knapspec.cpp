@@ -233,6 +233,9 @@ void KnapspecStrategy::log_choice() {
 }
 
 void KnapspecStrategy::observe(const RoundOutcome& outcome) {
+    if (outcome.is_forced) {
+        source_ = DraftSource::plain;  // what was proposed was not drafted
+    }
     const int n_drafted = outcome.tree.n_nodes();
     const bool knew_rows = learner_.knows_rows();
     const bool has_plan = source_ == DraftSource::plan || source_ == DraftSource::cascade;
