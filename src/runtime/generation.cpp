@@ -49,6 +49,7 @@ Generation::Generation(Session::Impl& session,
       options_(options),
       observer_(observer),
       tokenizer_(*session.engine.tokenizer),
+      constraint_(AnswerConstraint::of(options, tokenizer_)),
       sampler_(effective_sampling(options, tokenizer_),
                session.engine.model.n_vocab,
                session.engine.config.n_ctx),
@@ -56,7 +57,7 @@ Generation::Generation(Session::Impl& session,
       answer_(options.stop, observer.on_text),
       strategy_(strategy),
       round_(session.forward, session.cache, sampler_, round_options()),
-      reader_(session, observer.is_cancelled) {}
+      reader_(session, options.reuse_prompt, observer.is_cancelled) {}
 
 RoundOptions Generation::round_options() const {
     const SpeculationOptions& speculation = options_.speculation;
@@ -77,6 +78,7 @@ Result Generation::run(int n_reused) {
     for (const Token token : session_.history) {
         sampler_.accept(token);
     }
+    sampler_.constrain(constraint_.get());
     if (session_.draft_head) {
         session_.draft_head->begin(session_.history);
     }
@@ -140,11 +142,7 @@ StopReason Generation::decode(std::span<const float> prompt_logits) {
 
 std::optional<StopReason> Generation::step() {
     const Stopwatch propose_watch;
-    const Proposal proposal = strategy_.propose({.history = session_.history,
-                                                 .n_room = draft_room(),
-                                                 .elapsed_ms = watch_.elapsed_ms(),
-                                                 .n_expected = n_left(),
-                                                 .load = session_.forward.load()});
+    const Proposal proposal = propose();
     search_ms_ += propose_watch.elapsed_ms();
 
     const auto outcome = round_.run(session_.history.back(), proposal);
@@ -161,6 +159,23 @@ std::optional<StopReason> Generation::step() {
     strategy_.observe(*outcome);
     search_ms_ += observe_watch.elapsed_ms();
     return stop;
+}
+
+// What the grammar forces is drafted for nothing and nearly always accepted, so it goes before what
+// the strategy would draft.
+Proposal Generation::propose() {
+    Proposal proposal = strategy_.propose({.history = session_.history,
+                                           .n_room = draft_room(),
+                                           .elapsed_ms = watch_.elapsed_ms(),
+                                           .n_expected = n_left(),
+                                           .load = session_.forward.load()});
+    if (constraint_ != nullptr && strategy_.takes_forced_drafts()) {
+        forced_.set_chain(constraint_->forced_tokens(draft_room()));
+        if (!forced_.is_empty()) {
+            proposal.draft = DraftTokens{.tree = &forced_, .are_forced = true};
+        }
+    }
+    return proposal;
 }
 
 std::optional<StopReason> Generation::take(const Proposal& proposal, const RoundOutcome& outcome) {

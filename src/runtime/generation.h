@@ -1,6 +1,7 @@
 // One request under way: the prompt's rows, then round after round until something ends the text.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -9,6 +10,7 @@
 #include "base/clock.h"
 #include "decode/round.h"
 #include "decode/round_statistics.h"
+#include "runtime/answer_constraint.h"
 #include "runtime/answer_text.h"
 #include "runtime/prompt_reader.h"
 #include "runtime/session_impl.h"
@@ -35,6 +37,7 @@ class Generation {
     StopReason decode(std::span<const float> prompt_logits);
     // One round; nullopt to go on, else why the text ends.
     std::optional<StopReason> step();
+    Proposal propose();
     std::optional<StopReason> take(const Proposal& proposal, const RoundOutcome& outcome);
     std::optional<StopReason> take_token(const DecidedToken& decided);
     void report_round(const Proposal& proposal, const RoundOutcome& outcome, int n_tokens) const;
@@ -52,11 +55,13 @@ class Generation {
     const GenerateOptions& options_;
     const Observer& observer_;
     const Tokenizer& tokenizer_;
+    std::unique_ptr<AnswerConstraint> constraint_;  // null: the request has no grammar
     Sampler sampler_;
     TokenEvents events_;
     AnswerText answer_;
     Strategy& strategy_;
     Round round_;
+    DraftTree forced_;  // a draft of what the grammar forces
     PromptReader reader_;
     RoundStatistics rounds_;
     Stopwatch watch_;  // since the request began

@@ -9,7 +9,7 @@ namespace knap {
 // What the prefix cache has of `tokens`, once older requests have computed what they share with it.
 // False: cancelled.
 bool PromptReader::adopt(std::span<const Token> tokens) {
-    if (!session_.shares_prefixes) {
+    if (!adopts_rows_) {
         return true;
     }
     PageSupply& supply = session_.engine.pages();

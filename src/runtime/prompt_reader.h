@@ -14,9 +14,14 @@ namespace knap {
 
 class PromptReader {
   public:
-    // `is_cancelled` may be empty. Both must outlive the object.
-    PromptReader(Session::Impl& session, const std::function<bool()>& is_cancelled)
-        : session_(session), is_cancelled_(is_cancelled) {}
+    // `adopts_rows`: from the prefix cache. `is_cancelled` may be empty; it and `session` must
+    // outlive the object.
+    PromptReader(Session::Impl& session,
+                 bool adopts_rows,
+                 const std::function<bool()>& is_cancelled)
+        : session_(session),
+          adopts_rows_(adopts_rows && session.shares_prefixes),
+          is_cancelled_(is_cancelled) {}
 
     // Computes and commits the rows of `tokens` that are missing, at least one. Returns the logits
     // after the last token, valid until the next pass; nullopt: cancelled. `on_progress` (may be
@@ -35,6 +40,7 @@ class PromptReader {
     void publish(std::span<const Token> tokens, int first_row);
 
     Session::Impl& session_;
+    bool adopts_rows_;
     const std::function<bool()>& is_cancelled_;
     int n_adopted_ = 0;
 };

@@ -138,6 +138,9 @@ Result Session::Impl::generate(std::span<const Token> prompt,
     const Scheduler::Client client(engine.passes());
     const CancelScope cancel(forward, observer.is_cancelled);
     const RowsOfText rows(*this);
+    if (!options.reuse_prompt) {
+        cache.truncate(0);
+    }
     return generation.run(keep_common_beginning(prompt));
 }
 

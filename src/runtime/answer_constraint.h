@@ -1,0 +1,37 @@
+// The grammar of a request, as sampling and rounds see it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "knap/types.h"
+
+#include "sampling/token_constraint.h"
+#include "text/grammar.h"
+
+namespace knap {
+
+class AnswerConstraint final : public TokenConstraint {
+  public:
+    // Null if the request has no grammar. Throws when the grammar is not valid, or when the request
+    // forbids what ends it. `tokenizer` must outlive the object.
+    static std::unique_ptr<AnswerConstraint> of(const GenerateOptions& options,
+                                                const Tokenizer& tokenizer);
+
+    void keep_fitting(std::vector<Token>& tokens) override { state_.keep_fitting(tokens); }
+    bool accept(Token token) override { return state_.accept(token); }
+    std::unique_ptr<TokenConstraint> clone() const override;
+
+    // At most `n_max` tokens of the text that must follow. Other tokens can spell the same text, so
+    // these are only likely.
+    std::vector<Token> forced_tokens(int n_max) const;
+
+  private:
+    AnswerConstraint(const Tokenizer& tokenizer, const Grammar& grammar)
+        : tokenizer_(tokenizer), state_(tokenizer, grammar) {}
+
+    const Tokenizer& tokenizer_;
+    GrammarState state_;
+};
+
+}  // namespace knap

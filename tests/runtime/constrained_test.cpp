@@ -1,0 +1,249 @@
+// Under a grammar, whatever a strategy drafts, the text is plain decoding's under the same grammar,
+// and it matches the grammar. One body for all strategies (support/strategy_cases.h).
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "knap/knap.h"
+
+#include "support/baseline.h"
+#include "support/loaded_model.h"
+#include "support/served_together.h"
+#include "support/strategy_cases.h"
+#include "support/tiny_model.h"
+#include "support/trained_model.h"
+
+namespace knap::test::constrained_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Objects like {"name":"...","tags":["...",...],"is_new":true}: keys are forced, values are free.
+constexpr const char* kObjects = R"(
+root ::= "{\"name\":" string ",\"tags\":[" string ("," string){0,2} "],\"is_new\":" bool "}"
+string ::= "\"" [^"\\\x00-\x1f]{0,12} "\""
+bool ::= "true" | "false"
+)";
+
+// An object of kObjects with strings of any bytes.
+bool is_object(const std::string& text) {
+    static const std::regex pattern(
+        R"(\{"name":"[^"\\]*","tags":\["[^"\\]*"(,"[^"\\]*"){0,2}\],"is_new":(true|false)\})");
+    return std::regex_match(text, pattern);
+}
+
+std::vector<SamplingOptions> samplings() {
+    return {
+        {},
+        {.repeat_penalty = 1.3f, .logit_bias = {{65, 3.0f}, {66, -2.0f}}},
+        {.temperature = 1.0f, .seed = 1},  // with cuts
+        {.temperature = 1.0f, .top_k = 0, .top_p = 1.0f, .min_p = 0.0f, .seed = 2},
+        {.temperature = 1.0f, .top_k = 0, .repeat_penalty = 1.2f, .seed = 3},
+    };
+}
+
+class ConstrainedStrategy : public ::testing::TestWithParam<StrategyCase> {
+  protected:
+    ConstrainedStrategy() : engine_(config_of(GetParam())), session_(engine_) {}
+
+    Result generate(const std::vector<Token>& tokens, const GenerateOptions& request) {
+        GenerateOptions options = request;
+        options.speculation = GetParam().speculation;
+        options.speculation.acceptance = request.speculation.acceptance;
+        return session_.generate(tokens, options);
+    }
+
+    void expect_plain_text(const std::vector<Token>& prompt, const GenerateOptions& request) {
+        const Result plain = plain_text(session_, prompt, request);
+        const Result result = generate(prompt, request);
+        EXPECT_EQ(result.tokens, plain.tokens);
+        EXPECT_EQ(result.text, plain.text);
+        EXPECT_EQ(result.stop, plain.stop);
+        EXPECT_EQ(plain.speculation.n_forced, 0);
+        EXPECT_LE(result.speculation.n_forced, result.speculation.n_accepted);
+        n_forced_ += result.speculation.n_forced;
+        n_complete_ += result.stop == StopReason::eos ? 1 : 0;
+        if (result.stop == StopReason::eos && !request.grammar.text.empty()) {
+            last_text_ = result.text;
+        }
+    }
+
+    std::vector<Token> prompt(unsigned seed) const {
+        return prompt_of(GetParam(), engine_, 30, seed);
+    }
+
+    Engine engine_;
+    Session session_;
+    int n_forced_ = 0;
+    int n_complete_ = 0;
+    std::string last_text_;
+};
+
+TEST_P(ConstrainedStrategy, WritesWhatPlainDecodingWritesUnderTheGrammar) {
+    unsigned seed = 0;
+    for (const SamplingOptions& sampling : samplings()) {
+        for (const AcceptanceRule rule : {AcceptanceRule::shared_noise, AcceptanceRule::equality}) {
+            SCOPED_TRACE(seed++);
+            GenerateOptions request{.n_predict = 200, .grammar = {.text = kObjects}};
+            request.sampling = sampling;
+            request.speculation.acceptance = rule;
+            expect_plain_text(prompt(1 + seed % 3), request);
+            EXPECT_TRUE(is_object(last_text_)) << last_text_;
+        }
+    }
+    EXPECT_EQ(n_complete_, 10) << "answers end where the grammar does";
+    EXPECT_GT(n_forced_, 100) << "keys are drafted without a pass";
+}
+
+TEST_P(ConstrainedStrategy, MayBeCutAnywhere) {
+    for (const int n_predict : {0, 1, 2, 5, 9, 14, 20}) {
+        SCOPED_TRACE(n_predict);
+        GenerateOptions request{.n_predict = n_predict, .grammar = {.text = kObjects}};
+        expect_plain_text(prompt(1), request);
+        request.stop = {"tag"};
+        request.n_predict = 100;
+        expect_plain_text(prompt(2), request);
+    }
+}
+
+TEST_P(ConstrainedStrategy, LazyAndLateGrammarsLeaveTheBeginningFree) {
+    const Grammar lazy{.text = "root ::= [aeiou ] [b-df-hj-np-tv-z]{3}",
+                       .trigger_patterns = {R"([\s\S]*?([aeiou ])[\s\S]*)"}};
+    const Grammar late{.text = "root ::= [0-9]{8}", .starts_after = {"e", " "}};
+    for (const Grammar& grammar : {lazy, late}) {
+        for (const SamplingOptions& sampling : samplings()) {
+            GenerateOptions request{.n_predict = 40, .grammar = grammar};
+            request.sampling = sampling;
+            // Tokens of several bytes may have a trigger inside.
+            for (Token token = 256; token < engine_.info().n_vocab; ++token) {
+                request.sampling.logit_bias.emplace_back(token, -1000.0f);
+            }
+            expect_plain_text(prompt(1), request);
+        }
+    }
+}
+
+// What was drafted under a grammar must not stay for a request without one.
+TEST_P(ConstrainedStrategy, RequestsWithoutAGrammarAreFreeAgain) {
+    const GenerateOptions free{.n_predict = 40};
+    const GenerateOptions bound{.n_predict = 60, .grammar = {.text = kObjects}};
+    for (int i = 0; i < 2; ++i) {
+        expect_plain_text(prompt(1), bound);
+        expect_plain_text(prompt(1), free);
+    }
+}
+
+TEST_P(ConstrainedStrategy, TheRatioRuleKeepsToTheGrammar) {
+    for (unsigned seed = 1; seed <= 6; ++seed) {
+        GenerateOptions request{.n_predict = 200, .grammar = {.text = kObjects}};
+        request.sampling = {.temperature = 1.0f, .top_k = seed % 2 == 0 ? 40 : 0, .seed = seed};
+        request.speculation.acceptance = AcceptanceRule::ratio;
+        const Result result = generate(prompt(seed), request);
+        EXPECT_EQ(result.stop, StopReason::eos);
+        EXPECT_TRUE(is_object(result.text)) << result.text;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All,
+                         ConstrainedStrategy,
+                         ::testing::ValuesIn(strategy_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+class ConstrainedSession : public ::testing::Test {
+  protected:
+    ConstrainedSession()
+        : engine_({.model_path = tiny_model("tiny-llama", "Q8_0"), .n_ctx = 256, .n_threads = 1}),
+          session_(engine_) {}
+
+    Result generate(const GenerateOptions& options) {
+        return session_.generate(random_tokens(20, 256, 1), options);
+    }
+
+    std::string error_of(const GenerateOptions& options) {
+        try {
+            generate(options);
+        } catch (const Error& error) {
+            return error.what();
+        }
+        return "";
+    }
+
+    Engine engine_;
+    Session session_;
+};
+
+TEST_F(ConstrainedSession, ForcedTokensTakeFewerPasses) {
+    const GenerateOptions request{
+        .speculation = {.strategy = "lookup"},
+        .grammar = {.text = R"(root ::= "abcdefghijklmnopqrstuvwxyz" [01])"}};
+    const Result plain = [&] {
+        GenerateOptions options = request;
+        options.speculation = plain_decoding();
+        return generate(options);
+    }();
+    const Result drafted = generate(request);
+    EXPECT_EQ(drafted.text, plain.text);
+    EXPECT_EQ(plain.speculation.rounds, plain.n_generated) << "one for each token, and the end";
+    EXPECT_GE(drafted.speculation.n_forced, 15);
+    EXPECT_LE(drafted.speculation.rounds, plain.speculation.rounds - 15);
+    EXPECT_EQ(drafted.speculation.copies.n_drafted, 0) << "forced tokens are no copies";
+}
+
+TEST_F(ConstrainedSession, AnswersEndWhereTheGrammarDoes) {
+    for (const char* strategy : {"autoregressive", "knapspec"}) {
+        const Result result = generate(
+            {.speculation = {.strategy = strategy}, .grammar = {.text = R"(root ::= "yes")"}});
+        EXPECT_EQ(result.text, "yes");
+        EXPECT_EQ(result.stop, StopReason::eos);
+    }
+    EXPECT_EQ(generate({.grammar = {.text = R"(root ::= "")"}}).text, "");
+}
+
+TEST_F(ConstrainedSession, BadRequestsAreRefusedBeforeAnythingChanges) {
+    const Result before = generate({.n_predict = 5});
+    const std::vector<Token> history(session_.history().begin(), session_.history().end());
+    EXPECT_THAT(error_of({.grammar = {.text = "root ::= ("}}), HasSubstr("`.grammar`"));
+    EXPECT_THAT(error_of({.ignore_eos = true, .grammar = {.text = R"(root ::= "a")"}}),
+                HasSubstr("`.ignore_eos`"));
+    EXPECT_THAT(session_.history(), ::testing::ElementsAreArray(history));
+    EXPECT_EQ(generate({.n_predict = 5}).tokens, before.tokens);
+}
+
+// A token that is forbidden otherwise cannot be the only one that fits.
+TEST_F(ConstrainedSession, ContradictionsAreToldApart) {
+    GenerateOptions request{.grammar = {.text = R"(root ::= "a")"}};
+    const Token a = engine_.tokenize("a", false)[0];
+    request.sampling.logit_bias = {{a, -std::numeric_limits<float>::infinity()}};
+    EXPECT_THAT(error_of(request), HasSubstr("`.grammar`"));
+    EXPECT_EQ(generate({.grammar = {.text = R"(root ::= "a")"}}).text, "a") << "it goes on";
+}
+
+// Logprobs are those of the model, whatever the grammar forbids.
+TEST_F(ConstrainedSession, LogprobsAreTheModelsOwn) {
+    std::vector<float> logprobs;
+    const Observer observer{
+        .on_token = [&](const TokenEvent& event) { logprobs.push_back(event.logprob); }};
+    session_.generate(random_tokens(20, 256, 1),
+                      {.grammar = {.text = R"(root ::= "yes")"}, .n_logprobs = 0}, observer);
+    ASSERT_FALSE(logprobs.empty());
+    EXPECT_LT(logprobs[0], -0.5f) << "not certain to the model";
+}
+
+TEST(ConstrainedSessions, SeveralAtOnceKeepToTheirOwnGrammars) {
+    const RuntimeConfig config{
+        .model_path = tiny_model("tiny-llama", "Q8_0"), .n_ctx = 256, .n_threads = 1};
+    const std::vector<std::string> grammars{kObjects, "root ::= [a-f]{20}",
+                                            "root ::= \"abcdefgh\" [0-9]{3,30} \"xyz\"", ""};
+    std::vector<SharedRequest> requests = mixed_requests(16, 256);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+        requests[i].options.grammar.text = grammars[i % grammars.size()];
+        requests[i].options.ignore_eos = grammars[i % grammars.size()].empty();
+    }
+    expect_texts_of_plain_decoding(config, 4, requests);
+}
+
+}  // namespace
+}  // namespace knap::test::constrained_test
