@@ -114,7 +114,7 @@ TEST_P(TokenEventsOfEveryStrategy, AreThoseOfPlainDecoding) {
 
 // Counts per source of Observer::on_round, in the order of DraftSource.
 struct RoundCounts {
-    std::array<SourceStatistics, 4> by_source{};
+    std::array<SourceStatistics, 5> by_source{};
     int n_tokens = 0;
 
     void add(const RoundEvent& event) {
