@@ -1,5 +1,6 @@
 """Writes small stand-ins for the two PyPI packages of deps/requirements.txt, and a requirements file with their
-hashes: a wheel with a "model" of a few bytes, and a source package whose build writes an empty prefix.
+hashes: a wheel with a "model" of a few bytes, and a source package with a few headers, whose build writes an empty
+prefix.
 
     fake_packages.py FOLDER
 
@@ -25,6 +26,13 @@ backend-path = ["."]
 
 BACKEND = """
 import os, time, zipfile
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    info = "llama_cpp_python-0.3.36.dist-info"
+    os.mkdir(os.path.join(metadata_directory, info))
+    with open(os.path.join(metadata_directory, info, "METADATA"), "w") as metadata:
+        metadata.write("Metadata-Version: 2.1\\nName: llama-cpp-python\\nVersion: 0.3.36\\n")
+    return info
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     with open(os.environ["FAKE_BUILDS"], "a") as builds:
@@ -57,6 +65,10 @@ def write_prefix_sdist(path):
         "pyproject.toml": PYPROJECT,
         "backend.py": BACKEND,
         "PKG-INFO": "Metadata-Version: 2.1\nName: llama-cpp-python\nVersion: 0.3.36\n",
+        "vendor/llama.cpp/CMakeLists.txt": "stand-in for llama.cpp\n",
+        "vendor/llama.cpp/common/chat.h": "stand-in for a header\n",
+        "vendor/llama.cpp/common/chat.cpp": "stand-in for a source file\n",
+        "vendor/llama.cpp/common/jinja/caps.h": "stand-in for a header of templates\n",
     }
     with tarfile.open(path, "w:gz") as archive:
         for name, text in files.items():

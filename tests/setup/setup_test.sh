@@ -105,6 +105,44 @@ test_prefix_is_built_once() {
     expect_builds 1
 }
 
+test_prefix_has_the_headers_of_llama_common() {
+    run_setup prefix
+    expect_status 0
+    expect_files "$("$setup" prefix-path)/include/llama-common/chat.h" 1
+    expect_files "$("$setup" prefix-path)/include/llama-common/jinja/caps.h" 1
+    expect_files "$("$setup" prefix-path)/include/llama-common/*.cpp" 0
+    expect_files "$KNAP_CACHE/prefix-*.headers" 0
+}
+
+test_complete_prefix_gains_the_headers_without_a_build() {
+    run_setup prefix
+    rm -r "$("$setup" prefix-path)/include/llama-common" "$("$setup" prefix-path)/.headers"
+    run_setup prefix
+    expect_status 0
+    expect_builds 1
+    expect_files "$("$setup" prefix-path)/include/llama-common/chat.h" 1
+}
+
+test_sources_are_fetched_once() {
+    run_setup sources
+    expect_status 0
+    [ -f "$(tail -n1 "$temp/said")/CMakeLists.txt" ] || fail "no sources"
+    expect_files "$FAKE_BUILDS" 0
+    expect_files "$KNAP_CACHE/llama.cpp-*" 1
+    rm "$PIP_FIND_LINKS"/*.tar.gz
+    run_setup sources
+    expect_status 0
+    [ "$(wc -l < "$temp/said")" -eq 1 ] || fail "expected the path alone"
+}
+
+test_sources_with_wrong_hash_are_refused() {
+    sed -i 's/sha256:..../sha256:0000/' "$KNAP_REQUIREMENTS"
+    run_setup sources
+    expect_status 1
+    expect_said "cannot fetch the sources of llama.cpp (PyPI package llama-cpp-python==0.3.36)"
+    expect_files "$KNAP_CACHE/llama.cpp-*" 0
+}
+
 test_gpu_prefix_is_separate() {
     stand_in nvcc 0
     run_setup prefix
