@@ -114,7 +114,7 @@ std::string to_table(const ModelInfo& info, const std::vector<LengthCost>& costs
         info.has_tied_head ? ", head tied to the embedding" : ", separate head");
     row("rope", info.rope);
     row("context", info.n_ctx_train);
-    row("chat template", info.chat_template.empty() ? "none or unknown" : info.chat_template);
+    row("chat template", info.chat_template.empty() ? "none" : info.chat_template);
     if (info.adapter) {
         row("adapter", info.adapter->path, ", after layer ", info.adapter->exit_layer, ", ",
             in_millions(info.adapter->n_parameters), " parameters");

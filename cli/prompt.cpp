@@ -1,6 +1,9 @@
 #include "cli/prompt.h"
 
+#include <optional>
 #include <utility>
+
+#include "knap/chat.h"
 
 #include "base/error.h"
 #include "base/log.h"
@@ -8,6 +11,24 @@
 #include "cli/exit_code.h"
 
 namespace knap {
+namespace {
+
+std::vector<Token> tokenize_question(const ChatFormat& format,
+                                     const std::string& system,
+                                     const std::string& question) {
+    std::vector<ChatMessage> messages{{"user", question}};
+    if (!system.empty()) {
+        messages.insert(messages.begin(), {"system", system});
+    }
+    return format.render({.messages = std::move(messages)}).tokens;
+}
+
+// Special tokens are parsed, because a raw prompt may spell out a template.
+std::vector<Token> tokenize_raw(const Engine& engine, const std::string& prompt) {
+    return engine.tokenize(prompt, /*add_bos=*/true, /*parse_special=*/true);
+}
+
+}  // namespace
 
 std::string read_prompt(const Settings& settings) {
     if (!settings.prompt && !settings.prompt_file) {
@@ -28,30 +49,30 @@ std::string read_prompt(const Settings& settings) {
 std::vector<Token> tokenize_prompt(const Engine& engine,
                                    const Settings& settings,
                                    const std::string& prompt) {
-    const bool has_template = engine.has_chat_template() || !settings.chat_template.empty();
-    std::string text = prompt;
+    const bool has_template =
+        !engine.info().chat_template.empty() || !settings.chat_template.empty();
     if (has_template && !settings.is_raw) {
-        std::vector<ChatMessage> messages{{"user", prompt}};
-        if (!settings.system.empty()) {
-            messages.insert(messages.begin(), {"system", settings.system});
-        }
         try {
-            text = engine.apply_chat_template(messages, settings.chat_template);
+            return tokenize_question(ChatFormat(engine, settings.chat_template), settings.system,
+                                     prompt);
         } catch (const Error& error) {
             fail(error.what(), "; or --raw, to use the prompt as it is");
         }
-    } else if (!settings.system.empty()) {
+    }
+    if (!settings.system.empty()) {
         fail("--system: the model has no chat template: choose one with --chat-template NAME");
     }
-    // Special tokens are parsed in raw prompts too, because a raw prompt may spell out a template.
-    return engine.tokenize(text, /*add_bos=*/true, /*parse_special=*/true);
+    return tokenize_raw(engine, prompt);
 }
 
 std::vector<std::vector<Token>> tokenize_data(const Engine& engine,
-                                              Settings settings,
+                                              const Settings& settings,
                                               const std::vector<DataPrompt>& prompts,
                                               int n_predict) {
-    settings.is_raw = engine.info().chat_template.empty();
+    std::optional<ChatFormat> format;
+    if (!engine.info().chat_template.empty()) {
+        format.emplace(engine, settings.chat_template);
+    }
     const int n_room = engine.config().n_ctx - n_predict;
     if (n_room < 1) {
         fail("-n: expected fewer tokens than the context of ", engine.config().n_ctx, ", found ",
@@ -59,7 +80,8 @@ std::vector<std::vector<Token>> tokenize_data(const Engine& engine,
     }
     std::vector<std::vector<Token>> all;
     for (const DataPrompt& prompt : prompts) {
-        auto tokens = tokenize_prompt(engine, settings, prompt.text);
+        auto tokens = format ? tokenize_question(*format, settings.system, prompt.text)
+                             : tokenize_raw(engine, prompt.text);
         if (tokens.size() > static_cast<std::size_t>(n_room)) {
             log_warning("prompt ", prompt.id, ": ", tokens.size(), " tokens, the first ", n_room,
                         " are used");

@@ -21,10 +21,10 @@ std::vector<Token> tokenize_prompt(const Engine& engine,
                                    const Settings& settings,
                                    const std::string& prompt);
 
-// Tokenizes the prompts of a file, each in the model's chat template if it has a known one. They
+// Tokenizes the prompts of a file, each in the model's chat template if it has one. They
 // only serve to measure, so those that leave no room for an answer of `n_predict` tokens are cut.
 std::vector<std::vector<Token>> tokenize_data(const Engine& engine,
-                                              Settings settings,
+                                              const Settings& settings,
                                               const std::vector<DataPrompt>& prompts,
                                               int n_predict);
 

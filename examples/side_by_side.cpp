@@ -16,6 +16,7 @@
 
 #include <unistd.h>
 
+#include "knap/chat.h"
 #include "knap/knap.h"
 
 namespace {
@@ -167,9 +168,8 @@ void print_decisions(const knap::Result& result) {
 
 // Returns true when both texts are the same.
 bool compare(knap::Engine& engine, const std::string& strategy, const char* path) {
-    const std::vector<knap::ChatMessage> messages{{"user", read_file(path)}};
     const std::vector<knap::Token> prompt =
-        engine.tokenize(engine.apply_chat_template(messages), true, true);
+        knap::ChatFormat(engine).render({.messages = {{"user", read_file(path)}}}).tokens;
     knap::Session session(engine);
     std::printf("\n%s: a prompt of %zu tokens, %d tokens to write, %d turns each\n", path,
                 prompt.size(), kTokens, kTurns);

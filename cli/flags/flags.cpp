@@ -204,7 +204,7 @@ void add_chat_flags(CLI::App& app, Settings& settings) {
     group.custom({"--system,--system-prompt", "TEXT", "system message", "none"},
                  [&](const std::string& text) { settings.system = text; });
     group.custom(
-        {"--chat-template", "NAME", "chat template: chatml, llama3, ...", "the model's own"},
+        {"--chat-template", "NAME", "chat template: chatml, llama3, ..., or Jinja", "the model's own"},
         [&](const std::string& text) { settings.chat_template = text; });
 }
 

@@ -25,13 +25,14 @@ constexpr const char* kHelp =
     "/help   show this list\n"
     "/exit   quit, as Ctrl-D does; Ctrl-C stops an answer\n";
 
-// Throws when the chat template is missing or unknown, before the user asks a question.
-void check_chat_template(const Engine& engine, const std::string& name) {
-    if (!engine.has_chat_template() && name.empty()) {
+// Throws when the chat template is missing or unusable, before the user asks a question.
+ChatFormat chat_format(const Engine& engine, const std::string& name) {
+    if (engine.info().chat_template.empty() && name.empty()) {
         fail("the model has no chat template: choose one with --chat-template NAME");
     }
-    const ChatMessage probe{"user", "Hello"};
-    engine.apply_chat_template({&probe, 1}, name);
+    ChatFormat format(engine, name);
+    format.render({.messages = {{"user", "Hello"}}});
+    return format;
 }
 
 // Prints the model's text to standard output, everything else to standard error.
@@ -42,7 +43,7 @@ class Chat {
           shows_draft_(shows_draft),
           engine_(std::move(engine)),
           session_(engine_),
-          conversation_(engine_, settings.chat_template, settings.system),
+          conversation_(chat_format(engine_, settings.chat_template), settings.system),
           options_(generate_options(engine_, settings)) {}
 
     int run();
@@ -133,8 +134,11 @@ void Chat::reply(const std::string& question) {
                   << " fit. Type /reset to start over, or restart with a larger -c.\n";
         return;
     }
+    GenerateOptions options = options_;
+    options.stop.insert(options.stop.end(), conversation_.stop().begin(),
+                        conversation_.stop().end());
     const InterruptScope scope;
-    last_result_ = generate(session_, {prompt, options_, &output_, shows_draft_}, scope);
+    last_result_ = generate(session_, {prompt, options, &output_, shows_draft_}, scope);
     conversation_.answer(*last_result_);
     output_.end_line();
     if (last_result_->stop == StopReason::context) {
@@ -174,7 +178,6 @@ CLI::App* add_chat(CLI::App& root, Settings& settings) {
 int run_chat(const Settings& settings, const Environment& environment) {
     const bool shows_draft = shows_draft_colors(settings, environment);
     Engine engine = load_engine(settings.runtime, environment);
-    check_chat_template(engine, settings.chat_template);
     return Chat(settings, std::move(engine), shows_draft).run();
 }
 

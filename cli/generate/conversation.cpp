@@ -4,8 +4,8 @@
 
 namespace knap {
 
-Conversation::Conversation(const Engine& engine, std::string template_name, std::string system)
-    : engine_(engine), template_name_(std::move(template_name)), system_(std::move(system)) {
+Conversation::Conversation(ChatFormat format, std::string system)
+    : format_(std::move(format)), system_(std::move(system)) {
     reset();
 }
 
@@ -19,15 +19,14 @@ void Conversation::reset() {
 
 std::vector<Token> Conversation::ask(std::string question, std::span<const Token> history) {
     messages_.push_back({"user", std::move(question)});
-    asked_ = engine_.apply_chat_template(messages_, template_name_);
-    if (computed_.empty() || !asked_.starts_with(computed_)) {
+    asked_ = format_.render({.messages = messages_});
+    if (computed_.empty() || !asked_.text.starts_with(computed_)) {
         // Some templates rewrite earlier turns. The session reuses the longest unchanged prefix.
-        return engine_.tokenize(asked_, /*add_bos=*/true, /*parse_special=*/true);
+        return asked_.tokens;
     }
-    // The history ends with the text of the answer; `rest` starts with what closes the turn
+    // The history ends with the text of the answer; the rest starts with what closes the turn
     // ("<|im_end|>").
-    const auto rest = std::string_view(asked_).substr(computed_.size());
-    const auto turn = engine_.tokenize(rest, /*add_bos=*/false, /*parse_special=*/true);
+    const auto turn = format_.tokens_from(asked_, computed_.size());
     std::vector<Token> prompt(history.begin(), history.end());
     prompt.insert(prompt.end(), turn.begin(), turn.end());
     return prompt;
@@ -39,9 +38,9 @@ void Conversation::answer(const Result& result) {
         computed_.clear();
         return;
     }
-    messages_.push_back({"assistant", result.text});
+    messages_.push_back(format_.parse(asked_, result.text, /*is_partial=*/false));
     // A stop string is not part of the text, but its tokens are part of the history.
-    computed_ = result.stop == StopReason::stop ? "" : asked_ + result.text;
+    computed_ = result.stop == StopReason::stop ? "" : asked_.text + result.text;
 }
 
 void Conversation::withdraw() {

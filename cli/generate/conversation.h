@@ -6,18 +6,20 @@
 #include <string>
 #include <vector>
 
-#include "knap/knap.h"
+#include "knap/chat.h"
 
 namespace knap {
 
 class Conversation {
   public:
-    // An empty `template_name` means the model's own template, an empty `system` no system message.
-    Conversation(const Engine& engine, std::string template_name, std::string system);
+    // An empty `system` means no system message.
+    Conversation(ChatFormat format, std::string system);
 
     // Adds a question and returns the prompt for its answer. `history` is the history of the
     // session that generated the answers so far.
     std::vector<Token> ask(std::string question, std::span<const Token> history);
+    // Strings that end its answer.
+    const std::vector<std::string>& stop() const { return asked_.stop; }
     // Adds the answer to the last question. If it was cancelled before its first word, removes the
     // question instead.
     void answer(const Result& result);
@@ -26,11 +28,10 @@ class Conversation {
     void reset();
 
   private:
-    const Engine& engine_;
-    std::string template_name_;
+    ChatFormat format_;
     std::string system_;
     std::vector<ChatMessage> messages_;
-    std::string asked_;     // the formatted conversation up to the start of the next answer
+    ChatPrompt asked_;      // the formatted conversation up to the start of the next answer
     std::string computed_;  // the formatted text that the session's history encodes; empty: unknown
 };
 

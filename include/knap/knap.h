@@ -5,6 +5,8 @@
 //     knap::Session session(engine);
 //     auto result = session.generate(engine.tokenize("Once upon a time"), {.n_predict = 64});
 //
+// Chats: chat.h turns messages into prompts.
+//
 // Errors. Bad input throws knap::Error. The message names the field at fault as it is initialised:
 // "`.draft_max`: expected 0..64, found 99", "`.settings[plan]`: ...".
 //
@@ -56,14 +58,6 @@ class Engine {
                                 bool parse_special = false) const;
     // Raw bytes, which may end inside a UTF-8 character; special tokens are spelled out.
     std::string detokenize(std::span<const Token> tokens) const;
-
-    // Formats a conversation with the model's chat template, or with a built-in one of that name
-    // ("chatml", "llama3", ...). `open_answer` appends the header of an assistant turn. Throws when
-    // the template is unknown.
-    std::string apply_chat_template(std::span<const ChatMessage> messages,
-                                    std::string_view chat_template = {},
-                                    bool open_answer = true) const;
-    bool has_chat_template() const;
 
     // Whether every pass of the whole model is bit-identical to single-row passes, so that what is
     // drafted, and who else is served, cannot change a text even by rounding.

@@ -159,6 +159,8 @@ struct Grammar {
     std::vector<Token> trigger_tokens{};
     // Thinking: the grammar applies after the first of these strings. Empty: from the start.
     std::vector<std::string> starts_after{};
+    // The end of the prompt, where the grammar describes it too: to be accepted before the answer.
+    std::vector<Token> prefix{};
 
     bool operator==(const Grammar&) const = default;
 };
@@ -394,7 +396,7 @@ struct ModelInfo {
     std::int64_t weight_bytes_per_token = 0;         // weight bytes read to decode one token
     std::int64_t cache_bytes_per_token = 0;          // with the configured cache types
     std::vector<std::pair<std::string, int>> types;  // tensor type and count, most frequent first
-    std::string chat_template;                       // libllama's name for it, or empty
+    std::string chat_template;                       // libllama's name, or "jinja"; empty: none
     std::string bos_token{};                         // begins a text; empty: none
     std::string eos_token{};                         // ends one
     std::string rope;                                // "norm" or "neox", with scaling
@@ -417,9 +419,34 @@ struct StrategyInfo {
     int min_layers = 1;          // least number of layers it needs with default settings
 };
 
-struct ChatMessage {
-    std::string role;  // "system", "user" or "assistant"
-    std::string content;
+// A function that an assistant's message calls.
+struct ToolCall {
+    std::string id;  // may be empty
+    std::string name;
+    std::string arguments;  // JSON text
+
+    bool operator==(const ToolCall&) const = default;
 };
+
+struct ChatMessage {
+    std::string role;  // "system", "developer", "user", "assistant" or "tool"
+    std::string content;
+    std::string reasoning{};             // of an assistant
+    std::vector<ToolCall> tool_calls{};  // of an assistant
+    std::string tool_call_id{};          // of a tool: the call that it answers
+    std::string tool_name{};             // of a tool
+
+    bool operator==(const ChatMessage&) const = default;
+};
+
+// A function that answers may call.
+struct ChatTool {
+    std::string name;
+    std::string description;
+    std::string parameters;  // JSON schema text; empty: none
+};
+
+// Whether answers call tools: as the model decides, never, or always.
+enum class ToolChoice { automatic, none, required };
 
 }  // namespace knap

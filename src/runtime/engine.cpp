@@ -14,7 +14,7 @@
 #include "runtime/batch_invariance.h"
 #include "runtime/device_memory.h"
 #include "runtime/engine_impl.h"
-#include "text/chat_template.h"
+#include "text/builtin_formats.h"
 
 namespace knap {
 namespace {
@@ -303,7 +303,6 @@ const RuntimeConfig& Engine::config() const {
 ModelInfo Engine::info() const {
     const ModelConfig& model = impl_->model;
     const WeightStatistics& weights = impl_->weights->statistics();
-    const std::string& chat = impl_->tokenizer->chat_template();
     return {
         .path = impl_->config.model_path.string(),
         .name = model.name,
@@ -323,8 +322,7 @@ ModelInfo Engine::info() const {
         .cache_bytes_per_token =
             static_cast<std::int64_t>(cache_row_bytes(*impl_)) * model.n_layers,
         .types = weights.types,
-        .chat_template =
-            ChatTemplate::recognises(chat) ? ChatTemplate::choose({}, chat).name() : "",
+        .chat_template = format_name(impl_->tokenizer->chat_template()),
         .bos_token = impl_->tokenizer->begin_of_sequence(),
         .eos_token = impl_->tokenizer->end_of_sequence(),
         .rope = describe(model.rope),
@@ -340,13 +338,6 @@ std::string Engine::detokenize(std::span<const Token> tokens) const {
     return impl_->tokenizer->decode(tokens);
 }
 
-std::string Engine::apply_chat_template(std::span<const ChatMessage> messages,
-                                        std::string_view chat_template,
-                                        bool open_answer) const {
-    return ChatTemplate::choose(chat_template, impl_->tokenizer->chat_template())
-        .render(messages, open_answer);
-}
-
 bool Engine::is_batch_invariant() const {
     const int n_rows = std::min(impl_->exact_rows, impl_->limits().exact_rows);
     return impl_->config.exact && n_rows > 1;
@@ -357,10 +348,6 @@ double Engine::cache_use() const {
     const std::lock_guard lock(memory.mutex());
     const PagePool& pool = memory.pool();
     return 1.0 - static_cast<double>(pool.n_free()) / pool.n_pages();
-}
-
-bool Engine::has_chat_template() const {
-    return !impl_->tokenizer->chat_template().empty();
 }
 
 }  // namespace knap

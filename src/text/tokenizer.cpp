@@ -241,14 +241,21 @@ std::unique_ptr<Tokenizer> Tokenizer::load(const std::filesystem::path& gguf) {
 std::vector<Token> Tokenizer::encode(std::string_view text,
                                      bool add_special,
                                      bool parse_special) const {
-    if (text.size() >= std::numeric_limits<std::int32_t>::max()) {
-        fail_too_long(text);
-    }
+    const Stretch stretch{text, parse_special};
+    return encode({&stretch, 1}, add_special);
+}
+
+std::vector<Token> Tokenizer::encode(std::span<const Stretch> stretches, bool add_special) const {
     std::vector<Token> tokens;
     if (add_special && impl_->first) {
         tokens.push_back(*impl_->first);
     }
-    impl_->append_text(text, parse_special, tokens);
+    for (const Stretch& stretch : stretches) {
+        if (stretch.text.size() >= std::numeric_limits<std::int32_t>::max()) {
+            fail_too_long(stretch.text);
+        }
+        impl_->append_text(stretch.text, stretch.parse_special, tokens);
+    }
     if (add_special && impl_->last) {
         tokens.push_back(*impl_->last);
     }
@@ -276,6 +283,11 @@ std::string Tokenizer::decode(std::span<const Token> tokens) const {
         text += piece(token);
     }
     return text;
+}
+
+bool Tokenizer::is_control(Token token) const {
+    const auto attributes = llama_vocab_get_attr(impl_->vocab, token);
+    return (attributes & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN)) != 0;
 }
 
 bool Tokenizer::is_end_of_generation(Token token) const {
@@ -311,6 +323,10 @@ std::string Tokenizer::end_of_sequence() const {
 
 const std::string& Tokenizer::chat_template() const {
     return impl_->chat_template;
+}
+
+const llama_model* Tokenizer::vocabulary() const {
+    return impl_->model.get();
 }
 
 }  // namespace knap

@@ -13,6 +13,7 @@
 #include "knap/types.h"
 
 struct llama_vocab;
+struct llama_model;
 
 namespace knap {
 
@@ -35,12 +36,20 @@ class Tokenizer {
     // The tokens of a text that continues another one: nothing is added to it, not even the space
     // that SPM puts before a text, and control tokens are read as text.
     std::vector<Token> encode_inside(std::string_view text) const;
+    // A text of which only some stretches are read for control tokens. A stretch must end where a
+    // control token begins or ends: SPM puts a space before each.
+    struct Stretch {
+        std::string_view text;
+        bool parse_special;
+    };
+    std::vector<Token> encode(std::span<const Stretch> stretches, bool add_special) const;
 
     // The token's bytes, which may be part of a character. Control tokens are spelled out. The view
     // is valid while the tokenizer lives. Throws knap::Error when there is no such token.
     std::string_view piece(Token token) const;
     std::string decode(std::span<const Token> tokens) const;
 
+    bool is_control(Token token) const;  // whether only `parse_special` reads its text as the token
     bool is_end_of_generation(Token token) const;
     const std::vector<Token>& end_of_generation() const;  // ascending
 
@@ -53,6 +62,8 @@ class Tokenizer {
     std::string end_of_sequence() const;
     const std::string& chat_template() const;  // the model's own template text; may be empty
     const llama_vocab* vocab() const;          // for this folder: libllama's own
+
+    const llama_model* vocabulary() const;  // libllama's model without weights
 
   private:
     struct Impl;

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "knap/chat.h"
 #include "knap/knap.h"
 
 #include "support/baseline.h"
@@ -86,12 +87,12 @@ TEST(DefaultModel, GreedyTextEqualsLibllamaUpToNearTies) {
     constexpr int kNewTokens = 64;
     const auto path = default_model();
     Engine engine({.model_path = path, .n_ctx = 1024, .n_threads = kThreads});
+    const ChatFormat format(engine);
     Session session(engine);
     LlamaPeer oracle(path, {.n_threads = kThreads});
     int n_equal = 0;
     for (const std::string& prompt : prompts) {
-        const std::vector<ChatMessage> messages{{"user", prompt}};
-        const auto tokens = engine.tokenize(engine.apply_chat_template(messages), true, true);
+        const auto tokens = format.render({.messages = {{"user", prompt}}}).tokens;
         const auto ours = plain_text(session, tokens, {.n_predict = kNewTokens}).tokens;
         ASSERT_FALSE(ours.empty());
 

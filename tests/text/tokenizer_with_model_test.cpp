@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "support/default_model.h"
-#include "text/chat_template.h"
+#include "text/chat_format.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
 
@@ -94,12 +94,15 @@ TEST_F(DefaultModelTokenizer, AcceptsAnyBytes) {
 }
 
 TEST_F(DefaultModelTokenizer, ItsChatTemplateIsChatml) {
-    const auto chat_template = ChatTemplate::choose("", tokenizer->chat_template());
-    EXPECT_EQ(chat_template.name(), "chatml");
-    const std::vector<ChatMessage> messages = {{"user", "Hi"}};
-    const std::string text = chat_template.render(messages, true);
-    EXPECT_EQ(text, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
-    EXPECT_EQ(tokenizer->encode(text, true, true).front(), 1);
+    const ChatFormat format(make_chat_format(*tokenizer, ""));
+    const ChatPrompt prompt =
+        format.render({.messages = {{"system", "Be brief."}, {"user", "Hi"}}});
+    EXPECT_EQ(prompt.text,
+              "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
+              "<|im_start|>assistant\n");
+    EXPECT_EQ(prompt.tokens, tokenizer->encode(prompt.text, true, true));
+    EXPECT_EQ(prompt.tokens.front(), 1);
+    EXPECT_EQ(format.parse(prompt, "Hello there. ", false).content, "Hello there. ");
 }
 
 }  // namespace

@@ -1,18 +1,33 @@
 #include "tools/measure/prompt_fit.h"
 
 #include <algorithm>
+#include <optional>
+
+#include "knap/chat.h"
 
 #include "base/error.h"
 
 namespace knap {
 namespace {
 
-std::vector<Token> tokenize(const Engine& engine, const std::string& text) {
-    const std::vector<ChatMessage> messages{{"user", text}};
-    const std::string written =
-        engine.has_chat_template() ? engine.apply_chat_template(messages) : text;
-    return engine.tokenize(written, /*add_bos=*/true, /*parse_special=*/true);
-}
+// The text as a question, if the model has a chat template.
+class Writer {
+  public:
+    explicit Writer(const Engine& engine) : engine_(engine) {
+        if (!engine.info().chat_template.empty()) {
+            format_.emplace(engine);
+        }
+    }
+
+    std::vector<Token> tokenize(const std::string& text) const {
+        return format_ ? format_->render({.messages = {{"user", text}}}).tokens
+                       : engine_.tokenize(text, /*add_bos=*/true, /*parse_special=*/true);
+    }
+
+  private:
+    const Engine& engine_;
+    std::optional<ChatFormat> format_;
+};
 
 // Removes whole words, at least `n_bytes`, from the end of `document`.
 void cut_words(std::string& document, std::size_t n_bytes) {
@@ -26,7 +41,8 @@ FittedPrompt fit_prompt(const Engine& engine, const std::string& text, std::size
     const std::size_t end = std::min(text.size(), text.rfind("\n\n"));
     std::string document = text.substr(0, end);
     const std::string question = text.substr(end);
-    std::vector<Token> tokens = tokenize(engine, text);
+    const Writer writer(engine);
+    std::vector<Token> tokens = writer.tokenize(text);
     const auto n_document_tokens = static_cast<int>(tokens.size());
     while (tokens.size() > n_max) {
         if (document.empty()) {
@@ -34,7 +50,7 @@ FittedPrompt fit_prompt(const Engine& engine, const std::string& text, std::size
                  " even without the document");
         }
         cut_words(document, document.size() * (tokens.size() - n_max) / tokens.size() + 1);
-        tokens = tokenize(engine, document + question);
+        tokens = writer.tokenize(document + question);
     }
     return {.tokens = std::move(tokens), .n_document_tokens = n_document_tokens};
 }

@@ -1,0 +1,342 @@
+// The only file that uses llama.cpp's chat interface, which is C++ structs without a promise of
+// stability, and throws standard exceptions.
+#include "text/chat_format.h"
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include "llama-common/chat.h"
+#include "llama-common/log.h"
+
+#include "base/error.h"
+#include "base/quoted.h"
+#include "text/builtin_formats.h"
+#include "text/chat_request.h"
+#include "text/control_tokens.h"
+
+namespace knap {
+
+struct ChatParser {
+    common_chat_parser_params params;
+    std::vector<std::string> tools;  // their names
+    ChatMessage continued;           // what the message says before the answer continues it
+};
+
+namespace {
+
+// llama-common's messages have several lines, with an excerpt of the template. The last one is the
+// reason.
+std::string reason_of(const std::exception& error) {
+    constexpr std::string_view kLabel = "Error: ";
+    std::string reason = error.what();
+    if (const auto at = reason.rfind(kLabel); at != std::string::npos) {
+        reason.erase(0, at + kLabel.size());
+    }
+    std::replace(reason.begin(), reason.end(), '\n', ' ');
+    return reason.substr(0, 300);
+}
+
+std::string choose_template(const Tokenizer& tokenizer, std::string_view given) {
+    if (given.empty()) {
+        if (tokenizer.chat_template().empty()) {
+            fail("the model has no chat template: expected a name in `.chat_template`, found none");
+        }
+        return tokenizer.chat_template();
+    }
+    const auto names = builtin_formats();
+    const bool is_name = std::find(names.begin(), names.end(), given) != names.end();
+    const bool is_jinja = given.find("{{") != given.npos || given.find("{%") != given.npos;
+    if (!is_name && !is_jinja) {
+        fail("`.chat_template`: expected Jinja or one of ", join(names, ", "), ", found ",
+             in_quotes(given));
+    }
+    return std::string(given);
+}
+
+common_chat_templates_ptr read_template(const Tokenizer& tokenizer,
+                                        const std::string& source,
+                                        bool is_own) {
+    // It would write to standard error, texts of users among it.
+    common_log_set_verbosity_thold(-1);
+    try {
+        // The model's own is passed as none given: then a second one for tools is read too.
+        return common_chat_templates_init(tokenizer.vocabulary(), is_own ? "" : source);
+    } catch (const std::exception&) {
+    }
+    try {
+        common_chat_template again(source, "", "");  // the first exception had lost its text
+    } catch (const std::exception& error) {
+        fail("the chat template cannot be read: ", reason_of(error));
+    }
+    fail("the chat template cannot be read");
+}
+
+common_chat_msg to_common(const ChatMessage& message) {
+    common_chat_msg result;
+    result.role = message.role;
+    result.content = message.content;
+    result.reasoning_content = message.reasoning;
+    result.tool_call_id = message.tool_call_id;
+    result.tool_name = message.tool_name;
+    for (const ToolCall& call : message.tool_calls) {
+        result.tool_calls.push_back({call.name, call.arguments, call.id});
+    }
+    return result;
+}
+
+ChatMessage from_common(const common_chat_msg& message) {
+    ChatMessage result{"assistant", message.content, message.reasoning_content};
+    for (const common_chat_tool_call& call : message.tool_calls) {
+        result.tool_calls.push_back({call.id, call.name, call.arguments});
+    }
+    return result;
+}
+
+common_chat_tool_choice to_common(ToolChoice choice) {
+    switch (choice) {
+        case ToolChoice::automatic:
+            return COMMON_CHAT_TOOL_CHOICE_AUTO;
+        case ToolChoice::none:
+            return COMMON_CHAT_TOOL_CHOICE_NONE;
+        case ToolChoice::required:
+            return COMMON_CHAT_TOOL_CHOICE_REQUIRED;
+    }
+    KNAP_ASSERT(false, "every choice is listed");
+    return COMMON_CHAT_TOOL_CHOICE_AUTO;
+}
+
+// Whether the prompt ends inside a thought, so that the answer begins with its rest.
+bool opens_thinking(const common_chat_params& params) {
+    const std::string& header = params.generation_prompt;
+    const auto begin = params.thinking_start_tag.empty() ? std::string::npos
+                                                         : header.rfind(params.thinking_start_tag);
+    return begin != std::string::npos &&
+           std::none_of(params.thinking_end_tags.begin(), params.thinking_end_tags.end(),
+                        [&](const std::string& tag) {
+                            return header.find(tag, begin) != std::string::npos;
+                        });
+}
+
+std::string without_prefix(const std::string& text, const std::string& prefix) {
+    return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
+}  // namespace
+
+struct ChatFormat::Impl {
+    Impl(const Tokenizer& tokens, std::string_view chat_template);
+
+    common_chat_templates_inputs inputs(const ChatRequest& request) const;
+    common_chat_params apply(const ChatRequest& request) const;
+    void check_support(const ChatRequest& request) const;
+    Grammar grammar(const ChatRequest& request, const common_chat_params& params) const;
+    void add_triggers(const common_chat_params& params, Grammar& grammar) const;
+    std::shared_ptr<const ChatParser> parser(const ChatRequest& request,
+                                             const common_chat_params& params) const;
+
+    bool can(const char* capability) const { return capabilities.at(capability); }
+
+    const Tokenizer& tokenizer;
+    ControlTokens controls;
+    std::string source;
+    bool is_builtin;  // written by libllama, without Jinja
+    common_chat_templates_ptr templates;
+    std::map<std::string, bool> capabilities;
+};
+
+ChatFormat::Impl::Impl(const Tokenizer& tokens, std::string_view chat_template)
+    : tokenizer(tokens),
+      controls(tokens),
+      source(choose_template(tokens, chat_template)),
+      // llama-common has Jinja for this name.
+      is_builtin(!chat_template.empty() && chat_template != "chatml" &&
+                 source.find('{') == std::string::npos),
+      templates(read_template(tokens, source, chat_template.empty())),
+      capabilities(common_chat_templates_get_caps(templates.get())) {
+    if (is_builtin) {
+        capabilities["supports_string_content"] = true;
+        capabilities["supports_system_role"] = true;
+    } else {
+        source = common_chat_templates_source(templates.get());
+    }
+}
+
+common_chat_templates_inputs ChatFormat::Impl::inputs(const ChatRequest& request) const {
+    common_chat_templates_inputs result;
+    for (const ChatMessage& message : request.messages) {
+        result.messages.push_back(to_common(message));
+    }
+    for (const ChatTool& tool : request.tools) {
+        result.tools.push_back({tool.name, tool.description, tool.parameters});
+    }
+    result.use_jinja = !is_builtin;
+    result.tool_choice = to_common(request.tool_choice);
+    result.parallel_tool_calls =
+        request.parallel_tool_calls.value_or(can("supports_parallel_tool_calls"));
+    result.add_generation_prompt = request.open_answer && !request.continue_final;
+    result.continue_final_message =
+        request.continue_final ? COMMON_CHAT_CONTINUATION_AUTO : COMMON_CHAT_CONTINUATION_NONE;
+    result.enable_thinking = request.enables_thinking;
+    result.reasoning_format =
+        request.extracts_reasoning ? COMMON_REASONING_FORMAT_AUTO : COMMON_REASONING_FORMAT_NONE;
+    result.json_schema = request.json_schema;
+    result.chat_template_kwargs = request.arguments;
+    return result;
+}
+
+common_chat_params ChatFormat::Impl::apply(const ChatRequest& request) const {
+    // llama-common gives templates the date, with std::localtime(), which is not thread-safe.
+    static std::mutex mutex;
+    const std::scoped_lock lock(mutex);
+    try {
+        return common_chat_templates_apply(templates.get(), inputs(request));
+    } catch (const std::exception& error) {
+        fail("the chat template refuses the messages: ", reason_of(error));
+    }
+}
+
+void ChatFormat::Impl::check_support(const ChatRequest& request) const {
+    if (!request.tools.empty() && !can("supports_tools") && !can("supports_tool_calls")) {
+        fail("`.tools`: expected a chat template with tools, found one without");
+    }
+    if (request.continue_final && is_builtin) {
+        fail("`.continue_final`: expected a chat template in Jinja, found the built-in ", source);
+    }
+}
+
+void ChatFormat::Impl::add_triggers(const common_chat_params& params, Grammar& grammar) const {
+    for (const common_grammar_trigger& trigger : params.grammar_triggers) {
+        switch (trigger.type) {
+            case COMMON_GRAMMAR_TRIGGER_TYPE_TOKEN:
+                grammar.trigger_tokens.push_back(trigger.token);
+                break;
+            case COMMON_GRAMMAR_TRIGGER_TYPE_WORD:
+                grammar.trigger_patterns.push_back(regex_escape(trigger.value));
+                break;
+            case COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN:
+                grammar.trigger_patterns.push_back(trigger.value);
+                break;
+            case COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN_FULL:
+                grammar.trigger_patterns.push_back("^" + trigger.value + "$");
+                break;
+        }
+    }
+}
+
+Grammar ChatFormat::Impl::grammar(const ChatRequest& request,
+                                  const common_chat_params& params) const {
+    Grammar result{.text = params.grammar};
+    const bool is_ours = result.text.empty();
+    if (is_ours) {
+        // Some formats leave schemas to the caller.
+        result.text = request.json_schema.empty() ? request.grammar
+                                                  : json_schema_to_gbnf(request.json_schema);
+    } else if (params.grammar_lazy) {
+        add_triggers(params, result);
+    } else {
+        result.prefix = tokenizer.encode(params.generation_prompt, false, true);
+        // SPM may put a space first, which the template did not write.
+        if (!result.prefix.empty() && tokenizer.piece(result.prefix.front()).starts_with(' ') &&
+            !params.generation_prompt.starts_with(' ')) {
+            result.prefix.erase(result.prefix.begin());
+        }
+    }
+    if (!result.text.empty() && result.prefix.empty() && opens_thinking(params)) {
+        result.starts_after = params.thinking_end_tags;
+    }
+    if (result.text.empty() && request.tool_choice == ToolChoice::required) {
+        fail("`.tool_choice`: expected a chat template whose tool calls have a known form");
+    }
+    return result;
+}
+
+std::shared_ptr<const ChatParser> ChatFormat::Impl::parser(const ChatRequest& request,
+                                                           const common_chat_params& params) const {
+    auto result = std::make_shared<ChatParser>();
+    result->params = common_chat_parser_params(params);
+    result->params.reasoning_format =
+        request.extracts_reasoning ? COMMON_REASONING_FORMAT_AUTO : COMMON_REASONING_FORMAT_NONE;
+    try {
+        if (!params.parser.empty()) {
+            result->params.parser.load(params.parser);
+        }
+        for (const ChatTool& tool : request.tools) {
+            result->tools.push_back(tool.name);
+        }
+        if (request.continue_final) {
+            result->continued = from_common(common_chat_parse("", true, result->params));
+        }
+    } catch (const std::exception& error) {
+        fail("the chat template has no parser of answers: ", reason_of(error));
+    }
+    return result;
+}
+
+std::shared_ptr<const ChatFormat::Impl> make_chat_format(const Tokenizer& tokenizer,
+                                                         std::string_view chat_template) {
+    return std::make_shared<const ChatFormat::Impl>(tokenizer, chat_template);
+}
+
+ChatFormat::ChatFormat(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+ChatPrompt ChatFormat::render(const ChatRequest& request) const {
+    const ChatRequest checked = checked_request(request);
+    impl_->check_support(checked);
+    const common_chat_params params = impl_->apply(checked);
+    ChatPrompt prompt{.text = params.prompt,
+                      .grammar = impl_->grammar(checked, params),
+                      .stop = params.additional_stops,
+                      .parser = impl_->parser(checked, params)};
+    const GuardedRequest guarded = guard_request(checked, impl_->controls, impl_->source);
+    if (!guarded.mark.empty()) {
+        prompt.text = impl_->apply(guarded.request).prompt;
+        prompt.plain = remove_marks(prompt.text, guarded.mark);
+    }
+    if (prompt.text.size() > kMaxChatBytes) {
+        fail("the formatted messages: expected at most ", kMaxChatBytes, " bytes, found ",
+             prompt.text.size());
+    }
+    prompt.tokens = tokens_from(prompt, 0);
+    return prompt;
+}
+
+std::vector<Token> ChatFormat::tokens_from(const ChatPrompt& prompt, std::size_t offset) const {
+    return encode_with_plain(impl_->tokenizer, impl_->controls, prompt.text, prompt.plain, offset);
+}
+
+ChatMessage ChatFormat::parse(const ChatPrompt& prompt,
+                              std::string_view answer,
+                              bool is_partial) const {
+    KNAP_ASSERT(prompt.parser != nullptr, "a prompt comes from render()");
+    const ChatParser& parser = *prompt.parser;
+    ChatMessage message;
+    try {
+        message = from_common(common_chat_parse(std::string(answer), is_partial, parser.params));
+    } catch (const std::exception&) {
+        return {"assistant", is_partial ? "" : std::string(answer)};
+    }
+    message.content = without_prefix(message.content, parser.continued.content);
+    message.reasoning = without_prefix(message.reasoning, parser.continued.reasoning);
+    const auto may_grow = [&](const ToolCall& call) {
+        return call.arguments.empty() &&
+               std::any_of(parser.tools.begin(), parser.tools.end(), [&](const std::string& name) {
+                   return name != call.name && name.starts_with(call.name);
+               });
+    };
+    if (is_partial && !message.tool_calls.empty() && may_grow(message.tool_calls.back())) {
+        message.tool_calls.pop_back();
+    }
+    return message;
+}
+
+const std::string& ChatFormat::source() const {
+    return impl_->source;
+}
+
+const std::map<std::string, bool>& ChatFormat::capabilities() const {
+    return impl_->capabilities;
+}
+
+}  // namespace knap

@@ -1,0 +1,306 @@
+#include "text/json_schema.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <optional>
+
+#include "llama-common/json-schema-to-grammar.h"
+
+#include "knap/chat.h"
+
+#include "base/error.h"
+#include "base/quoted.h"
+#include "nlohmann/json.hpp"
+
+namespace knap {
+
+namespace {
+
+using Json = nlohmann::ordered_json;  // a grammar keeps the order of properties
+
+// Keywords that restrict a value and that the converter ignores.
+constexpr std::array<std::string_view, 21> kUnenforced = {"not",
+                                                          "if",
+                                                          "then",
+                                                          "else",
+                                                          "multipleOf",
+                                                          "uniqueItems",
+                                                          "contains",
+                                                          "minContains",
+                                                          "maxContains",
+                                                          "patternProperties",
+                                                          "minProperties",
+                                                          "maxProperties",
+                                                          "propertyNames",
+                                                          "dependentRequired",
+                                                          "dependencies",
+                                                          "dependentSchemas",
+                                                          "$dynamicRef",
+                                                          "unevaluatedItems",
+                                                          "$recursiveRef",
+                                                          "unevaluatedProperties",
+                                                          "additionalItems"};
+
+// Whether the converter makes a rule of the pattern, instead of allowing any string. It warns on
+// standard error in that case, so the common ones are sorted out first.
+bool is_expressible(const std::string& pattern) {
+    const bool is_anchored = pattern.size() >= 2 && pattern.front() == '^' && pattern.back() == '$';
+    constexpr std::array<std::string_view, 10> kForeign = {"(?=", "(?!", "(?<", "(?P", "(?i",
+                                                           "\\b", "\\B", "\\p", "\\P", "\\u"};
+    if (!is_anchored || std::any_of(kForeign.begin(), kForeign.end(), [&](std::string_view part) {
+            return pattern.find(part) != std::string::npos;
+        })) {
+        return false;
+    }
+    try {
+        const auto grammar_of = [](const Json& schema) {
+            return json_schema_to_grammar(common_json::parse(schema.dump()), true);
+        };
+        return grammar_of({{"type", "string"}, {"pattern", pattern}}) !=
+               grammar_of({{"type", "string"}});
+    } catch (const std::exception&) {
+        return false;
+    }
+}
+
+// The repetitions that a pattern spells as numbers in braces; at least 0.
+long repetitions_in(const std::string& pattern) {
+    long sum = 0;
+    for (std::size_t at = pattern.find('{'); at != std::string::npos;
+         at = pattern.find('{', at + 1)) {
+        long most = 0;
+        long number = 0;
+        for (char c : std::string_view(pattern).substr(at + 1)) {
+            if (c >= '0' && c <= '9') {
+                number = std::min(number * 10 + (c - '0'), long{kMaxRepetitions} + 1);
+                most = std::max(most, number);
+            } else if (c == ',') {
+                number = 0;
+            } else {
+                break;
+            }
+        }
+        sum = std::min(sum + most, long{kMaxRepetitions} + 1);
+    }
+    return sum;
+}
+
+class SchemaCheck {
+  public:
+    SchemaCheck(std::string_view where, SchemaUse use) : where_(where), use_(use) {}
+
+    void check(Json& schema, const std::string& path, int depth);
+
+  private:
+    template <typename... Parts>
+    [[noreturn]] void refuse(const std::string& path,
+                             std::string_view keyword,
+                             const Parts&... parts) const {
+        fail(where_, ": ", path, ": `", keyword, "`: ", parts...);
+    }
+    // True: the keyword was removed.
+    template <typename... Parts>
+    bool leave_out(Json& schema,
+                   const std::string& path,
+                   const std::string& keyword,
+                   const Parts&... parts) const {
+        if (use_ == SchemaUse::answer) {
+            refuse(path, keyword, parts...);
+        }
+        schema.erase(keyword);
+        return true;
+    }
+    void check_keywords(Json& schema, const std::string& path) const;
+    void check_count(Json& schema, const std::string& path, const std::string& keyword, int most);
+    void check_bound(Json& schema, const std::string& path, const std::string& keyword) const;
+    void check_pattern(Json& schema, const std::string& path);
+    void check_children(Json& schema, const std::string& path, int depth);
+    void count(const std::string& path, std::string_view keyword, long n);
+
+    std::string_view where_;
+    SchemaUse use_;
+    long n_repetitions_ = 0;
+};
+
+void SchemaCheck::check(Json& schema, const std::string& path, int depth) {
+    if (schema.is_boolean() && (use_ == SchemaUse::tool || schema.get<bool>())) {
+        schema = Json::object();  // `true` allows everything
+    }
+    if (!schema.is_object()) {
+        fail(where_, ": ", path, ": expected an object, found ", schema.type_name());
+    }
+    if (depth > kMaxSchemaDepth) {
+        fail(where_, ": ", path, ": expected at most ", kMaxSchemaDepth, " levels, found more");
+    }
+    check_keywords(schema, path);
+    check_count(schema, path, "minLength", kMaxStringLength);
+    check_count(schema, path, "maxLength", kMaxStringLength);
+    check_count(schema, path, "minItems", kMaxItems);
+    check_count(schema, path, "maxItems", kMaxItems);
+    for (const char* keyword : {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}) {
+        check_bound(schema, path, keyword);
+    }
+    check_pattern(schema, path);
+    check_children(schema, path, depth);
+}
+
+void SchemaCheck::check_keywords(Json& schema, const std::string& path) const {
+    if (const auto ref = schema.find("$ref"); ref != schema.end()) {
+        if (!ref->is_string() || !ref->get_ref<const std::string&>().starts_with("#/")) {
+            refuse(path, "$ref", "expected a place in the same schema (#/...), found ",
+                   in_quotes(ref->is_string() ? ref->get<std::string>() : ref->dump()));
+        }
+    }
+    for (const std::string_view keyword : kUnenforced) {
+        const auto found = schema.find(keyword);
+        if (found != schema.end() && *found != Json(false)) {
+            leave_out(schema, path, std::string(keyword), "is not supported");
+        }
+    }
+    const bool is_number = schema.contains("type") && schema["type"] == "number";
+    for (const char* keyword : {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}) {
+        if (is_number && schema.contains(keyword)) {
+            leave_out(schema, path, keyword, "is supported for integers only");
+        }
+    }
+}
+
+void SchemaCheck::check_count(Json& schema,
+                              const std::string& path,
+                              const std::string& keyword,
+                              int most) {
+    const auto found = schema.find(keyword);
+    if (found == schema.end()) {
+        return;
+    }
+    const bool is_count = found->is_number_unsigned();
+    if (!is_count || found->get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
+        if (!is_count) {
+            refuse(path, keyword, "expected a count, found ", found->dump());
+        }
+        leave_out(schema, path, keyword, "expected at most ", most, ", found ", found->dump());
+        return;
+    }
+    count(path, keyword, found->get<long>());
+}
+
+void SchemaCheck::check_bound(Json& schema,
+                              const std::string& path,
+                              const std::string& keyword) const {
+    constexpr double kLargest = 9007199254740992.0;  // 2^53: every integer up to it is exact
+    const auto found = schema.find(keyword);
+    if (found == schema.end()) {
+        return;
+    }
+    if (!found->is_number()) {
+        refuse(path, keyword, "expected a number, found ", found->dump());
+    }
+    if (!(std::abs(found->get<double>()) <= kLargest)) {
+        leave_out(schema, path, keyword, "expected at most 2^53, found ", found->dump());
+    }
+}
+
+void SchemaCheck::check_pattern(Json& schema, const std::string& path) {
+    const auto found = schema.find("pattern");
+    if (found == schema.end()) {
+        return;
+    }
+    if (!found->is_string()) {
+        refuse(path, "pattern", "expected a string, found ", found->dump());
+    }
+    const std::string pattern = *found;
+    count(path, "pattern", repetitions_in(pattern));
+    if (!is_expressible(pattern)) {
+        leave_out(schema, path, "pattern",
+                  "expected ^...$ without assertions and classes of its own, found ",
+                  in_quotes(pattern));
+    }
+}
+
+void SchemaCheck::check_children(Json& schema, const std::string& path, int depth) {
+    for (const char* keyword : {"properties", "$defs", "definitions"}) {
+        const auto found = schema.find(keyword);
+        if (found == schema.end()) {
+            continue;
+        }
+        if (!found->is_object()) {
+            refuse(path, keyword, "expected an object, found ", found->type_name());
+        }
+        for (auto& [name, child] : found->items()) {
+            check(child, concat(path, "/", keyword, "/", name), depth + 1);
+        }
+    }
+    for (const char* keyword : {"anyOf", "oneOf", "allOf", "items", "prefixItems"}) {
+        const auto found = schema.find(keyword);
+        if (found == schema.end()) {
+            continue;
+        }
+        if (found->is_array()) {
+            for (std::size_t i = 0; i < found->size(); ++i) {
+                check((*found)[i], concat(path, "/", keyword, "/", i), depth + 1);
+            }
+        } else {
+            check(*found, concat(path, "/", keyword), depth + 1);
+        }
+    }
+    if (const auto found = schema.find("additionalProperties");
+        found != schema.end() && !found->is_boolean()) {
+        check(*found, path + "/additionalProperties", depth + 1);
+    }
+}
+
+void SchemaCheck::count(const std::string& path, std::string_view keyword, long n) {
+    n_repetitions_ += n;
+    if (n_repetitions_ > kMaxRepetitions) {
+        refuse(path, keyword, "expected bounds that add up to at most ", kMaxRepetitions,
+               ", found more");
+    }
+}
+
+Json parse_schema(std::string_view text, std::string_view where) {
+    if (text.size() > kMaxSchemaBytes) {
+        fail(where, ": expected at most ", kMaxSchemaBytes, " bytes, found ", text.size());
+    }
+    // Before parsing: a tree of thousands of levels would overflow the stack when it is destroyed.
+    constexpr int kMaxNesting = 4 * kMaxSchemaDepth;
+    const auto is_shallow = [&](int depth, Json::parse_event_t, Json&) {
+        if (depth > kMaxNesting) {
+            fail(where, ": expected at most ", kMaxSchemaDepth, " levels, found more");
+        }
+        return true;
+    };
+    try {
+        return Json::parse(text, is_shallow);
+    } catch (const Json::exception& error) {
+        fail(where, ": expected JSON, found an error at byte ",
+             dynamic_cast<const Json::parse_error*>(&error) != nullptr
+                 ? static_cast<const Json::parse_error&>(error).byte
+                 : 0);
+    }
+}
+
+}  // namespace
+
+std::string checked_schema(std::string_view schema, std::string_view where, SchemaUse use) {
+    Json tree = parse_schema(schema, where);
+    SchemaCheck(where, use).check(tree, "#", 1);
+    try {
+        const std::string text = tree.dump();
+        json_schema_to_grammar(common_json::parse(text), true);
+        return text;
+    } catch (const std::exception& error) {
+        std::string reason = error.what();
+        std::replace(reason.begin(), reason.end(), '\n', ' ');
+        fail(where, ": ", reason);
+    }
+}
+
+std::string json_schema_to_gbnf(std::string_view schema) {
+    const std::string text = checked_schema(schema, "`.json_schema`", SchemaUse::answer);
+    return json_schema_to_grammar(common_json::parse(text), true);
+}
+
+}  // namespace knap
