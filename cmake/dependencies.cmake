@@ -24,3 +24,5 @@ target_include_directories(knap_llama_common SYSTEM INTERFACE ${KNAP_LLAMA_COMMO
 find_package(CLI11 CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(Eigen3 3.4 CONFIG REQUIRED)
+# Headers only: Beast and Asio.
+find_package(Boost 1.74 REQUIRED)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that includes between the folders of src/ and tools/ point in one direction, as drawn in docs/architecture.md,
+"""Checks that includes between the folders of src/, tools/ and serve/ point in one direction, as drawn in docs/architecture.md,
 and that no folder of sources has too many files."""
 import re
 import sys
@@ -26,6 +26,7 @@ BELOW = {
     "tools/offline_search": ["runtime"],
     "tools/check": ["runtime", "tools/peer"],
     "tools/measure": ["tools/check"],
+    "serve/http": ["base"],
 }
 MAY_SEE_GGML = {"device", "kernels", "model", "graph", "text", "tools/peer", "tools/check", "tools/make_model"}
 # Arithmetic on plans and numbers, tested without a model. May include each other, base and the plan, but not ggml.
@@ -45,11 +46,11 @@ def reachable(room):
 def room_of(path):
     """The folder of a file, or of an include, from its path below src/ or the root."""
     parts = path.split("/")
-    return "/".join(parts[:2]) if parts[0] == "tools" else parts[0] if len(parts) > 1 else ""
+    return "/".join(parts[:2]) if parts[0] in ("tools", "serve") else parts[0] if len(parts) > 1 else ""
 
 
 def include_faults(root):
-    for path in sorted([*(root / "src").rglob("*.*"), *(root / "tools").rglob("*.*")]):
+    for path in sorted(path for top in ("src", "tools", "serve") for path in (root / top).rglob("*.*")):
         if path.suffix not in (".h", ".cpp"):
             continue
         name = str(path.relative_to(root)).removeprefix("src/")
@@ -69,7 +70,7 @@ def include_faults(root):
 
 
 def size_faults(root):
-    for top in ("src", "tools", "cli", "bench", "include"):
+    for top in ("src", "tools", "serve", "cli", "bench", "include"):
         for folder in sorted([root / top, *(root / top).rglob("*/")]):
             n_files = sum(1 for path in folder.iterdir() if path.suffix in (".h", ".cpp"))
             if n_files > MAX_FILES:
