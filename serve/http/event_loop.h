@@ -35,6 +35,8 @@ class Timer {
   public:
     explicit Timer(EventLoop& loop);
     ~Timer();
+    Timer(const Timer&) = delete;
+    Timer& operator=(const Timer&) = delete;
 
     void start(std::chrono::milliseconds delay, std::function<void()> callback);
     void stop();
@@ -50,6 +52,8 @@ class Socket {
     // Closes the descriptor if it cannot be waited for, and throws.
     Socket(EventLoop& loop, int descriptor);
     ~Socket();  // closes
+    Socket(const Socket&) = delete;
+    Socket& operator=(const Socket&) = delete;
 
     int descriptor() const { return descriptor_; }  // -1: closed
 

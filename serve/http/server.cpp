@@ -27,6 +27,8 @@ constexpr std::chrono::milliseconds kAcceptPause{100};
 
 struct HttpServer::Impl {
     struct Listener {
+        Listener(EventLoop& loop, int descriptor) : socket(loop, descriptor), pause(loop) {}
+
         Socket socket;
         Timer pause;
     };
@@ -64,8 +66,7 @@ HttpServer::Impl::Impl(HttpConfig config, HeaderCheck check, Handler handler, Er
     ListeningSockets sockets(config.host, config.port);
     port = sockets.port();
     for (const int descriptor : sockets.release()) {
-        listeners.push_back(std::make_unique<Listener>(
-            Listener{.socket = Socket(loop, descriptor), .pause = Timer(loop)}));
+        listeners.push_back(std::make_unique<Listener>(loop, descriptor));
         accept_on(*listeners.back());
     }
 }
