@@ -28,6 +28,7 @@
 #include "cli/profile/command.h"
 #include "cli/report/command.h"
 #include "cli/search/command.h"
+#include "cli/serve/command.h"
 #include "cli/worker_command.h"
 
 namespace knap {
@@ -45,10 +46,12 @@ struct CommandLine {
     SearchArgs search_args;
     BenchArgs bench_args;
     ReportArgs report_args;
+    ServeArgs serve_args;
     WorkerConfig worker_config;
     MakeModelArgs make_model_args;
     CLI::App* run = nullptr;
     CLI::App* chat = nullptr;
+    CLI::App* serve = nullptr;
     CLI::App* info = nullptr;
     CLI::App* check = nullptr;
     CLI::App* profile = nullptr;
@@ -67,6 +70,7 @@ CommandLine::CommandLine() {
     root.require_subcommand(1);
     run = add_run(root, settings);
     chat = add_chat(root, settings);
+    serve = add_serve(root, serve_args);
     info = add_info(root, settings, info_args);
     check = add_check(root, settings, check_args);
     profile = add_profile(root, settings, profile_args);
@@ -95,11 +99,15 @@ int dispatch(const CommandLine& line, const Environment& environment) {
     if (*line.worker) {
         run_worker_command(line.worker_config);
     }
-    if (line.settings.lists_devices) {
-        return run_list_devices(line.settings.runtime.workers);
+    const Settings& settings = *line.serve ? line.serve_args.settings : line.settings;
+    if (settings.lists_devices) {
+        return run_list_devices(settings.runtime.workers);
     }
-    check_settings(line.settings);
-    set_log(line.settings.is_verbose ? LogLevel::info : LogLevel::warning);
+    check_settings(settings);
+    set_log(settings.is_verbose ? LogLevel::info : LogLevel::warning);
+    if (*line.serve) {
+        return run_serve(*line.serve, line.serve_args, environment);
+    }
     if (*line.chat) {
         return run_chat(line.settings, environment);
     }

@@ -11,12 +11,19 @@ namespace {
 
 constexpr const char* kDefaultModel = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
+std::string variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr ? value : "";
+}
+
 }  // namespace
 
 Environment read_environment() {
-    const char* no_color = std::getenv("NO_COLOR");
     return {.cache_folder = shared_cache_folder().value_or(""),
-            .forbids_color = no_color != nullptr && *no_color != '\0'};
+            .forbids_color = !variable("NO_COLOR").empty(),
+            .host = variable("KNAP_HOST"),
+            .port = variable("KNAP_PORT"),
+            .api_key = variable("KNAP_API_KEY")};
 }
 
 std::filesystem::path find_default_model(const Environment& environment) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 namespace knap {
 
@@ -9,6 +10,10 @@ struct Environment {
     // shared_cache_folder() of base/cache_folder.h; empty when there is none.
     std::filesystem::path cache_folder;
     bool forbids_color = false;  // $NO_COLOR is set and not empty
+    // Of `knap serve`; empty when not set.
+    std::string host{};     // $KNAP_HOST
+    std::string port{};     // $KNAP_PORT
+    std::string api_key{};  // $KNAP_API_KEY
 };
 
 Environment read_environment();

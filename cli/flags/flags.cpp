@@ -203,9 +203,14 @@ void add_chat_flags(CLI::App& app, Settings& settings) {
     FlagGroup group(app, "Prompt");
     group.custom({"--system,--system-prompt", "TEXT", "system message", "none"},
                  [&](const std::string& text) { settings.system = text; });
-    group.custom(
-        {"--chat-template", "NAME", "chat template: chatml, llama3, ..., or Jinja", "the model's own"},
-        [&](const std::string& text) { settings.chat_template = text; });
+    add_chat_template_flag(app, settings);
+}
+
+void add_chat_template_flag(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Prompt");
+    group.custom({"--chat-template", "NAME", "chat template: chatml, llama3, ..., or Jinja",
+                  "the model's own"},
+                 [&](const std::string& text) { settings.chat_template = text; });
 }
 
 void add_generation_flags(CLI::App& app, Settings& settings) {

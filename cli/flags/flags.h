@@ -41,7 +41,8 @@ void add_model_flags(CLI::App& app, Settings& settings);    // -m --adapter --de
 void add_runtime_flags(CLI::App& app, Settings& settings);  // -c -t -ub --repack
 void add_prompt_flags(CLI::App& app, Settings& settings);   // -p -f --raw
 void add_prompt_cache_flag(CLI::App& app, Settings& settings);
-void add_chat_flags(CLI::App& app, Settings& settings);        // --system --chat-template
+void add_chat_flags(CLI::App& app, Settings& settings);  // --system --chat-template
+void add_chat_template_flag(CLI::App& app, Settings& settings);
 void add_generation_flags(CLI::App& app, Settings& settings);  // -n --stop --ignore-eos
 void add_sampling_flags(CLI::App& app, Settings& settings);
 // Only --temp --top-k --top-p --min-p --seed.

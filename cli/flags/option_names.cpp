@@ -28,6 +28,7 @@ constexpr std::array kNames = {
     OptionName{".kernels", "--kernels"},
     OptionName{".logit_bias", "--logit-bias"},
     OptionName{".min_p", "--min-p"},
+    OptionName{".n_cache_rows", "--cache-rows"},
     OptionName{".n_ctx", "-c"},
     OptionName{".n_gpu_layers", "-ngl"},
     OptionName{".n_logprobs", "--logprobs"},

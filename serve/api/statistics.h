@@ -1,0 +1,35 @@
+// The figures that come with an answer: tokens counted as OpenAI does, times as llama.cpp's server
+// gives them, and what speculation did.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "knap/types.h"
+
+#include "serve/api/json.h"
+
+namespace knap {
+
+// The end of one choice, as far as its figures go.
+struct ChoiceFigures {
+    Result result{};
+    double queue_ms = 0;
+    int n_reasoning = 0;  // tokens
+    int prompt = 0;       // number of its prompt in the request
+};
+
+// {"prompt_tokens", "completion_tokens", "total_tokens", ...}. A prompt with several choices counts
+// once.
+Json usage_json(const std::vector<ChoiceFigures>& choices);
+
+// {"cache_n", "prompt_n", "prompt_ms", ..., "predicted_per_second", "draft_n", ...}: sums over the
+// choices.
+Json timings_json(const std::vector<ChoiceFigures>& choices);
+
+// The object `knap` of an answer.
+Json speculation_json(const std::vector<ChoiceFigures>& choices,
+                      const std::vector<std::string>& ignored,
+                      bool has_decisions);
+
+}  // namespace knap

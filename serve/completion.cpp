@@ -1,0 +1,303 @@
+#include "serve/completion.h"
+
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "serve/api/error.h"
+
+namespace knap {
+namespace {
+
+// How often a session looks whether a slow reader has caught up.
+constexpr std::chrono::milliseconds kReaderPoll{5};
+
+double seconds_between(std::chrono::steady_clock::time_point from,
+                       std::chrono::steady_clock::time_point to) {
+    return std::chrono::duration<double>(to - from).count();
+}
+
+ApiError queue_full(const SessionPool& pool) {
+    const std::chrono::milliseconds wait = pool.expected_wait();
+    ApiError error = plain_error(429, "too many requests wait already; try again later");
+    error.code = "queue_full";
+    error.headers = {{"Retry-After", concat((wait.count() + 999) / 1000)},
+                     {"retry-after-ms", concat(wait.count())}};
+    return error;
+}
+
+}  // namespace
+
+Completion::Completion(Service& service, std::shared_ptr<Exchange> exchange, CompletionPlan plan)
+    : service_(service),
+      exchange_(std::move(exchange)),
+      plan_(std::move(plan)),
+      tasks_(service.tasks) {
+    n_left_ = static_cast<int>(plan_.prompts.size()) * plan_.generation.n_choices;
+    progress_.resize(static_cast<std::size_t>(n_left_));
+    figures_.resize(static_cast<std::size_t>(n_left_));
+}
+
+void Completion::start(Service& service, std::shared_ptr<Exchange> exchange, CompletionPlan plan) {
+    const std::shared_ptr<Completion> self(
+        new Completion(service, std::move(exchange), std::move(plan)));
+    std::vector<Job> jobs = self->jobs();
+    try {
+        for (std::size_t i = 0; i < jobs.size();
+             i += static_cast<std::size_t>(self->plan_.generation.n_choices)) {
+            service.pool.check(jobs[i]);
+        }
+    } catch (const Error& error) {
+        throw RequestError(engine_error(error));
+    }
+    if (self->plan_.generation.streams) {
+        self->tasks_.post([self] { self->begin_stream(); });
+    }
+    self->tickets_ = service.pool.submit(std::move(jobs));
+    if (self->tickets_.empty()) {
+        throw RequestError(queue_full(service.pool));
+    }
+    self->tasks_.start();
+    self->exchange_->on_gone([self] {
+        self->service_.metrics.add_disconnect();
+        for (const auto& ticket : self->tickets_) {
+            self->service_.pool.cancel(ticket);
+        }
+    });
+}
+
+std::vector<Job> Completion::jobs() {
+    std::vector<Job> jobs;
+    for (std::size_t prompt = 0; prompt < plan_.prompts.size(); ++prompt) {
+        GenerateOptions options = plan_.generation.options;
+        for (int k = 0; k < plan_.generation.n_choices; ++k) {
+            const int choice = static_cast<int>(jobs.size());
+            figures_[jobs.size()].prompt = static_cast<int>(prompt);
+            jobs.push_back(job(choice, plan_.prompts[prompt], options));
+            ++options.sampling.seed;
+        }
+    }
+    return jobs;
+}
+
+Job Completion::job(int choice, const std::vector<Token>& prompt, const GenerateOptions& options) {
+    const std::shared_ptr<Completion> self = shared_from_this();
+    Job job{.prompt = prompt,
+            .options = options,
+            .deadline = arrived_ + service_.config.timeout,
+            .on_part =
+                [self, choice](AnswerPart part) {
+                    self->service_.metrics.add_part(
+                        part, self->plan_.generation.options.speculation.strategy,
+                        self->service_.pool.n_running());
+                    self->tasks_.post([self, choice, part = std::move(part)]() mutable {
+                        self->add(choice, std::move(part));
+                    });
+                },
+            .wait_for_reader =
+                [self](const std::function<bool()>& gives_up) {
+                    while (self->exchange_->is_backlogged() && !gives_up()) {
+                        std::this_thread::sleep_for(kReaderPoll);
+                    }
+                },
+            .on_end =
+                [self, choice](JobEnd end) {
+                    self->tasks_.post([self, choice, end = std::move(end)]() mutable {
+                        self->finish(choice, std::move(end));
+                    });
+                }};
+    if (plan_.generation.streams && plan_.generation.reports_progress) {
+        job.on_progress = [self, choice](int done, int total) {
+            self->tasks_.post(
+                [self, choice, done, total] { self->send_progress(choice, done, total); });
+        };
+    }
+    return job;
+}
+
+void Completion::begin_stream() {
+    exchange_->begin_stream(
+        {.status = 200,
+         .content_type = "text/event-stream",
+         .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}});
+    for (int choice = 0; choice < n_left_; ++choice) {
+        for (const Json& chunk : plan_.answer->begin(choice)) {
+            send(chunk);
+        }
+    }
+}
+
+void Completion::add(int choice, AnswerPart part) {
+    if (is_over_) {
+        return;
+    }
+    note_tokens(choice, part);
+    Json round = plan_.generation.wants_rounds ? round_json(part) : Json();
+    for (Json& chunk : plan_.answer->add(choice, std::move(part))) {
+        if (!plan_.generation.streams) {
+            continue;
+        }
+        if (!round.is_null()) {
+            chunk["knap"] = std::exchange(round, nullptr);
+        }
+        if (plan_.generation.reports_timings) {
+            chunk["timings"] = running_timings(progress_[static_cast<std::size_t>(choice)]);
+        }
+        send(chunk);
+    }
+}
+
+void Completion::note_tokens(int choice, const AnswerPart& part) {
+    Progress& progress = progress_[static_cast<std::size_t>(choice)];
+    const int n_tokens = static_cast<int>(part.tokens.size());
+    if (n_tokens == 0) {
+        return;
+    }
+    const Clock::time_point now = Clock::now();
+    if (progress.n_tokens == 0) {
+        progress.first = now;
+        service_.metrics.add_first_token(seconds_between(arrived_, now));
+    } else {
+        for (int i = 0; i < n_tokens; ++i) {
+            service_.metrics.add_token_gap(seconds_between(progress.last, now) / n_tokens);
+        }
+    }
+    progress.last = now;
+    progress.n_tokens += n_tokens;
+    progress.n_drafted += part.n_drafted;
+    progress.n_accepted += part.n_accepted;
+}
+
+Json Completion::running_timings(const Progress& progress) const {
+    const double seconds = seconds_between(progress.first, progress.last);
+    return {{"predicted_n", progress.n_tokens},
+            {"predicted_ms", 1000 * seconds},
+            {"predicted_per_second", seconds > 0 ? (progress.n_tokens - 1) / seconds : 0.0},
+            {"draft_n", progress.n_drafted},
+            {"draft_n_accepted", progress.n_accepted}};
+}
+
+// Where the tokens of a chunk came from.
+Json Completion::round_json(const AnswerPart& part) const {
+    Json tokens = Json::array();
+    for (const AnswerToken& token : part.tokens) {
+        const bool is_drafted = token.origin == TokenOrigin::accepted;
+        tokens.push_back({{"text", service_.piece(token.token)}, {"drafted", is_drafted}});
+    }
+    return {{"source", to_string(part.source)},
+            {"plan", part.plan},
+            {"n_drafted", part.n_drafted},
+            {"n_accepted", part.n_accepted},
+            {"tokens", std::move(tokens)}};
+}
+
+void Completion::send_progress(int choice, int done, int total) {
+    if (is_over_) {
+        return;
+    }
+    Progress& progress = progress_[static_cast<std::size_t>(choice)];
+    if (progress.n_cached < 0) {
+        progress.n_cached = done;
+    }
+    Json chunk = plan_.answer->empty_chunk();
+    const double ms = 1000 * seconds_between(arrived_, Clock::now());
+    chunk["prompt_progress"] = {
+        {"index", choice},   {"total", total}, {"cache", progress.n_cached},
+        {"processed", done}, {"time_ms", ms}};
+    send(chunk);
+}
+
+void Completion::send(Json chunk) {
+    if (plan_.generation.includes_usage && !chunk.contains("usage")) {
+        chunk["usage"] = nullptr;
+    }
+    exchange_->send("data: " + to_text(chunk) + "\n\n");
+}
+
+void Completion::finish(int choice, JobEnd end) {
+    const auto index = static_cast<std::size_t>(choice);
+    std::vector<Json> chunks;
+    if (end.outcome == JobOutcome::failed) {
+        fail();
+    } else if (end.outcome == JobOutcome::cancelled) {
+        is_over_ = true;
+    } else if (!is_over_) {
+        add(choice, std::exchange(end.rest, {}));
+        chunks = plan_.answer->finish(choice, end);
+    }
+    service_.metrics.add_end(
+        end, end.outcome == JobOutcome::cancelled ? "abort" : finish_reason(end),
+        seconds_between(arrived_, Clock::now()));
+    const std::string reasoning = plan_.answer->reasoning(choice);
+    figures_[index].n_reasoning =
+        reasoning.empty() ? 0 : static_cast<int>(service_.engine.tokenize(reasoning, false).size());
+    figures_[index].queue_ms = end.queue_ms;
+    figures_[index].result = std::move(end.result);
+    --n_left_;
+    if (is_over_) {
+        return;
+    }
+    for (std::size_t i = 0; plan_.generation.streams && i < chunks.size(); ++i) {
+        const bool is_last = n_left_ == 0 && i + 1 == chunks.size();
+        if (is_last && !plan_.generation.includes_usage) {
+            add_figures(chunks[i], /*has_usage=*/false);
+        }
+        send(chunks[i]);
+    }
+    if (n_left_ == 0) {
+        finish_all();
+    }
+}
+
+void Completion::finish_all() {
+    is_over_ = true;
+    if (!plan_.generation.streams) {
+        Json whole = plan_.answer->whole();
+        if (whole.is_array()) {
+            for (std::size_t i = 0; i < whole.size(); ++i) {
+                whole[i]["timings"] = timings_json({figures_[i]});
+            }
+        } else {
+            add_figures(whole, /*has_usage=*/true);
+        }
+        exchange_->respond({.body = to_text(whole)});
+        return;
+    }
+    if (plan_.generation.includes_usage) {
+        Json last = plan_.answer->empty_chunk();
+        add_figures(last, /*has_usage=*/true);
+        send(last);
+    }
+    if (plan_.ends_with_done) {
+        exchange_->send("data: [DONE]\n\n");
+    }
+    exchange_->end_stream();
+}
+
+void Completion::add_figures(Json& object, bool has_usage) const {
+    if (has_usage) {
+        object["usage"] = usage_json(figures_);
+    }
+    object["timings"] = timings_json(figures_);
+    object["knap"] =
+        speculation_json(figures_, plan_.generation.ignored, plan_.generation.wants_decisions);
+}
+
+// One answer failed: the request ends, and with it the others.
+void Completion::fail() {
+    if (std::exchange(is_over_, true)) {
+        return;
+    }
+    for (const auto& ticket : tickets_) {
+        service_.pool.cancel(ticket);
+    }
+    const ApiError error = plain_error(500, "the answer could not be computed");
+    if (plan_.generation.streams) {
+        exchange_->send("data: " + to_text(to_json(error)) + "\n\n");
+        exchange_->break_stream();
+    } else {
+        exchange_->respond({.status = error.status, .body = to_text(to_json(error))});
+    }
+}
+
+}  // namespace knap
