@@ -13,6 +13,7 @@ class HeadScanner {
   public:
     enum class Result { incomplete, complete, bad_line, uri_too_long, headers_too_large };
 
+    // `limits` must live as long.
     explicit HeadScanner(const HttpLimits& limits) : limits_(limits) {}
 
     // Looks at the bytes of `received` that earlier calls have not seen. `received` starts with the

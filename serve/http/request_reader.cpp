@@ -93,7 +93,7 @@ struct RequestReader::Impl {
 };
 
 RequestReader::RequestReader(const HttpLimits& limits)
-    : impl_(std::make_unique<Impl>(limits)), limits_(limits) {}
+    : limits_(limits), impl_(std::make_unique<Impl>(limits_)) {}
 
 RequestReader::~RequestReader() = default;
 

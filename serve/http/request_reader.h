@@ -45,8 +45,8 @@ class RequestReader {
 
   private:
     struct Impl;
+    const HttpLimits limits_;
     std::unique_ptr<Impl> impl_;
-    const HttpLimits& limits_;
 };
 
 }  // namespace knap
