@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <exception>
-#include <limits>
-#include <optional>
 
 #include "llama-common/json-schema-to-grammar.h"
 
@@ -14,6 +13,7 @@
 #include "base/error.h"
 #include "base/quoted.h"
 #include "nlohmann/json.hpp"
+#include "text/schema_pattern.h"
 
 namespace knap {
 
@@ -43,50 +43,6 @@ constexpr std::array<std::string_view, 21> kUnenforced = {"not",
                                                           "$recursiveRef",
                                                           "unevaluatedProperties",
                                                           "additionalItems"};
-
-// Whether the converter makes a rule of the pattern, instead of allowing any string. It warns on
-// standard error in that case, so the common ones are sorted out first.
-bool is_expressible(const std::string& pattern) {
-    const bool is_anchored = pattern.size() >= 2 && pattern.front() == '^' && pattern.back() == '$';
-    constexpr std::array<std::string_view, 10> kForeign = {"(?=", "(?!", "(?<", "(?P", "(?i",
-                                                           "\\b", "\\B", "\\p", "\\P", "\\u"};
-    if (!is_anchored || std::any_of(kForeign.begin(), kForeign.end(), [&](std::string_view part) {
-            return pattern.find(part) != std::string::npos;
-        })) {
-        return false;
-    }
-    try {
-        const auto grammar_of = [](const Json& schema) {
-            return json_schema_to_grammar(common_json::parse(schema.dump()), true);
-        };
-        return grammar_of({{"type", "string"}, {"pattern", pattern}}) !=
-               grammar_of({{"type", "string"}});
-    } catch (const std::exception&) {
-        return false;
-    }
-}
-
-// The repetitions that a pattern spells as numbers in braces; at least 0.
-long repetitions_in(const std::string& pattern) {
-    long sum = 0;
-    for (std::size_t at = pattern.find('{'); at != std::string::npos;
-         at = pattern.find('{', at + 1)) {
-        long most = 0;
-        long number = 0;
-        for (char c : std::string_view(pattern).substr(at + 1)) {
-            if (c >= '0' && c <= '9') {
-                number = std::min(number * 10 + (c - '0'), long{kMaxRepetitions} + 1);
-                most = std::max(most, number);
-            } else if (c == ',') {
-                number = 0;
-            } else {
-                break;
-            }
-        }
-        sum = std::min(sum + most, long{kMaxRepetitions} + 1);
-    }
-    return sum;
-}
 
 class SchemaCheck {
   public:
@@ -212,10 +168,12 @@ void SchemaCheck::check_pattern(Json& schema, const std::string& path) {
         refuse(path, "pattern", "expected a string, found ", found->dump());
     }
     const std::string pattern = *found;
-    count(path, "pattern", repetitions_in(pattern));
-    if (!is_expressible(pattern)) {
+    count(path, "pattern", repetitions_in(pattern, kMaxRepetitions + 1));
+    if (const auto convertible = convertible_pattern(pattern)) {
+        *found = *convertible;
+    } else {
         leave_out(schema, path, "pattern",
-                  "expected ^...$ without assertions and classes of its own, found ",
+                  "expected ^...$ without assertions, references, quotes and backslashes, found ",
                   in_quotes(pattern));
     }
 }

@@ -148,9 +148,19 @@ TEST(Run, UnknownTemplateNameIsAnError) {
     expect_error(run_tiny({"-p", "a", "--chat-template", "nonesuch"}), 1, "found 'nonesuch'");
 }
 
-TEST(Run, ModelWithAnUnknownTemplateAsksForOne) {
+TEST(Run, ModelWithAnUnknownTemplateUsesIt) {
     const auto model =
         patched_model("unknown_template.gguf", "'<|im_start|>", "'<|xx_start|>").string();
+    const Words words{"run", "-m", model, "-t", "1", "-p", "a", "-n", "1", "--json"};
+    const json formatted = json::parse(run_knap(words).output);
+    const json raw = json::parse(run_knap(words + Words{"--raw"}).output);
+    EXPECT_EQ(raw["n_prompt"], 1);
+    EXPECT_GT(formatted["n_prompt"], 20) << "\"<|xx_start|>\" is plain text, twice";
+}
+
+TEST(Run, ModelWithABrokenTemplateAsksForAnother) {
+    const auto model =
+        patched_model("broken_template.gguf", "{% for message in", "{% fox message in").string();
     expect_error(run_knap({"run", "-m", model, "-p", "a"}), 1,
                  "or --raw, to use the prompt as it is");
     EXPECT_EQ(run_knap({"run", "-m", model, "-t", "1", "-p", "a", "-n", "1", "--raw"}).exit_code,
