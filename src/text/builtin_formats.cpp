@@ -1,9 +1,14 @@
 #include "text/builtin_formats.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
 #include "llama.h"
+
+#include "base/error.h"
+#include "base/quoted.h"
+#include "base/text.h"
 
 namespace knap {
 
@@ -34,6 +39,23 @@ std::vector<std::string> builtin_formats() {
     std::vector<const char*> names(llama_chat_builtin_templates(nullptr, 0));
     llama_chat_builtin_templates(names.data(), names.size());
     return {names.begin(), names.end()};
+}
+
+std::string choose_template(std::string_view given, const std::string& own) {
+    if (given.empty()) {
+        if (own.empty()) {
+            fail("the model has no chat template: expected a name in `.chat_template`, found none");
+        }
+        return own;
+    }
+    const auto names = builtin_formats();
+    const bool is_name = std::find(names.begin(), names.end(), given) != names.end();
+    const bool is_jinja = given.find("{{") != given.npos || given.find("{%") != given.npos;
+    if (!is_name && !is_jinja) {
+        fail("`.chat_template`: expected Jinja or one of ", join(names, ", "), ", found ",
+             in_quotes(given));
+    }
+    return std::string(given);
 }
 
 std::string format_name(const std::string& chat_template) {

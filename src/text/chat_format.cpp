@@ -1,5 +1,8 @@
-// The only file that uses llama.cpp's chat interface, which is C++ structs without a promise of
-// stability, and throws standard exceptions.
+// The only file that uses llama.cpp's chat interface: C++ structs without a promise of stability,
+// which deps/setup therefore pins, and standard exceptions, which become knap::Error here.
+//
+// A template is a program. Its input and its output are limited (kMaxChatBytes), its time is not:
+// llama-common cannot interrupt one. It comes from the model or the user, never from a request.
 #include "text/chat_format.h"
 
 #include <algorithm>
@@ -11,7 +14,6 @@
 #include "llama-common/log.h"
 
 #include "base/error.h"
-#include "base/quoted.h"
 #include "text/builtin_formats.h"
 #include "text/chat_request.h"
 #include "text/control_tokens.h"
@@ -36,23 +38,6 @@ std::string reason_of(const std::exception& error) {
     }
     std::replace(reason.begin(), reason.end(), '\n', ' ');
     return reason.substr(0, 300);
-}
-
-std::string choose_template(const Tokenizer& tokenizer, std::string_view given) {
-    if (given.empty()) {
-        if (tokenizer.chat_template().empty()) {
-            fail("the model has no chat template: expected a name in `.chat_template`, found none");
-        }
-        return tokenizer.chat_template();
-    }
-    const auto names = builtin_formats();
-    const bool is_name = std::find(names.begin(), names.end(), given) != names.end();
-    const bool is_jinja = given.find("{{") != given.npos || given.find("{%") != given.npos;
-    if (!is_name && !is_jinja) {
-        fail("`.chat_template`: expected Jinja or one of ", join(names, ", "), ", found ",
-             in_quotes(given));
-    }
-    return std::string(given);
 }
 
 common_chat_templates_ptr read_template(const Tokenizer& tokenizer,
@@ -149,7 +134,7 @@ struct ChatFormat::Impl {
 ChatFormat::Impl::Impl(const Tokenizer& tokens, std::string_view chat_template)
     : tokenizer(tokens),
       controls(tokens),
-      source(choose_template(tokens, chat_template)),
+      source(choose_template(chat_template, tokens.chat_template())),
       // llama-common has Jinja for this name.
       is_builtin(!chat_template.empty() && chat_template != "chatml" &&
                  source.find('{') == std::string::npos),
