@@ -17,7 +17,7 @@ constexpr float kForbidden = -std::numeric_limits<float>::infinity();
 // How many of the largest logits the constraint is asked about first, and how many times more if
 // too few of them fit.
 constexpr std::size_t kFirstAsked = 64;
-constexpr std::size_t kMoreAsked = 8;
+constexpr std::size_t kMoreAsked = 16;
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <exception>
+#include <iterator>
 #include <string_view>
 
 #include "base/error.h"
@@ -17,8 +18,11 @@ namespace {
 
 constexpr const char* kRoot = "root";
 
-// From this many tokens on, it pays to ask about first bytes first.
+// From this many tokens on, it pays to ask about their bytes first, one after the other as long as
+// there are few to choose from.
 constexpr std::size_t kManyTokens = 1024;
+constexpr std::size_t kFewBytes = 16;
+constexpr std::size_t kMaxDepth = 8;
 
 // Whether a token's bytes may begin with the end of `start` and go on, or contain it and go on.
 bool may_straddle(std::string_view piece, std::string_view start) {
@@ -116,7 +120,7 @@ void GrammarState::keep_fitting(std::vector<Token>& tokens) const {
         return;
     }
     if (tokens.size() >= kManyTokens && !rules_->has_token_rules) {
-        drop_by_first_byte(tokens);
+        drop_by_bytes(tokens, 0);
     }
     ask(tokens);
 }
@@ -144,20 +148,50 @@ bool GrammarState::fits(Token token) const {
     return !one.empty();
 }
 
-// A text fits only if its first byte does. libllama decodes every token that it is asked about, so
-// for a whole vocabulary this is much faster where few bytes fit.
-void GrammarState::drop_by_first_byte(std::vector<Token>& tokens) const {
-    std::array<bool, 256> may_begin;
-    for (std::size_t byte = 0; byte < may_begin.size(); ++byte) {
-        may_begin[byte] = !tokenizer_.byte_token(static_cast<unsigned char>(byte));
+// Drops tokens that do not fit by their bytes from `depth` on; the grammar stands where they have
+// spelled the bytes before. A text fits only if its first byte does, and libllama decodes every
+// token that it is asked about, so for a whole vocabulary this is much faster where few bytes fit.
+void GrammarState::drop_by_bytes(std::vector<Token>& tokens, std::size_t depth) const {
+    std::array<bool, 256> fits;
+    for (std::size_t byte = 0; byte < fits.size(); ++byte) {
+        fits[byte] = !tokenizer_.byte_token(static_cast<unsigned char>(byte));
     }
-    for (const Token token : fitting_bytes()) {
-        may_begin[static_cast<unsigned char>(tokenizer_.piece(token)[0])] = true;
+    const std::vector<Token> bytes = fitting_bytes();
+    for (const Token token : bytes) {
+        fits[static_cast<unsigned char>(tokenizer_.piece(token)[0])] = true;
     }
     std::erase_if(tokens, [&](Token token) {
         const std::string_view piece = tokenizer_.piece(token);
-        return !piece.empty() && !may_begin[static_cast<unsigned char>(piece[0])] &&
+        return piece.size() > depth && !fits[static_cast<unsigned char>(piece[depth])] &&
                !tokenizer_.is_end_of_generation(token);
+    });
+    if (bytes.size() > kFewBytes || depth + 1 == kMaxDepth) {
+        return;
+    }
+    for (const Token byte : bytes) {
+        drop_below(byte, depth, tokens);
+    }
+}
+
+// The same for the tokens with the byte of `byte` at `depth`, by what they have after it.
+void GrammarState::drop_below(Token byte, std::size_t depth, std::vector<Token>& tokens) const {
+    const auto is_below = [&](Token token) {
+        const std::string_view piece = tokenizer_.piece(token);
+        return piece.size() > depth && piece[depth] == tokenizer_.piece(byte)[0] &&
+               !tokenizer_.is_end_of_generation(token);
+    };
+    std::vector<Token> below;
+    std::ranges::copy_if(tokens, std::back_inserter(below), is_below);
+    GrammarState next(*this);
+    if (below.size() < kManyTokens || !next.advance(byte)) {
+        return;
+    }
+    next.drop_by_bytes(below, depth + 1);
+    auto kept = below.begin();  // in the order of `tokens`
+    std::erase_if(tokens, [&](Token token) {
+        const bool stays = !is_below(token) || (kept != below.end() && *kept == token);
+        kept += stays && is_below(token) ? 1 : 0;
+        return !stays;
     });
 }
 

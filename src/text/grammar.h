@@ -45,10 +45,10 @@ class GrammarState {
 
     // What does not change along a text.
     struct Rules {
-        std::vector<std::string> starts_after;
+        std::vector<std::string> starts_after{};
         std::size_t longest_start = 0;
-        std::vector<bool> may_straddle;  // [n_vocab], or empty: may contain text after a start
-        bool has_token_rules = false;    // the grammar names tokens, not only text
+        std::vector<bool> may_straddle{};  // [n_vocab], or empty: may contain text after a start
+        bool has_token_rules = false;      // the grammar names tokens, not only text
     };
 
     static SamplerHandle parse(const Tokenizer& tokenizer, const Grammar& grammar);
@@ -61,7 +61,8 @@ class GrammarState {
     bool fits(Token token) const;
     bool advance(Token token);
     bool feed(std::string_view text);
-    void drop_by_first_byte(std::vector<Token>& tokens) const;
+    void drop_by_bytes(std::vector<Token>& tokens, std::size_t depth) const;
+    void drop_below(Token byte, std::size_t depth, std::vector<Token>& tokens) const;
     std::vector<Token> fitting_bytes() const;
     std::optional<Token> forced_byte() const;
 

@@ -34,7 +34,7 @@ TinyVocabulary rich_vocabulary() {
     vocabulary.add("<call>", test::control);
     vocabulary.add(">{", test::normal);
     vocabulary.add(">x", test::normal);
-    for (int i = 0; i < 1200; ++i) {  // so that a whole vocabulary is asked about by first bytes
+    for (int i = 0; i < 4000; ++i) {  // so that a whole vocabulary is asked about by bytes
         vocabulary.add(concat("q", i), test::normal);
     }
     return vocabulary;
@@ -137,6 +137,16 @@ TEST_F(GrammarTest, NamedTokensAreFoundWhateverTheirBytes) {
     EXPECT_THAT(fitting(state), ElementsAre("<call>"));
     EXPECT_TRUE(state.accept(token("<call>")));
     EXPECT_THAT(fitting(state), ElementsAre("b"));
+}
+
+// fitting() compares the answers about many tokens with those about each.
+TEST_F(GrammarTest, ManyTokensAreAskedAboutByTheirBytes) {
+    EXPECT_THAT(
+        fitting(start({.text = R"(root ::= "q" ("12" [34] | "2" | "399" [0-9]{2}))"})),
+        ElementsAre("q", "q1", "q2", "q3", "q12", "q39", "q123", "q124", "q399", "q3990", "q3991",
+                    "q3992", "q3993", "q3994", "q3995", "q3996", "q3997", "q3998", "q3999"));
+    EXPECT_EQ(fitting(start({.text = R"(root ::= "q" [0-9]{3})"})).size(), 1001u);
+    EXPECT_EQ(fitting(start({.text = R"(root ::= "q" [0-9]+ | "x")"})).size(), 4002u);
 }
 
 TEST_F(GrammarTest, CharactersMayBeSplitBetweenTokens) {
