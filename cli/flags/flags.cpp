@@ -9,6 +9,7 @@
 
 #include "knap/knap.h"
 
+#include "base/text_file.h"
 #include "cli/flags/flag_group.h"
 #include "device/worker_address.h"
 #include "tools/measure/contenders.h"
@@ -83,6 +84,14 @@ std::uint64_t parse_seed(const std::string& text) {
 std::string parse_stop(const std::string& text) {
     if (text.empty()) {
         fail_usage("--stop: expected a text, found an empty one");
+    }
+    return text;
+}
+
+std::string read_grammar(const std::string& path) {
+    std::string text = read_text_file(path, "--grammar-file");
+    if (text.empty()) {
+        fail_usage("--grammar-file: expected a grammar in ", path, ", found an empty file");
     }
     return text;
 }
@@ -221,6 +230,9 @@ void add_generation_flags(CLI::App& app, Settings& settings) {
     group.custom({"--stop", "TEXT", "stop before this text appears; repeatable", "none"},
                  [&](const std::string& text) { generate.stop.push_back(parse_stop(text)); });
     group.toggle("--ignore-eos", generate.ignore_eos, "never choose an end-of-generation token");
+    group.custom(
+        {"--grammar-file", "FILE", "write only what the grammar in FILE (GBNF) allows", "none"},
+        [&](const std::string& path) { generate.grammar.text = read_grammar(path); });
 }
 
 void add_sampling_flags(CLI::App& app, Settings& settings) {

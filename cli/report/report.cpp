@@ -112,6 +112,7 @@ nlohmann::ordered_json to_json(const Result& result, const RuntimeConfig& config
         {"n_drafted", drafts.n_drafted},
         {"n_tree_nodes", drafts.n_tree_nodes},
         {"n_accepted", drafts.n_accepted},
+        {"n_forced", drafts.n_forced},
         {"acceptance_rate", drafts.acceptance_rate},
         {"mean_accepted_length", drafts.mean_accepted_length},
         {"acceptance_by_position", drafts.acceptance_by_position},

@@ -39,8 +39,8 @@ TEST(Run, JsonHasEveryPromisedField) {
     for (const char* name : {"draft_ms", "verify_ms", "search_ms", "other_ms"}) {
         EXPECT_GE(object["timings"][name], 0) << name;
     }
-    for (const char* name : {"rounds", "n_drafted", "n_tree_nodes", "n_accepted", "acceptance_rate",
-                             "mean_accepted_length"}) {
+    for (const char* name : {"rounds", "n_drafted", "n_tree_nodes", "n_accepted", "n_forced",
+                             "acceptance_rate", "mean_accepted_length"}) {
         EXPECT_TRUE(object[name].is_number()) << name;
     }
     EXPECT_TRUE(object["acceptance_by_position"].is_array());
@@ -187,6 +187,27 @@ TEST(Run, StopStringEndsTheText) {
     // Brackets, commas and percent signs have no special meaning.
     EXPECT_EQ(plain_json({"-p", "hello", "-n", "40", "--stop", "[at,b]", "--stop", "%%"})["text"],
               text);
+}
+
+TEST(Run, GrammarFileConstrainsTheText) {
+    const auto file = write_text("answer.gbnf", "root ::= \"the answer is \" (\"yes\" | \"no\")\n");
+    const json object = run_json({"-p", "hello", "--grammar-file", file.string()});
+    EXPECT_THAT(object["text"].get<std::string>(), testing::MatchesRegex("the answer is (yes|no)"));
+    EXPECT_EQ(object["stop"], "eos");
+    EXPECT_GT(object["n_forced"], 0);
+}
+
+TEST(Run, BadGrammarFilesAreRefused) {
+    const auto refuse = [](const std::string& path, int exit_code, const std::string& text) {
+        expect_error(run_tiny({"-p", "hello", "--grammar-file", path}), exit_code, text);
+    };
+    refuse(write_text("bad.gbnf", "root ::= \"a\"\nb := 3\n").string(), 1,
+           "--grammar-file: expecting ::= in line 2");
+    refuse(write_text("empty.gbnf", "").string(), 2, "empty file");
+    refuse("/nonexistent", 1, "--grammar-file");
+    const auto good = write_text("good.gbnf", "root ::= \"a\"\n").string();
+    expect_error(run_tiny({"-p", "hello", "--ignore-eos", "--grammar-file", good}), 1,
+                 "--ignore-eos");
 }
 
 TEST(Run, EndOfTextStopsUnlessIgnored) {
