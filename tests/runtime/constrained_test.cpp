@@ -1,7 +1,10 @@
 // Under a grammar, whatever a strategy drafts, the text is plain decoding's under the same grammar,
 // and it matches the grammar. One body for all strategies (support/strategy_cases.h).
+#include <limits>
 #include <regex>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -14,7 +17,7 @@
 #include "support/served_together.h"
 #include "support/strategy_cases.h"
 #include "support/tiny_model.h"
-#include "support/trained_model.h"
+#include "support/two_samples.h"
 
 namespace knap::test::constrained_test {
 namespace {
@@ -230,6 +233,45 @@ TEST_F(ConstrainedSession, LogprobsAreTheModelsOwn) {
                       {.grammar = {.text = R"(root ::= "yes")"}, .n_logprobs = 0}, observer);
     ASSERT_FALSE(logprobs.empty());
     EXPECT_LT(logprobs[0], -0.5f) << "not certain to the model";
+}
+
+// Drafts are drawn from five tokens, of which three fit. The last two tokens of an answer have nine
+// outcomes.
+TEST_F(ConstrainedSession, DrawsFromThePlainDistributionByTheRatioRule) {
+    constexpr std::uint64_t kAnswers = 700;
+    GenerateOptions request{.n_predict = 8, .grammar = {.text = "root ::= [abc]{9}"}};
+    request.sampling = {.temperature = 1.0f, .top_k = 0, .top_p = 1.0f, .min_p = 0.0f};
+    for (Token token = 0; token < engine_.info().n_vocab; ++token) {
+        const std::string piece = engine_.detokenize(std::span(&token, 1));
+        if (std::string_view("abcde").find(piece) == std::string_view::npos) {
+            request.sampling.logit_bias.emplace_back(token,
+                                                     -std::numeric_limits<float>::infinity());
+        }
+    }
+    for (const char* width : {"1", "3"}) {
+        TextCounts plain;
+        TextCounts drafted;
+        int n_accepted = 0;
+        for (std::uint64_t seed = 1; seed <= kAnswers; ++seed) {
+            const auto count_end = [](TextCounts& counts, const Result& result) {
+                ++counts[{result.tokens.end() - 2, result.tokens.end()}];
+            };
+            request.sampling.seed = seed;
+            request.speculation = plain_decoding();
+            count_end(plain, generate(request));
+            request.sampling.seed = kAnswers + seed;
+            request.speculation = {.strategy = "static",
+                                   .settings = {{"plan", "m1=skip"}, {"width", width}},
+                                   .acceptance = AcceptanceRule::ratio};
+            const Result result = generate(request);
+            count_end(drafted, result);
+            n_accepted += result.speculation.n_accepted;
+        }
+        // Eight degrees of freedom: 28 is exceeded once in 2,000 times.
+        EXPECT_LT(chi_square(plain, drafted), 28) << width;
+        EXPECT_EQ(plain.size(), 9u);
+        EXPECT_GT(n_accepted, 0);
+    }
 }
 
 TEST(ConstrainedSessions, SeveralAtOnceKeepToTheirOwnGrammars) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "support/baseline.h"
 #include "support/eager_profile.h"
 #include "support/strategy_cases.h"
+#include "support/two_samples.h"
 
 namespace knap::test::every_strategy_test {
 namespace {
@@ -141,32 +141,13 @@ GenerateOptions three_tokens(int n_vocab, std::uint64_t seed) {
     return request;
 }
 
-using Counts = std::map<std::vector<Token>, int>;
-
-// Of two samples of the same size: large when they come from different distributions.
-double chi_square(const Counts& a, const Counts& b) {
-    std::set<std::vector<Token>> outcomes;
-    for (const Counts* counts : {&a, &b}) {
-        for (const auto& [outcome, n] : *counts) {
-            outcomes.insert(outcome);
-        }
-    }
-    double sum = 0;
-    for (const std::vector<Token>& outcome : outcomes) {
-        const double n_a = a.contains(outcome) ? a.at(outcome) : 0;
-        const double n_b = b.contains(outcome) ? b.at(outcome) : 0;
-        sum += (n_a - n_b) * (n_a - n_b) / (n_a + n_b);
-    }
-    return sum;
-}
-
 TEST_P(EveryStrategy, DrawsFromThePlainDistributionByTheRatioRule) {
     constexpr std::uint64_t kAnswers = 700;
     const int n_vocab = engine_.info().n_vocab;
     SpeculationOptions speculation = GetParam().speculation;
     speculation.acceptance = AcceptanceRule::ratio;
-    Counts plain;
-    Counts drafted;
+    TextCounts plain;
+    TextCounts drafted;
     for (std::uint64_t seed = 1; seed <= kAnswers; ++seed) {
         const auto end = [](const Result& result) {
             return std::vector<Token>(result.tokens.end() - 2, result.tokens.end());
