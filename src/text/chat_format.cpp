@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "llama-common/chat.h"
@@ -17,13 +18,14 @@
 #include "text/builtin_formats.h"
 #include "text/chat_request.h"
 #include "text/control_tokens.h"
+#include "text/json_schema.h"
 
 namespace knap {
 
 struct ChatParser {
     common_chat_parser_params params;
     std::vector<std::string> tools;  // their names
-    ChatMessage continued;           // what the message says before the answer continues it
+    ChatMessage given;               // what the end of the prompt says already
 };
 
 namespace {
@@ -102,6 +104,17 @@ bool opens_thinking(const common_chat_params& params) {
                         [&](const std::string& tag) {
                             return header.find(tag, begin) != std::string::npos;
                         });
+}
+
+// nullopt: the text does not fit the format.
+std::optional<ChatMessage> parse_text(const common_chat_parser_params& params,
+                                      std::string_view text,
+                                      bool is_partial) {
+    try {
+        return from_common(common_chat_parse(std::string(text), is_partial, params));
+    } catch (const std::exception&) {
+        return std::nullopt;
+    }
 }
 
 std::string without_prefix(const std::string& text, const std::string& prefix) {
@@ -216,8 +229,8 @@ Grammar ChatFormat::Impl::grammar(const ChatRequest& request,
     const bool is_ours = result.text.empty();
     if (is_ours) {
         // Some formats leave schemas to the caller.
-        result.text = request.json_schema.empty() ? request.grammar
-                                                  : json_schema_to_gbnf(request.json_schema);
+        result.text =
+            request.json_schema.empty() ? request.grammar : schema_grammar(request.json_schema);
     } else if (params.grammar_lazy) {
         add_triggers(params, result);
     } else {
@@ -243,19 +256,17 @@ std::shared_ptr<const ChatParser> ChatFormat::Impl::parser(const ChatRequest& re
     result->params = common_chat_parser_params(params);
     result->params.reasoning_format =
         request.extracts_reasoning ? COMMON_REASONING_FORMAT_AUTO : COMMON_REASONING_FORMAT_NONE;
+    for (const ChatTool& tool : request.tools) {
+        result->tools.push_back(tool.name);
+    }
     try {
         if (!params.parser.empty()) {
             result->params.parser.load(params.parser);
         }
-        for (const ChatTool& tool : request.tools) {
-            result->tools.push_back(tool.name);
-        }
-        if (request.continue_final) {
-            result->continued = from_common(common_chat_parse("", true, result->params));
-        }
     } catch (const std::exception& error) {
         fail("the chat template has no parser of answers: ", reason_of(error));
     }
+    result->given = parse_text(result->params, "", true).value_or(ChatMessage());
     return result;
 }
 
@@ -296,14 +307,13 @@ ChatMessage ChatFormat::parse(const ChatPrompt& prompt,
                               bool is_partial) const {
     KNAP_ASSERT(prompt.parser != nullptr, "a prompt comes from render()");
     const ChatParser& parser = *prompt.parser;
-    ChatMessage message;
-    try {
-        message = from_common(common_chat_parse(std::string(answer), is_partial, parser.params));
-    } catch (const std::exception&) {
+    auto parsed = parse_text(parser.params, answer, is_partial);
+    if (!parsed) {
         return {"assistant", is_partial ? "" : std::string(answer)};
     }
-    message.content = without_prefix(message.content, parser.continued.content);
-    message.reasoning = without_prefix(message.reasoning, parser.continued.reasoning);
+    ChatMessage& message = *parsed;
+    message.content = without_prefix(message.content, parser.given.content);
+    message.reasoning = without_prefix(message.reasoning, parser.given.reasoning);
     const auto may_grow = [&](const ToolCall& call) {
         return call.arguments.empty() &&
                std::any_of(parser.tools.begin(), parser.tools.end(), [&](const std::string& name) {

@@ -247,7 +247,7 @@ std::string checked_schema(std::string_view schema, std::string_view where, Sche
     SchemaCheck(where, use).check(tree, "#", 1);
     try {
         const std::string text = tree.dump();
-        json_schema_to_grammar(common_json::parse(text), true);
+        schema_grammar(text);
         return text;
     } catch (const std::exception& error) {
         std::string reason = error.what();
@@ -256,9 +256,12 @@ std::string checked_schema(std::string_view schema, std::string_view where, Sche
     }
 }
 
+std::string schema_grammar(const std::string& checked) {
+    return json_schema_to_grammar(common_json::parse(checked), true);
+}
+
 std::string json_schema_to_gbnf(std::string_view schema) {
-    const std::string text = checked_schema(schema, "`.json_schema`", SchemaUse::answer);
-    return json_schema_to_grammar(common_json::parse(text), true);
+    return schema_grammar(checked_schema(schema, "`.json_schema`", SchemaUse::answer));
 }
 
 }  // namespace knap

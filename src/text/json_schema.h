@@ -24,4 +24,7 @@ enum class SchemaUse { answer, tool };
 // "`.json_schema`: #/properties/name: `maxLength`: expected at most 2000, found 5000".
 std::string checked_schema(std::string_view schema, std::string_view where, SchemaUse use);
 
+// The grammar of a checked schema.
+std::string schema_grammar(const std::string& checked);
+
 }  // namespace knap
