@@ -248,6 +248,14 @@ TEST_F(GrammarTest, TheRestOfATokenThatEndsAStartMustFit) {
     EXPECT_TRUE(accept(state, "5}"));
 }
 
+TEST_F(GrammarTest, BeginsAfterWhatThePromptAlreadySays) {
+    const GrammarState state =
+        start({.text = R"(root ::= "ab" [0-9])", .prefix = {token("a"), token("b")}});
+    EXPECT_TRUE(fits(state, "7"));
+    EXPECT_FALSE(fits(state, "a"));
+    EXPECT_THROW(start({.text = R"(root ::= "ab" [0-9])", .prefix = {token("b")}}), Error);
+}
+
 TEST_F(GrammarTest, BadGrammarsAreRefusedWithTheirFault) {
     EXPECT_THAT(error_of({.text = "root ::= \"a\"\nb ::= )\n"}),
                 HasSubstr("expecting newline or end in line 2, found ')?'"));
