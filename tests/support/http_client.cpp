@@ -76,6 +76,7 @@ bool HttpClient::receive() {
         return false;
     }
     const ssize_t n = recv(socket_, buffer.data(), buffer.size(), 0);
+    was_reset_ = n < 0;
     if (n <= 0) {
         return false;
     }

@@ -38,6 +38,8 @@ class HttpClient {
     bool read_until(std::string_view text);
     // What arrives until the server closes the connection.
     std::string read_all();
+    // The connection ended with an error, by which answers may get lost.
+    bool was_reset() const { return was_reset_; }
     // The server closes the connection within `time`, and sends nothing before.
     bool is_closed_within(std::chrono::milliseconds time);
 
@@ -50,6 +52,7 @@ class HttpClient {
     void read_chunks(HttpAnswer& answer);
 
     int socket_ = -1;
+    bool was_reset_ = false;
     std::string received_{};
 };
 

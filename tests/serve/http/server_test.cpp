@@ -175,6 +175,7 @@ TEST(HttpServer, RefusedRequestsAreAnsweredAndClosed) {
         EXPECT_EQ(answer.headers.at("content-type"), "application/json");
         EXPECT_EQ(answer.headers.at("connection"), "close");
         EXPECT_EQ(client.read_all(), "");
+        EXPECT_FALSE(client.was_reset());
     }
     EXPECT_EQ(HttpClient(rig.server.port()).post("/", std::string(100, 'x')).status, 200);
 }

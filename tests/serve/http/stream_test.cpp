@@ -137,6 +137,22 @@ TEST(HttpStream, BrokenStreamsLookIncomplete) {
     }
 }
 
+TEST(HttpStream, BrokenStreamsOfOldClientsAreReset) {
+    Caught caught;
+    HttpRig rig(caught.handler());
+    for (const bool is_broken : {false, true}) {
+        HttpClient client(rig.server.port());
+        client.send("GET / HTTP/1.0\r\n\r\n");
+        const auto exchange = caught.wait();
+        exchange->begin_stream(kEvents);
+        exchange->send("data: 1\n\n");
+        EXPECT_TRUE(client.read_until("data: 1\n\n"));
+        is_broken ? exchange->break_stream() : exchange->end_stream();
+        EXPECT_EQ(client.read_all(), "");
+        EXPECT_EQ(client.was_reset(), is_broken);
+    }
+}
+
 TEST(HttpStream, SilenceIsFilledWithComments) {
     Caught caught;
     HttpRig rig(caught.handler(), {.heartbeat = 20ms});
