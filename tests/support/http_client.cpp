@@ -14,7 +14,7 @@ namespace knap::test {
 
 namespace {
 
-constexpr int kPatience_ms = 30'000;  // a test that waits longer fails
+constexpr int kPatience_ms = 10'000;  // a test that waits longer fails
 
 std::string to_lower(std::string text) {
     std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });

@@ -47,7 +47,7 @@ class HttpClient {
     HttpAnswer post(std::string_view path, std::string_view body);
 
   private:
-    bool receive();  // more bytes; false: the connection ended, or nothing came for half a minute
+    bool receive();  // more bytes; false: the connection ended, or nothing came for ten seconds
     std::string take(std::size_t n_bytes);
     void read_chunks(HttpAnswer& answer);
 

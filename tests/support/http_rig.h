@@ -30,7 +30,7 @@ class HttpRig {
 void echo(const std::shared_ptr<Exchange>& exchange);
 std::string test_error_body(int status, std::string_view message);
 
-// Waits until `condition` holds, for at most half a minute.
+// Waits until `condition` holds, for at most ten seconds.
 bool eventually(const std::function<bool()>& condition);
 
 }  // namespace knap::test

@@ -114,7 +114,7 @@ TEST(HttpServer, ClosesWhenAsked) {
         const HttpAnswer answer = client.read_answer();
         EXPECT_EQ(answer.status, 200);
         EXPECT_EQ(answer.headers.at("connection"), "close");
-        EXPECT_TRUE(client.is_closed_within(30s));
+        EXPECT_TRUE(client.is_closed_within(10s));
     }
 }
 
