@@ -9,8 +9,16 @@ set(KNAP_BACKEND_DIR ${CMAKE_INSTALL_LIBDIR}/knap)
 file(RELATIVE_PATH KNAP_BACKEND_FROM_BIN ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/knap)
 set_target_properties(knap PROPERTIES INSTALL_RPATH "$ORIGIN/${KNAP_BACKEND_FROM_BIN}")
 install(TARGETS knap RUNTIME_DEPENDENCY_SET knap_backend)
-install(RUNTIME_DEPENDENCY_SET knap_backend PRE_INCLUDE_REGEXES "^lib(ggml|llama)" PRE_EXCLUDE_REGEXES ".*"
+install(RUNTIME_DEPENDENCY_SET knap_backend PRE_INCLUDE_REGEXES "^lib(ggml|llama\\.)" PRE_EXCLUDE_REGEXES ".*"
         DESTINATION ${KNAP_BACKEND_DIR})
+# Not part of that search, because libllama-common does not say where the libraries are that it needs. Those are found
+# when the program starts, because the program itself needs them too.
+file(GLOB KNAP_LLAMA_COMMON_VERSIONS ${KNAP_LLAMA_COMMON}.?)
+foreach(version IN LISTS KNAP_LLAMA_COMMON_VERSIONS)
+    cmake_path(GET version FILENAME name)
+    file(REAL_PATH ${version} file)
+    install(PROGRAMS ${file} DESTINATION ${KNAP_BACKEND_DIR} RENAME ${name})
+endforeach()
 
 install(TARGETS knap_engine EXPORT knap)
 install(DIRECTORY include/knap DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
