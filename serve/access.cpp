@@ -54,8 +54,9 @@ std::string decode_base64(std::string_view text) {
     return out;
 }
 
-// The key that a request carries. A browser shows the page with Basic credentials, whose password
-// is the key.
+}  // namespace
+
+// A browser shows the page with Basic credentials, whose password is the key.
 std::string key_of(const HttpRequest& request) {
     const std::string authorization = request.header("authorization");
     const std::string scheme = lower(authorization.substr(0, authorization.find(' ')));
@@ -71,8 +72,6 @@ std::string key_of(const HttpRequest& request) {
     }
     return request.header("x-api-key");
 }
-
-}  // namespace
 
 bool is_loopback(std::string_view host) {
     const std::string name = lower(host);

@@ -22,6 +22,9 @@ struct AccessConfig {
 // True for an address or name that only this machine can reach: 127.0.0.1, ::1, localhost.
 bool is_loopback(std::string_view host);
 
+// The key that a request carries, known or not; empty: none.
+std::string key_of(const HttpRequest& request);
+
 class Access {
   public:
     explicit Access(const AccessConfig& config);

@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "serve/access.h"
 #include "serve/api/error.h"
 
 namespace knap {
@@ -39,6 +40,11 @@ Completion::Completion(Service& service, std::shared_ptr<Exchange> exchange, Com
 }
 
 void Completion::start(Service& service, std::shared_ptr<Exchange> exchange, CompletionPlan plan) {
+    plan.generation.options.references = service.memory.answers(key_of(exchange->request()));
+    if (!plan.generation.prediction.empty()) {
+        plan.generation.options.references.push_back(
+            service.engine.tokenize(plan.generation.prediction, /*add_bos=*/false));
+    }
     const std::shared_ptr<Completion> self(
         new Completion(service, std::move(exchange), std::move(plan)));
     std::vector<Job> jobs = self->jobs();
@@ -228,6 +234,9 @@ void Completion::finish(int choice, JobEnd end) {
     service_.metrics.add_end(
         end, end.outcome == JobOutcome::cancelled ? "abort" : finish_reason(end),
         seconds_between(arrived_, Clock::now()));
+    if (end.outcome == JobOutcome::done) {
+        remember(end.result);
+    }
     const std::string reasoning = plan_.answer->reasoning(choice);
     figures_[index].n_reasoning =
         reasoning.empty() ? 0 : static_cast<int>(service_.engine.tokenize(reasoning, false).size());
@@ -247,6 +256,10 @@ void Completion::finish(int choice, JobEnd end) {
     if (n_left_ == 0) {
         finish_all();
     }
+}
+
+void Completion::remember(const Result& result) {
+    service_.memory.add(key_of(exchange_->request()), result.tokens);
 }
 
 void Completion::finish_all() {
@@ -276,7 +289,7 @@ void Completion::finish_all() {
 
 void Completion::add_figures(Json& object, bool has_usage) const {
     if (has_usage) {
-        object["usage"] = usage_json(figures_);
+        object["usage"] = usage_json(figures_, !plan_.generation.prediction.empty());
     }
     object["timings"] = timings_json(figures_);
     object["knap"] =

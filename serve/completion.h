@@ -42,6 +42,7 @@ class Completion : public std::enable_shared_from_this<Completion> {
     void send(Json chunk);
     void fail();
     void note_tokens(int choice, const AnswerPart& part);
+    void remember(const Result& result);
     void add_figures(Json& object, bool has_usage) const;
     Json round_json(const AnswerPart& part) const;
 

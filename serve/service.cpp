@@ -26,6 +26,7 @@ Service::Service(Engine& engine_to_serve, ServiceConfig service_config)
       model_name(name_of(config, info)),
       created(std::time(nullptr)),
       metrics(model_name),
+      memory(static_cast<std::size_t>(config.n_memory_tokens)),
       tasks(kTaskThreads),
       pool(engine, config.n_sessions, config.n_queue) {
     try {

@@ -13,6 +13,7 @@
 
 #include "serve/api/answer.h"
 #include "serve/api/generation_fields.h"
+#include "serve/engine/answer_memory.h"
 #include "serve/engine/metrics.h"
 #include "serve/engine/session_pool.h"
 #include "serve/task_threads.h"
@@ -27,6 +28,7 @@ struct ServiceConfig {
     GenerationDefaults defaults{};
     std::string chat_template{};  // a name or Jinja text; empty: the model's own
     bool is_strict_model = false;  // refuse requests for another model
+    int n_memory_tokens = 8192;    // of earlier answers to copy from, for each API key; 0: none
     bool has_slots = true;         // GET /slots
     bool has_metrics = true;       // GET /metrics
 };
@@ -55,6 +57,7 @@ class Service {
 
   public:
     Metrics metrics;
+    AnswerMemory memory;
     std::atomic<bool> is_stopping = false;  // new requests are refused
     TaskThreads tasks;
     SessionPool pool;

@@ -21,6 +21,7 @@ namespace {
 
 constexpr int kMaxPort = 65535;
 constexpr int kMaxQueue = 100'000;
+constexpr int kMaxMemory = 1 << 20;
 constexpr int kMaxTimeout = 24 * 3600;
 constexpr float kTemperature = 0.8f;
 
@@ -47,6 +48,8 @@ void add_server_flags(CLI::App& app, ServeArgs& args) {
                   "answers that may wait; more are refused with 429");
     group.integer("--cache-rows", args.n_cache_rows, {.min = 0},
                   "rows of the cache for all conversations; 0: a context for each");
+    group.integer("--answer-memory", service.n_memory_tokens, {.min = 0, .max = kMaxMemory},
+                  "tokens of earlier answers that drafts may be copied from, for each key; 0: none");
     group.integer("--timeout", args.timeout_s, {.min = 1, .max = kMaxTimeout},
                   "seconds after which an answer ends");
     group.custom({"--alias", "NAME", "name of the model in answers", "the file's"},

@@ -179,6 +179,9 @@ struct GenerateOptions {
     // False: every row of the prompt is computed, although the conversation or the prefix cache may
     // have it. The text is the same.
     bool reuse_prompt = true;
+    // Texts that the answer may resemble, such as the file that it edits. Strategies that copy
+    // drafts (lookup, cascade, knapspec) copy from them too. The answer is the same without them.
+    std::vector<std::vector<Token>> references{};
     // Log-probabilities in every TokenEvent: of the token, and of this many most probable tokens,
     // up to kMaxLogprobs. -1: none are computed.
     int n_logprobs = -1;

@@ -79,11 +79,14 @@ Json decisions_json(const std::vector<ChoiceFigures>& choices) {
 
 }  // namespace
 
-Json usage_json(const std::vector<ChoiceFigures>& choices) {
+Json usage_json(const std::vector<ChoiceFigures>& choices, bool has_prediction) {
     std::map<int, std::pair<int, int>> prompts;  // tokens of each prompt, and how many were cached
     int n_completion = 0;
     int n_reasoning = 0;
+    SourceStatistics copies;
     for (const ChoiceFigures& choice : choices) {
+        copies.n_drafted += has_prediction ? choice.result.speculation.copies.n_drafted : 0;
+        copies.n_accepted += has_prediction ? choice.result.speculation.copies.n_accepted : 0;
         const auto [at, is_new] = prompts.try_emplace(choice.prompt, choice.result.n_prompt,
                                                       n_cached(choice.result));
         if (!is_new) {
@@ -105,8 +108,8 @@ Json usage_json(const std::vector<ChoiceFigures>& choices) {
             {"prompt_tokens_details", {{"cached_tokens", n_cached_prompt}}},
             {"completion_tokens_details",
              {{"reasoning_tokens", n_reasoning},
-              {"accepted_prediction_tokens", 0},
-              {"rejected_prediction_tokens", 0}}}};
+              {"accepted_prediction_tokens", copies.n_accepted},
+              {"rejected_prediction_tokens", copies.n_drafted - copies.n_accepted}}}};
 }
 
 Json timings_json(const std::vector<ChoiceFigures>& choices) {

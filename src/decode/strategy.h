@@ -40,6 +40,7 @@ struct StrategyParts {
 struct RequestStart {
     std::span<const Token> prompt{};
     SamplingOptions sampling{};
+    std::span<const std::vector<Token>> references{};  // texts that the answer may resemble
 };
 
 struct RoundState {

@@ -82,7 +82,9 @@ Result Generation::run(int n_reused) {
     if (session_.draft_head) {
         session_.draft_head->begin(session_.history);
     }
-    strategy_.begin({.prompt = session_.history, .sampling = options_.sampling});
+    strategy_.begin({.prompt = session_.history,
+                     .sampling = options_.sampling,
+                     .references = options_.references});
     const PassTotals passes_before = session_.forward.pass_totals();
     const auto logits = prefill(n_reused);
 

@@ -93,12 +93,24 @@ void Session::Impl::check_prompt(std::span<const Token> prompt) const {
         fail("prompt: expected at most ", engine.config.n_ctx,
              " tokens (the context, `.n_ctx`), found ", prompt.size());
     }
-    const auto bad = std::find_if(prompt.begin(), prompt.end(), [&](Token token) {
+    check_tokens("prompt", prompt);
+}
+
+void Session::Impl::check_tokens(std::string_view what, std::span<const Token> tokens) const {
+    const auto bad = std::find_if(tokens.begin(), tokens.end(), [&](Token token) {
         return token < 0 || token >= engine.model.n_vocab;
     });
-    if (bad != prompt.end()) {
-        fail("prompt: expected token ids below ", engine.model.n_vocab, ", found ", *bad,
-             " at position ", bad - prompt.begin());
+    if (bad != tokens.end()) {
+        fail(what, ": expected token ids below ", engine.model.n_vocab, ", found ", *bad,
+             " at position ", bad - tokens.begin());
+    }
+}
+
+void Session::Impl::check_request(std::span<const Token> prompt,
+                                  const GenerateOptions& options) const {
+    check_prompt(prompt);
+    for (const std::vector<Token>& reference : options.references) {
+        check_tokens("`.references`", reference);
     }
 }
 
@@ -120,7 +132,7 @@ int Session::Impl::keep_common_beginning(std::span<const Token> prompt) {
 Result Session::Impl::generate(std::span<const Token> prompt,
                                const GenerateOptions& options,
                                const Observer& observer) {
-    check_prompt(prompt);
+    check_request(prompt, options);
     return generate(prompt, options, observer,
                     strategies.get(options.speculation, [this](const SpeculationOptions& how) {
                         return new_strategy(how);
@@ -131,7 +143,7 @@ Result Session::Impl::generate(std::span<const Token> prompt,
                                const GenerateOptions& options,
                                const Observer& observer,
                                Strategy& strategy) {
-    check_prompt(prompt);
+    check_request(prompt, options);
     Generation generation(*this, options, observer, strategy);
     history.reserve(static_cast<std::size_t>(engine.config.n_ctx));
     const PageSupply::Request request(pages);
@@ -156,7 +168,7 @@ Result Session::generate(std::span<const Token> prompt,
 }
 
 void Session::check(std::span<const Token> prompt, const GenerateOptions& options) {
-    impl_->check_prompt(prompt);
+    impl_->check_request(prompt, options);
     const auto strategy = impl_->new_strategy(options.speculation);
     const Observer nobody;
     Generation(*impl_, options, nobody, *strategy);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "knap/knap.h"
@@ -23,6 +24,8 @@ struct Session::Impl {
     explicit Impl(Engine::Impl& owner);
 
     void check_prompt(std::span<const Token> prompt) const;
+    void check_request(std::span<const Token> prompt, const GenerateOptions& options) const;
+    void check_tokens(std::string_view what, std::span<const Token> tokens) const;
     int keep_common_beginning(std::span<const Token> prompt);
     // A new strategy for this session, which the session does not keep and which has learned
     // nothing yet. It must not outlive the session. Throws if an option is not valid.

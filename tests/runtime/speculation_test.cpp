@@ -74,6 +74,34 @@ class SpeculativeSession : public ::testing::Test {
     Session session_;
 };
 
+// What a reference is right about is copied; what it is wrong about costs nothing but time.
+TEST_F(SpeculativeSession, ReferencesChangeNothingButTheNumberOfPasses) {
+    const std::vector<Token> tokens = prompt(20);
+    const GenerateOptions request{.n_predict = 60, .ignore_eos = true};
+    const Result plain = plain_text(session_, tokens, request);
+    const Result alone = generate(tokens, request, kLookup);
+    GenerateOptions with_answer = request;
+    with_answer.references = {prompt(50, 7), plain.tokens};
+    GenerateOptions with_noise = request;
+    with_noise.references = {prompt(200, 8)};
+    for (const SpeculationOptions& speculation : {kLookup, kCascade, SpeculationOptions()}) {
+        SCOPED_TRACE(describe_options(speculation));
+        EXPECT_EQ(generate(tokens, with_answer, speculation).tokens, plain.tokens);
+        EXPECT_EQ(generate(tokens, with_noise, speculation).tokens, plain.tokens);
+    }
+    const Result copied = generate(tokens, with_answer, kLookup);
+    EXPECT_GT(copied.speculation.copies.n_accepted, 40);
+    EXPECT_LT(copied.speculation.rounds, alone.speculation.rounds);
+}
+
+TEST_F(SpeculativeSession, ReferencesNeedKnownTokens) {
+    for (const Token bad : {-1, engine_.info().n_vocab}) {
+        GenerateOptions request{.n_predict = 1};
+        request.references = {{1, bad}};
+        EXPECT_THROW(generate(prompt(5), request, kLookup), Error) << bad;
+    }
+}
+
 TEST_F(SpeculativeSession, EndsAtTheTokenThatWasAskedFor) {
     for (const int n : {0, 1, 2, 3, 7, 20}) {
         expect_plain_text(prompt(10), {.n_predict = n, .ignore_eos = true});

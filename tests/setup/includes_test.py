@@ -27,6 +27,9 @@ BELOW = {
     "tools/check": ["runtime", "tools/peer"],
     "tools/measure": ["tools/check"],
     "serve/http": ["base"],
+    "serve/engine": ["base"],
+    "serve/api": ["serve/engine"],
+    "serve": ["serve/api", "serve/http", "text"],
 }
 MAY_SEE_GGML = {"device", "kernels", "model", "graph", "text", "tools/peer", "tools/check", "tools/make_model"}
 # Arithmetic on plans and numbers, tested without a model. May include each other, base and the plan, but not ggml.
@@ -45,8 +48,8 @@ def reachable(room):
 
 def room_of(path):
     """The folder of a file, or of an include, from its path below src/ or the root."""
-    parts = path.split("/")
-    return "/".join(parts[:2]) if parts[0] in ("tools", "serve") else parts[0] if len(parts) > 1 else ""
+    parts = path.split("/")[:-1]
+    return "/".join(parts[:2] if parts and parts[0] in ("tools", "serve") else parts[:1])
 
 
 def include_faults(root):

@@ -16,7 +16,9 @@ class CascadeStrategy final : public Strategy {
   public:
     explicit CascadeStrategy(StaticPlanStrategy drafting) : drafting_(std::move(drafting)) {}
 
-    void begin(const RequestStart& request) override { source_.begin(request.prompt); }
+    void begin(const RequestStart& request) override {
+        source_.begin(request.prompt, request.references);
+    }
     Proposal propose(const RoundState& state) override;
 
   private:

@@ -6,8 +6,9 @@ namespace knap {
 
 CopyDrafts::CopyDrafts() : source_(kCopyMatches) {}
 
-void CopyDrafts::begin(std::span<const Token> prompt) {
-    source_.begin(prompt);
+void CopyDrafts::begin(std::span<const Token> prompt,
+                       std::span<const std::vector<Token>> references) {
+    source_.begin(prompt, references);
     n_followed_ = prompt.size();
     acceptance_.fade();
     ledger_.clear();
@@ -33,7 +34,8 @@ std::optional<CopyDrafts::Offer> CopyDrafts::offer(std::span<const Token> histor
         return std::nullopt;
     }
     return Offer{.tokens = found.tokens,
-                 .acceptance = acceptance_.of_copy(found.match_length, max_tokens)};
+                 .acceptance = acceptance_.of_copy(found.match_length,
+                                                   static_cast<int>(found.tokens.size()))};
 }
 
 bool CopyDrafts::record_round(double ms, double plain_ms) {

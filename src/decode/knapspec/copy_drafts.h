@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "knap/types.h"
 
@@ -21,7 +22,7 @@ class CopyDrafts {
   public:
     CopyDrafts();
 
-    void begin(std::span<const Token> prompt);
+    void begin(std::span<const Token> prompt, std::span<const std::vector<Token>> references = {});
     // Processes the tokens that the text has gained; it is now `history`.
     void follow(std::span<const Token> history);
 

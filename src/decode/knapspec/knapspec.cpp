@@ -48,7 +48,7 @@ KnapspecStrategy::KnapspecStrategy(const StrategyParts& parts, const KnapspecOpt
 void KnapspecStrategy::begin(const RequestStart& request) {
     budget_.begin();
     scout_.begin(request.sampling);
-    copies_.begin(request.prompt);
+    copies_.begin(request.prompt, request.references);
     log_.begin();
     n_prompt_ = request.prompt.size();
     round_cost_ = {};

@@ -19,7 +19,9 @@ class LookupStrategy final : public Strategy {
     explicit LookupStrategy(const LookupOptions& options)
         : n_draft_(options.n_draft), source_(options.ngrams) {}
 
-    void begin(const RequestStart& request) override { source_.begin(request.prompt); }
+    void begin(const RequestStart& request) override {
+        source_.begin(request.prompt, request.references);
+    }
     Proposal propose(const RoundState& state) override;
 
   private:

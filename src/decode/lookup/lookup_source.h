@@ -1,5 +1,6 @@
-// Drafts copied from the text itself: if its last few tokens have occurred before, the tokens that
-// followed them then may follow again (docs/methods.md, "Lookup"). A lookup costs no pass.
+// Drafts copied from the text itself, and from other texts that it may resemble: if its last few
+// tokens have occurred before, the tokens that followed them then may follow again
+// (docs/methods.md, "Lookup"). A lookup costs no pass.
 #pragma once
 
 #include <cstddef>
@@ -22,21 +23,23 @@ class LookupSource {
   public:
     explicit LookupSource(NgramRange lengths = {}) : index_(lengths.min, lengths.max) {}
 
-    // Begins a request. The index is kept if the prompt continues the indexed text.
-    void begin(std::span<const Token> prompt);
+    // Begins a request. The index is kept if the prompt continues the indexed text and the
+    // references are the same.
+    void begin(std::span<const Token> prompt, std::span<const std::vector<Token>> references = {});
 
     struct Found {
         std::span<const Token> tokens{};  // valid until the next call; empty: no match
         int match_length = 0;             // matching tokens, up to NgramIndex::kLongestMatch
     };
-    // Returns `n_tokens` tokens that may follow `history`, or none. `history` begins with the
-    // prompt and only grows within a request.
+    // Returns `n_tokens` tokens that may follow `history`, fewer where a reference ends, or none.
+    // `history` begins with the prompt and only grows within a request.
     Found find(std::span<const Token> history, int n_tokens);
 
   private:
     void copy_from(std::size_t next, std::size_t n_tokens);
 
-    NgramIndex index_;
+    NgramIndex index_;  // the references, each with an end mark, then the text of the request
+    std::vector<Token> head_;  // the part before the request's text
     std::vector<Token> tokens_;
 };
 

@@ -42,5 +42,31 @@ TEST(LookupSource, UsesTheGivenRangeOfRunLengths) {
     EXPECT_EQ(found.match_length, 2) << "counted beyond the runs that are indexed";
 }
 
+TEST(LookupSource, CopiesFromReferencesUpToTheirEnds) {
+    LookupSource source;
+    const std::vector<Tokens> references = {{1, 2, 30, 31}, {5, 6, 40}};
+    Tokens text = {9, 1, 2};
+    source.begin(text, references);
+    EXPECT_THAT(source.find(text, 8).tokens, ElementsAre(30, 31));
+    text.insert(text.end(), {5, 6});
+    EXPECT_THAT(source.find(text, 8).tokens, ElementsAre(40));
+    text.insert(text.end(), {7, 8, 5, 6});
+    EXPECT_THAT(source.find(text, 3).tokens, ElementsAre(7, 8, 5)) << "the text itself is later";
+    text.insert(text.end(), {30, 31});
+    EXPECT_THAT(source.find(text, 3).tokens, IsEmpty()) << "nothing follows the end of a reference";
+}
+
+TEST(LookupSource, OtherReferencesReplaceTheOldOnes) {
+    LookupSource source;
+    const std::vector<Tokens> old = {{1, 2, 30}};
+    const std::vector<Tokens> others = {{1, 2, 50}};
+    const Tokens text = {9, 1, 2};
+    source.begin(text, old);
+    source.begin(text, others);
+    EXPECT_THAT(source.find(text, 1).tokens, ElementsAre(50));
+    source.begin(text);
+    EXPECT_THAT(source.find(text, 1).tokens, IsEmpty());
+}
+
 }  // namespace
 }  // namespace knap::lookup_source_test
