@@ -100,8 +100,9 @@ std::optional<ApiError> Access::refuse(const HttpRequest& request) const {
     const char* scheme =
         request.path == kPage ? "Basic realm=\"knap\", charset=\"UTF-8\"" : "Bearer";
     return ApiError{.status = 401,
-                    .message = "expected a valid API key as \"Authorization: Bearer KEY\", found "
-                               "none or another",
+                    .message =
+                        "expected a valid API key as \"Authorization: Bearer KEY\", found "
+                        "none or another",
                     .type = "authentication_error",
                     .code = "invalid_api_key",
                     .headers = {{"WWW-Authenticate", scheme}}};

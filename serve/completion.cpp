@@ -207,9 +207,11 @@ void Completion::send_progress(int choice, int done, int total) {
     }
     Json chunk = plan_.answer->empty_chunk();
     const double ms = 1000 * seconds_between(arrived_, Clock::now());
-    chunk["prompt_progress"] = {
-        {"index", choice},   {"total", total}, {"cache", progress.n_cached},
-        {"processed", done}, {"time_ms", ms}};
+    chunk["prompt_progress"] = {{"index", choice},
+                                {"total", total},
+                                {"cache", progress.n_cached},
+                                {"processed", done},
+                                {"time_ms", ms}};
     send(chunk);
 }
 
@@ -231,9 +233,9 @@ void Completion::finish(int choice, JobEnd end) {
         add(choice, std::exchange(end.rest, {}));
         chunks = plan_.answer->finish(choice, end);
     }
-    service_.metrics.add_end(
-        end, end.outcome == JobOutcome::cancelled ? "abort" : finish_reason(end),
-        seconds_between(arrived_, Clock::now()));
+    service_.metrics.add_end(end,
+                             end.outcome == JobOutcome::cancelled ? "abort" : finish_reason(end),
+                             seconds_between(arrived_, Clock::now()));
     if (end.outcome == JobOutcome::done) {
         remember(end.result);
     }

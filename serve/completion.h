@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "serve/api/answer.h"
-#include "serve/api/statistics.h"
+#include "serve/answer/answer.h"
+#include "serve/answer/statistics.h"
 #include "serve/http/exchange.h"
 #include "serve/service.h"
 
@@ -62,10 +62,10 @@ class Completion : public std::enable_shared_from_this<Completion> {
     SerialTasks tasks_;
     const Clock::time_point arrived_ = Clock::now();
     std::vector<std::shared_ptr<JobTicket>> tickets_;
-    std::vector<Progress> progress_;       // by choice
-    std::vector<ChoiceFigures> figures_;   // by choice
-    int n_left_ = 0;                       // choices under way
-    bool is_over_ = false;                 // nothing more is sent
+    std::vector<Progress> progress_;      // by choice
+    std::vector<ChoiceFigures> figures_;  // by choice
+    int n_left_ = 0;                      // choices under way
+    bool is_over_ = false;                // nothing more is sent
 };
 
 }  // namespace knap

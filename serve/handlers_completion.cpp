@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "base/quoted.h"
-#include "serve/api/chat_answer.h"
+#include "serve/answer/chat_answer.h"
+#include "serve/answer/text_answer.h"
 #include "serve/api/chat_body.h"
 #include "serve/api/error.h"
-#include "serve/api/text_answer.h"
 #include "serve/api/text_body.h"
 #include "serve/completion.h"
 #include "serve/handlers.h"
@@ -119,8 +119,8 @@ void answer_chat(Service& service, const std::shared_ptr<Exchange>& exchange) {
     options.stop.insert(options.stop.end(), prompt.stop.begin(), prompt.stop.end());
     plan.prompts.push_back(prompt.tokens);
     plan.answer = std::make_unique<ChatAnswer>(ChatAnswerParts{
-        .head = service.head(
-            plan.generation.streams ? "chat.completion.chunk" : "chat.completion", "chatcmpl-"),
+        .head = service.head(plan.generation.streams ? "chat.completion.chunk" : "chat.completion",
+                             "chatcmpl-"),
         .format = service.format(),
         .prompt = std::move(prompt),
         .piece_of = piece_function(service),

@@ -99,23 +99,21 @@ void answer_props(Service& service, const std::shared_ptr<Exchange>& exchange) {
             capabilities[name] = is_there;
         }
     }
-    respond_json(
-        exchange,
-        {{"default_generation_settings",
-          {{"n_ctx", runtime.n_ctx}, {"params", default_params(defaults)}}},
-         {"total_slots", service.config.n_sessions},
-         {"model_alias", service.model_name},
-         {"chat_template", source},
-         {"chat_template_caps", std::move(capabilities)},
-         {"bos_token", service.info.bos_token},
-         {"eos_token", service.info.eos_token},
-         {"build_info", concat("knap ", version())},
-         {"modalities", {{"vision", false}, {"audio", false}}},
-         {"knap",
-          {{"strategies", strategy_names_json()},
-           {"strategy", defaults.options.speculation.strategy},
-           {"device", join(runtime.devices, ",")},
-           {"row_invariant", service.engine.is_batch_invariant()}}}});
+    respond_json(exchange, {{"default_generation_settings",
+                             {{"n_ctx", runtime.n_ctx}, {"params", default_params(defaults)}}},
+                            {"total_slots", service.config.n_sessions},
+                            {"model_alias", service.model_name},
+                            {"chat_template", source},
+                            {"chat_template_caps", std::move(capabilities)},
+                            {"bos_token", service.info.bos_token},
+                            {"eos_token", service.info.eos_token},
+                            {"build_info", concat("knap ", version())},
+                            {"modalities", {{"vision", false}, {"audio", false}}},
+                            {"knap",
+                             {{"strategies", strategy_names_json()},
+                              {"strategy", defaults.options.speculation.strategy},
+                              {"device", join(runtime.devices, ",")},
+                              {"row_invariant", service.engine.is_batch_invariant()}}}});
 }
 
 void answer_slots(Service& service, const std::shared_ptr<Exchange>& exchange) {

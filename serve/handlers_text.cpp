@@ -42,8 +42,9 @@ void answer_tokenize(Service& service, const std::shared_ptr<Exchange>& exchange
     const bool has_pieces = fields.boolean("with_pieces").value_or(false);
     Json tokens = Json::array();
     for (const Token token : service.engine.tokenize(*content, adds_special, parses_special)) {
-        tokens.push_back(has_pieces ? Json{{"id", token}, {"piece", piece_json(service.piece(token))}}
-                                    : Json(token));
+        tokens.push_back(has_pieces
+                             ? Json{{"id", token}, {"piece", piece_json(service.piece(token))}}
+                             : Json(token));
     }
     exchange->respond({.body = to_text({{"tokens", std::move(tokens)}})});
 }

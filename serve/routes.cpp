@@ -103,7 +103,6 @@ std::span<const Route> routes() {
 
 Routes::Routes(Service& service, const AccessConfig& access) : service_(service), access_(access) {}
 
-
 std::optional<HttpResponse> Routes::check(const HttpRequest& head) const {
     if (head.method == "OPTIONS") {
         return access_.preflight(head);
@@ -122,7 +121,8 @@ std::optional<ApiError> Routes::refuse(const HttpRequest& head) const {
     }
     const std::string methods = allowed_methods(head.path);
     if (methods.empty()) {
-        return plain_error(404, "no such endpoint; GET /v1/models and POST /v1/chat/completions are two");
+        return plain_error(
+            404, "no such endpoint; GET /v1/models and POST /v1/chat/completions are two");
     }
     if (std::ranges::none_of(routes(), [&](const Route& route) {
             return matches(route, head.path) && matches_method(route, head.method);

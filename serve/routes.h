@@ -12,8 +12,8 @@
 
 namespace knap {
 
-// Answers a request: GET on the I/O thread, POST on a thread for short work. What it throws becomes the answer: RequestError its
-// error, anything else 500.
+// Answers a request: GET on the I/O thread, POST on a thread for short work. What it throws becomes
+// the answer: RequestError its error, anything else 500.
 using RouteHandler = void (*)(Service&, const std::shared_ptr<Exchange>&);
 
 struct Route {

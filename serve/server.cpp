@@ -21,7 +21,8 @@ std::string error_body(int status, std::string_view message) {
 Server::Server(const ServerConfig& config)
     : config_(config),
       http_(
-          config.http, [this](const HttpRequest& head) { return check(head); },
+          config.http,
+          [this](const HttpRequest& head) { return check(head); },
           [this](std::shared_ptr<Exchange> exchange) { ready_.load()->handle(exchange); },
           error_body) {}
 
@@ -67,8 +68,7 @@ void Server::tick() {
     if (!is_stopping_) {
         return;
     }
-    const bool is_idle =
-        !is_ready || service_->pool.n_running() + service_->pool.n_waiting() == 0;
+    const bool is_idle = !is_ready || service_->pool.n_running() + service_->pool.n_waiting() == 0;
     const Clock::time_point now = Clock::now();
     if (is_idle || now >= end_) {
         http_.stop_accepting();

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "serve/answer/identifier.h"
 #include "serve/api/error.h"
-#include "serve/api/identifier.h"
 
 namespace knap {
 namespace {
@@ -28,7 +28,8 @@ Service::Service(Engine& engine_to_serve, ServiceConfig service_config)
       metrics(model_name),
       memory(static_cast<std::size_t>(config.n_memory_tokens)),
       tasks(kTaskThreads),
-      pool(engine, config.n_sessions, config.n_queue) {
+      pool(engine, config.n_sessions, config.n_queue),
+      idle_time(pool, config.idle_work) {
     try {
         format_.emplace(engine, config.chat_template);
     } catch (const Error& error) {

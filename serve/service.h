@@ -11,9 +11,10 @@
 #include "knap/chat.h"
 #include "knap/knap.h"
 
-#include "serve/api/answer.h"
+#include "serve/answer/answer.h"
 #include "serve/api/generation_fields.h"
 #include "serve/engine/answer_memory.h"
+#include "serve/engine/idle_time.h"
 #include "serve/engine/metrics.h"
 #include "serve/engine/session_pool.h"
 #include "serve/task_threads.h"
@@ -26,9 +27,10 @@ struct ServiceConfig {
     int n_queue = 64;
     std::chrono::seconds timeout{600};  // of a request; it then ends with what it has
     GenerationDefaults defaults{};
-    std::string chat_template{};  // a name or Jinja text; empty: the model's own
+    std::string chat_template{};   // a name or Jinja text; empty: the model's own
     bool is_strict_model = false;  // refuse requests for another model
     int n_memory_tokens = 8192;    // of earlier answers to copy from, for each API key; 0: none
+    IdleWork idle_work{};          // while nothing is asked; empty: none
     bool has_slots = true;         // GET /slots
     bool has_metrics = true;       // GET /metrics
 };
@@ -61,6 +63,7 @@ class Service {
     std::atomic<bool> is_stopping = false;  // new requests are refused
     TaskThreads tasks;
     SessionPool pool;
+    IdleTime idle_time;
 };
 
 }  // namespace knap

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <optional>
 
 #include "base/error.h"
@@ -136,12 +137,7 @@ std::optional<ProfileReport> measure(Engine& engine, double seconds, const Inter
 std::vector<SavedPlan> to_saved(const std::vector<PlansAtContext>& plans) {
     std::vector<SavedPlan> list;
     for (const PlansAtContext& at : plans) {
-        for (const FoundPlan& found : at.plans) {
-            list.push_back({.n_context = at.n_context,
-                            .plan = found.plan,
-                            .agreed = found.agreed,
-                            .n_rows = found.n_rows});
-        }
+        std::ranges::copy(to_saved(at), std::back_inserter(list));
     }
     return list;
 }

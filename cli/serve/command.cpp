@@ -1,6 +1,7 @@
 #include "cli/serve/command.h"
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <iostream>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "cli/flags/flag_group.h"
 #include "cli/interrupt.h"
 #include "cli/load.h"
+#include "cli/serve/idle_work.h"
 
 namespace knap {
 namespace {
@@ -24,6 +26,8 @@ constexpr int kMaxQueue = 100'000;
 constexpr int kMaxMemory = 1 << 20;
 constexpr int kMaxTimeout = 24 * 3600;
 constexpr float kTemperature = 0.8f;
+constexpr std::array kOnOff{std::pair{std::string_view("on"), true},
+                            std::pair{std::string_view("off"), false}};
 
 std::string parse_key(const std::string& text) {
     if (text.empty()) {
@@ -48,8 +52,12 @@ void add_server_flags(CLI::App& app, ServeArgs& args) {
                   "answers that may wait; more are refused with 429");
     group.integer("--cache-rows", args.n_cache_rows, {.min = 0},
                   "rows of the cache for all conversations; 0: a context for each");
-    group.integer("--answer-memory", service.n_memory_tokens, {.min = 0, .max = kMaxMemory},
-                  "tokens of earlier answers that drafts may be copied from, for each key; 0: none");
+    group.integer(
+        "--answer-memory", service.n_memory_tokens, {.min = 0, .max = kMaxMemory},
+        "tokens of earlier answers that drafts may be copied from, for each key; 0: none");
+    group.choice("--idle-work", args.works_when_idle,
+                 std::span<const std::pair<std::string_view, bool>>(kOnOff),
+                 "measure costs and search for plans while nobody asks, once for each machine");
     group.integer("--timeout", args.timeout_s, {.min = 1, .max = kMaxTimeout},
                   "seconds after which an answer ends");
     group.custom({"--alias", "NAME", "name of the model in answers", "the file's"},
@@ -199,6 +207,9 @@ int run_serve(const CLI::App& app, ServeArgs args, const Environment& environmen
         const LoopThread loop(server);
         engine.emplace(load_engine(runtime, environment));
         args.service.defaults.options = generate_options(*engine, args.settings);
+        if (args.works_when_idle && runtime.profile == "auto") {
+            args.service.idle_work = idle_work(*engine);
+        }
         server.serve(*engine, args.service);
         print_ready(server);
         wait_for_signal(scope);

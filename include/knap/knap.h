@@ -99,6 +99,8 @@ class Session {
     void reset();  // forgets the conversation; memory stays reserved
     // Forgets what strategies have learned: the next request starts with a new one.
     void forget_strategies();
+    // The same, and takes up the costs and plans that are saved now (RuntimeConfig::profile).
+    void renew_strategies();
 
     // Saves the cache rows of the latest prompt. Loading replaces the history; it checks the file
     // against the model and the cache types, and leaves the session unchanged when it throws. Like

@@ -62,7 +62,8 @@ void read_turn(Fields& fields, ChatRequest& chat) {
     const auto opens = fields.boolean("add_generation_prompt");
     const auto continues = fields.boolean("continue_final_message");
     if (opens.value_or(false) && continues.value_or(false)) {
-        bad_field("continue_final_message", "expected false beside \"add_generation_prompt\": true");
+        bad_field("continue_final_message",
+                  "expected false beside \"add_generation_prompt\": true");
     }
     const std::size_t n = chat.messages.size();
     const bool ends_with_answer = chat.messages.back().role == "assistant";
@@ -100,8 +101,9 @@ ChatRequest read_chat_request(Fields& fields) {
     AnswerConstraint constraint = read_constraint(fields);
     const bool uses_tools = !chat.tools.empty() && chat.tool_choice != ToolChoice::none;
     if (uses_tools && !constraint.is_empty()) {
-        bad_field("tools", "expected no `response_format`, `json_schema` or `grammar` beside them: "
-                           "tool calls have a grammar of their own");
+        bad_field("tools",
+                  "expected no `response_format`, `json_schema` or `grammar` beside them: "
+                  "tool calls have a grammar of their own");
     }
     chat.json_schema = std::move(constraint.json_schema);
     chat.grammar = std::move(constraint.grammar);

@@ -48,7 +48,8 @@ class RequestError : public std::exception {
 // message begins with the name of the field.
 template <typename... Parts>
 [[noreturn]] void bad_field(std::string_view field, const Parts&... parts) {
-    throw RequestError({.message = concat("`", field, "`: ", parts...), .param = std::string(field)});
+    throw RequestError(
+        {.message = concat("`", field, "`: ", parts...), .param = std::string(field)});
 }
 
 }  // namespace knap

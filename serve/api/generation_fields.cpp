@@ -25,18 +25,10 @@ struct Unsupported {
 
 const std::vector<Unsupported>& unsupported_fields() {
     static const std::vector<Unsupported> fields{
-        {"functions", Json::array()},
-        {"function_call", "none"},
-        {"best_of", 1},
-        {"audio", nullptr},
-        {"web_search_options", nullptr},
-        {"mirostat", 0},
-        {"dry_multiplier", 0},
-        {"xtc_probability", 0},
-        {"typical_p", 1},
-        {"top_n_sigma", -1},
-        {"dynatemp_range", 0},
-        {"samplers", nullptr},
+        {"functions", Json::array()}, {"function_call", "none"},       {"best_of", 1},
+        {"audio", nullptr},           {"web_search_options", nullptr}, {"mirostat", 0},
+        {"dry_multiplier", 0},        {"xtc_probability", 0},          {"typical_p", 1},
+        {"top_n_sigma", -1},          {"dynatemp_range", 0},           {"samplers", nullptr},
         {"lora", Json::array()},
     };
     return fields;
@@ -47,8 +39,9 @@ void refuse_unsupported(Fields& fields) {
         const Json* value = fields.find(field.name);
         if (value != nullptr && *value != field.off) {
             throw RequestError(
-                {.message = concat("`", field.name, "`: not supported by this server; leave it out",
-                                   field.off.is_null() ? "" : concat(" or set it to ", to_text(field.off))),
+                {.message = concat(
+                     "`", field.name, "`: not supported by this server; leave it out",
+                     field.off.is_null() ? "" : concat(" or set it to ", to_text(field.off))),
                  .param = field.name,
                  .code = "unsupported_parameter"});
         }
@@ -218,8 +211,9 @@ std::vector<std::string> read_strings(const Json& value, std::string_view name) 
     if (value.is_string()) {
         return {value.get<std::string>()};
     }
-    const bool is_list = value.is_array() &&
-                         std::ranges::all_of(value, [](const Json& one) { return one.is_string(); });
+    const bool is_list = value.is_array() && std::ranges::all_of(value, [](const Json& one) {
+                             return one.is_string();
+                         });
     if (!is_list) {
         bad_field(name, "expected a string or an array of strings, found ",
                   value.is_array() ? std::string("an array with something else") : kind_of(value));

@@ -12,8 +12,8 @@
 
 namespace knap {
 
-inline constexpr int kMaxChoices = 8;           // of one prompt
-inline constexpr int kMaxRequestChoices = 32;   // of a request
+inline constexpr int kMaxChoices = 8;          // of one prompt
+inline constexpr int kMaxRequestChoices = 32;  // of a request
 inline constexpr std::size_t kMaxStops = 16;
 inline constexpr std::size_t kMaxStopBytes = 256;
 
@@ -25,7 +25,7 @@ struct GenerationRequest {
     bool reports_timings = false;  // in every chunk
     bool reports_progress = false;
     bool wants_decisions = false;
-    bool wants_rounds = false;  // in chunks: where their tokens came from
+    bool wants_rounds = false;           // in chunks: where their tokens came from
     std::string prediction{};            // a text that the answer may resemble; empty: none
     std::vector<std::string> ignored{};  // names of fields without effect
 };

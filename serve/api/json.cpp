@@ -41,8 +41,8 @@ class Watch {
   private:
     static void check_depth(int depth) {
         if (depth >= kMaxDepth) {
-            throw RequestError({.message = concat("expected JSON of at most ", kMaxDepth,
-                                                  " levels, found more")});
+            throw RequestError(
+                {.message = concat("expected JSON of at most ", kMaxDepth, " levels, found more")});
         }
     }
 
@@ -77,9 +77,9 @@ Json parse_request_json(std::string_view text) {
         // nothing to a client.
         const std::string_view what = error.what();
         const std::size_t end = what.find("] ");
-        throw RequestError({.message = concat(
-                                "expected valid JSON in the body, found: ",
-                                printable(end == what.npos ? what : what.substr(end + 2), 300))});
+        throw RequestError(
+            {.message = concat("expected valid JSON in the body, found: ",
+                               printable(end == what.npos ? what : what.substr(end + 2), 300))});
     }
 }
 

@@ -14,8 +14,8 @@ inline constexpr std::size_t kMaxTools = 128;
 // `messages`: at least one. Throws RequestError naming the message and the field.
 std::vector<ChatMessage> read_messages(Fields& fields);
 
-// `tools`, `tool_choice` and `parallel_tool_calls`. A choice that names a tool leaves only that one,
-// which is then required.
+// `tools`, `tool_choice` and `parallel_tool_calls`. A choice that names a tool leaves only that
+// one, which is then required.
 void read_tools(Fields& fields, ChatRequest& chat);
 
 }  // namespace knap

@@ -20,8 +20,8 @@ class AnswerMemory {
     // keeps nothing.
     explicit AnswerMemory(std::size_t max_tokens, std::size_t max_keys = 64);
 
-    // An answer to a request with `key`. The oldest answers of the key make room for it; one that is
-    // longer than everything that is kept is cut at its end.
+    // An answer to a request with `key`. The oldest answers of the key make room for it; one that
+    // is longer than everything that is kept is cut at its end.
     void add(const std::string& key, std::vector<Token> answer);
     // The answers of `key`, oldest first.
     std::vector<std::vector<Token>> answers(const std::string& key);

@@ -37,8 +37,8 @@ enum class JobOutcome {
 
 struct JobEnd {
     JobOutcome outcome = JobOutcome::done;
-    Result result{};      // of a job that was started, except a failed one
-    AnswerPart rest{};    // text that was held back until the end
+    Result result{};    // of a job that was started, except a failed one
+    AnswerPart rest{};  // text that was held back until the end
     double queue_ms = 0;
 };
 

@@ -144,15 +144,13 @@ void Metrics::add_refusal(int status) {
 Metrics::Rates Metrics::rates_since_last_call() {
     const auto rate = [](auto now, auto& before, double now_s, double& before_s) {
         const double seconds = now_s - before_s;
-        const double per_second =
-            seconds > 0 ? static_cast<double>(now - before) / seconds : 0.0;
+        const double per_second = seconds > 0 ? static_cast<double>(now - before) / seconds : 0.0;
         before = now;
         before_s = now_s;
         return per_second;
     };
     return {rate(n_prompt_.load(), prompt_before_, prompt_s_.load(), prompt_s_before_),
-            rate(n_predicted_.load(), predicted_before_, predicted_s_.load(),
-                 predicted_s_before_)};
+            rate(n_predicted_.load(), predicted_before_, predicted_s_.load(), predicted_s_before_)};
 }
 
 std::string Metrics::text(const ServerGauges& gauges) {
@@ -199,10 +197,10 @@ std::string Metrics::text(const ServerGauges& gauges) {
                      "Accepted tokens by their position in the draft.");
         for (std::size_t i = 0; i < kPositions; ++i) {
             if (i == 0 || n_accepted_at_[i].load() > 0) {
-                page.sample(start + "accepted_tokens_per_pos_total",
-                            labels + (labels.empty() ? "" : ",") +
-                                label("position", std::to_string(i)),
-                            n_accepted_at_[i].load());
+                page.sample(
+                    start + "accepted_tokens_per_pos_total",
+                    labels + (labels.empty() ? "" : ",") + label("position", std::to_string(i)),
+                    n_accepted_at_[i].load());
             }
         }
     }

@@ -30,8 +30,8 @@ class Metrics {
 
     // A round of an answer, while `n_running` answers were under way.
     void add_part(const AnswerPart& part, std::string_view strategy, int n_running);
-    void add_first_token(double seconds);       // since the request arrived
-    void add_token_gap(double seconds);         // between tokens of an answer
+    void add_first_token(double seconds);  // since the request arrived
+    void add_token_gap(double seconds);    // between tokens of an answer
     // An answer that has ended, `seconds` after its request arrived.
     void add_end(const JobEnd& end, std::string_view finish_reason, double seconds);
     void add_refusal(int status);
@@ -77,9 +77,9 @@ class Metrics {
     Histogram request_s_{long_times()};
     Histogram queue_s_{long_times()};
 
-    std::mutex mutex_;  // of what follows
-    std::map<std::string, std::int64_t> n_ended_;                            // by finish reason
-    std::map<int, std::int64_t> n_refused_;                                  // by status
+    std::mutex mutex_;                                                         // of what follows
+    std::map<std::string, std::int64_t> n_ended_;                              // by finish reason
+    std::map<int, std::int64_t> n_refused_;                                    // by status
     std::map<std::pair<std::string, std::string>, std::int64_t> n_by_origin_;  // strategy, origin
     std::int64_t prompt_before_ = 0;  // at the last call of text()
     std::int64_t predicted_before_ = 0;

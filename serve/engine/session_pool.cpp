@@ -91,9 +91,8 @@ void SessionPool::expire_waiting() {
     std::vector<std::shared_ptr<JobTicket>> overdue;
     {
         const std::lock_guard lock(mutex_);
-        std::ranges::copy_if(queue_, std::back_inserter(overdue), [&](const auto& ticket) {
-            return ticket->job_.deadline <= now;
-        });
+        std::ranges::copy_if(queue_, std::back_inserter(overdue),
+                             [&](const auto& ticket) { return ticket->job_.deadline <= now; });
     }
     for (const auto& ticket : overdue) {
         end_waiting(ticket, JobOutcome::expired);
@@ -170,7 +169,11 @@ void SessionPool::serve(Worker& worker) {
                         .job = ticket.number,
                         .n_prompt = static_cast<int>(ticket.job_.prompt.size()),
                         .strategy = ticket.job_.options.speculation.strategy};
+        const bool needs_renewal = std::exchange(worker.needs_renewal, false);
         lock.unlock();
+        if (needs_renewal) {
+            worker.session.renew_strategies();
+        }
         const Clock::time_point start = Clock::now();
         run(worker, ticket);
         lock.lock();
@@ -246,6 +249,20 @@ std::vector<SessionState> SessionPool::sessions() const {
         states.push_back(worker->state);
     }
     return states;
+}
+
+std::vector<Token> SessionPool::longest_history() const {
+    const std::lock_guard lock(mutex_);
+    const auto longest = std::ranges::max_element(
+        workers_, {}, [](const auto& worker) { return worker->history.size(); });
+    return (*longest)->history;
+}
+
+void SessionPool::renew_strategies() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& worker : workers_) {
+        worker->needs_renewal = true;
+    }
 }
 
 void SessionPool::note_duration(std::chrono::duration<double> duration) {

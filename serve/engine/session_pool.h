@@ -38,8 +38,8 @@ class JobTicket {
 struct SessionState {
     int id = 0;
     bool is_processing = false;
-    std::uint64_t job = 0;    // the number of the job that it runs or ran last; 0: none
-    int n_prompt = 0;         // of that job
+    std::uint64_t job = 0;  // the number of the job that it runs or ran last; 0: none
+    int n_prompt = 0;       // of that job
     int n_prompt_done = 0;
     int n_generated = 0;
     std::string strategy{};
@@ -68,6 +68,11 @@ class SessionPool {
     std::vector<SessionState> sessions() const;
     int n_running() const { return n_running_.load(); }
     int n_waiting() const { return n_waiting_.load(); }
+    bool is_busy() const { return n_running() + n_waiting() > 0; }  // reads flags only
+    // The longest conversation that an idle session has.
+    std::vector<Token> longest_history() const;
+    // Sessions take up the costs and plans that are saved now, before their next job.
+    void renew_strategies();
     // How long a job that is submitted now would wait, from the time that recent ones took.
     std::chrono::milliseconds expected_wait() const;
 
@@ -75,9 +80,10 @@ class SessionPool {
     struct Worker {
         explicit Worker(Engine& engine) : session(engine) {}
         Session session;
-        std::vector<Token> history{};       // of the session, while it is idle
+        std::vector<Token> history{};           // of the session, while it is idle
         std::shared_ptr<JobTicket> assigned{};  // null: idle
         SessionState state{};
+        bool needs_renewal = false;  // of its strategies
         std::thread thread{};
     };
 

@@ -186,6 +186,12 @@ void Session::forget_strategies() {
     impl_->strategies.clear();
 }
 
+void Session::renew_strategies() {
+    impl_->strategies.clear();
+    impl_->profile = known_profile(impl_->engine);
+    impl_->plans = known_plans(impl_->engine);
+}
+
 void Session::Impl::reset() {
     engine.pages().release(pages);
     history.clear();

@@ -103,9 +103,10 @@ GrammarState::GrammarState(const Tokenizer& tokenizer, const Grammar& grammar)
     rules_ = std::make_shared<const Rules>(std::move(rules));
     for (const Token token : grammar.prefix) {
         if (!accept(token)) {
-            fail("`.grammar`: expected a grammar that describes the end of the prompt, found one "
-                 "that does not allow ",
-                 in_quotes(tokenizer.piece(token)));
+            fail(
+                "`.grammar`: expected a grammar that describes the end of the prompt, found one "
+                "that does not allow ",
+                in_quotes(tokenizer.piece(token)));
         }
     }
 }

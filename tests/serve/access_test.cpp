@@ -56,8 +56,8 @@ TEST(Access, HealthNeedsNoKey) {
 
 TEST(Access, OnLoopbackAForeignHostIsRefused) {
     const Access access({.host = "127.0.0.1"});
-    for (const char* host : {"localhost", "LOCALHOST:8080", "127.0.0.1:1", "127.1.2.3", "[::1]:80",
-                             "::1"}) {
+    for (const char* host :
+         {"localhost", "LOCALHOST:8080", "127.0.0.1:1", "127.1.2.3", "[::1]:80", "::1"}) {
         EXPECT_EQ(status(access, request({{"host", host}})), 200) << host;
     }
     for (const char* host : {"example.org", "evil.localhost.example.org:80", "192.168.0.1",
@@ -69,8 +69,8 @@ TEST(Access, OnLoopbackAForeignHostIsRefused) {
 
 TEST(Access, OriginsOfThisMachineAndTheNamedOnesMayRead) {
     const Access access({.cors_origins = {"https://example.org"}});
-    for (const char* origin : {"http://localhost:3000", "https://127.0.0.1", "http://[::1]:5",
-                               "https://example.org"}) {
+    for (const char* origin :
+         {"http://localhost:3000", "https://127.0.0.1", "http://[::1]:5", "https://example.org"}) {
         EXPECT_THAT(access.cors_headers(request({{"origin", origin}})),
                     Contains(Pair("Access-Control-Allow-Origin", origin)));
     }

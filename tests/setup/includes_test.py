@@ -29,7 +29,8 @@ BELOW = {
     "serve/http": ["base"],
     "serve/engine": ["base"],
     "serve/api": ["serve/engine"],
-    "serve": ["serve/api", "serve/http", "text"],
+    "serve/answer": ["serve/api"],
+    "serve": ["serve/answer", "serve/http", "text"],
 }
 MAY_SEE_GGML = {"device", "kernels", "model", "graph", "text", "tools/peer", "tools/check", "tools/make_model"}
 # Arithmetic on plans and numbers, tested without a model. May include each other, base and the plan, but not ggml.

@@ -118,6 +118,17 @@ std::optional<CostProfile> profile_engine(Engine& engine,
                             .on_progress = observer.on_progress});
 }
 
+std::vector<SavedPlan> to_saved(const PlansAtContext& found) {
+    std::vector<SavedPlan> list;
+    for (const FoundPlan& one : found.plans) {
+        list.push_back({.n_context = found.n_context,
+                        .plan = one.plan,
+                        .agreed = one.agreed,
+                        .n_rows = one.n_rows});
+    }
+    return list;
+}
+
 std::vector<int> plan_contexts(int n_tokens, int n_ctx) {
     const int n_reached = std::min(n_tokens, n_ctx);
     std::vector<int> contexts;

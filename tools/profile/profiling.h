@@ -11,6 +11,7 @@
 
 #include "search/cost/cost_model.h"
 #include "search/plan_search.h"
+#include "search/saved_plans.h"
 
 namespace knap {
 
@@ -33,6 +34,9 @@ struct PlansAtContext {
     double plain_step_ms = 0;  // predicted by the costs of the search
     std::vector<FoundPlan> plans;
 };
+
+// The plans as they are saved.
+std::vector<SavedPlan> to_saved(const PlansAtContext& found);
 
 // The context lengths to search at, ascending: those within both the text of `n_tokens` and the
 // context size. Throws when the text is too short for any.

@@ -24,10 +24,9 @@ GenerationDefaults defaults() {
 }
 
 ChatBody chat(const std::string& fields) {
-    return read_chat_body(
-        parse_request_json(R"({"messages":[{"role":"user","content":"Hi"}])" +
-                           (fields.empty() ? "" : "," + fields) + "}"),
-        defaults(), kVocab);
+    return read_chat_body(parse_request_json(R"({"messages":[{"role":"user","content":"Hi"}])" +
+                                             (fields.empty() ? "" : "," + fields) + "}"),
+                          defaults(), kVocab);
 }
 
 TextBody text(const std::string& fields) {
@@ -110,15 +109,33 @@ TEST(ChatBody, ReadsLogitBias) {
 }
 
 TEST(ChatBody, NumbersOutOfRangeAreRefused) {
-    for (const char* fields :
-         {R"("temperature":2.1)", R"("temperature":-0.1)", R"("temperature":1e400)",
-          R"("top_p":1.1)", R"("top_k":-1)", R"("top_k":1.5)", R"("top_k":99999999999)",
-          R"("min_p":-0.1)", R"("repeat_penalty":0)", R"("presence_penalty":3)",
-          R"("frequency_penalty":-3)", R"("repeat_last_n":-2)", R"("n":0)", R"("n":9)",
-          R"("n":1000000)", R"("n":18446744073709551615)", R"("seed":1.5)", R"("seed":"1")",
-          R"("max_tokens":-2)", R"("max_tokens":9223372036854775807)", R"("stream":1)",
-          R"("logit_bias":{"1000":1})", R"("logit_bias":{"-1":1})", R"("logit_bias":{"x":1})",
-          R"("logit_bias":{"1":101})", R"("logit_bias":[[1]])", R"("logit_bias":3)"}) {
+    for (const char* fields : {R"("temperature":2.1)",
+                               R"("temperature":-0.1)",
+                               R"("temperature":1e400)",
+                               R"("top_p":1.1)",
+                               R"("top_k":-1)",
+                               R"("top_k":1.5)",
+                               R"("top_k":99999999999)",
+                               R"("min_p":-0.1)",
+                               R"("repeat_penalty":0)",
+                               R"("presence_penalty":3)",
+                               R"("frequency_penalty":-3)",
+                               R"("repeat_last_n":-2)",
+                               R"("n":0)",
+                               R"("n":9)",
+                               R"("n":1000000)",
+                               R"("n":18446744073709551615)",
+                               R"("seed":1.5)",
+                               R"("seed":"1")",
+                               R"("max_tokens":-2)",
+                               R"("max_tokens":9223372036854775807)",
+                               R"("stream":1)",
+                               R"("logit_bias":{"1000":1})",
+                               R"("logit_bias":{"-1":1})",
+                               R"("logit_bias":{"x":1})",
+                               R"("logit_bias":{"1":101})",
+                               R"("logit_bias":[[1]])",
+                               R"("logit_bias":3)"}) {
         const std::string field = bad_chat(fields);
         EXPECT_TRUE(std::string(fields).starts_with("\"" + field + "\""))
             << fields << " blamed on " << field;
@@ -162,10 +179,10 @@ TEST(ChatBody, ListsWhatItIgnores) {
 TEST(ChatBody, RefusesWhatWouldChangeTheAnswer) {
     for (const char* fields : {R"("best_of":2)", R"("mirostat":1)", R"("samplers":["top_k"])",
                                R"("functions":[{}])", R"("typical_p":0.5)"}) {
-        const ApiError error = refusal([&] { chat(fields); });
-        EXPECT_EQ(error.code, "unsupported_parameter") << fields;
-    }
-    EXPECT_NO_THROW(chat(R"("best_of":1,"mirostat":0,"typical_p":1.0,"functions":[],"lora":[])"));
+    const ApiError error = refusal([&] { chat(fields); });
+    EXPECT_EQ(error.code, "unsupported_parameter") << fields;
+}
+EXPECT_NO_THROW(chat(R"("best_of":1,"mirostat":0,"typical_p":1.0,"functions":[],"lora":[])"));
 }
 
 TEST(ChatBody, ReadsHowToDraft) {
@@ -212,15 +229,14 @@ TEST(ChatBody, ReadsPredictions) {
 }
 
 TEST(ChatBody, ReadsMessages) {
-    const ChatRequest request =
-        read_chat_body(parse_request_json(R"({"messages":[
+    const ChatRequest request = read_chat_body(parse_request_json(R"({"messages":[
             {"role":"developer","content":"Be brief."},
             {"role":"user","content":[{"type":"text","text":"One"},{"type":"text","text":"two"}]},
             {"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function",
              "function":{"name":"f","arguments":"{}"}}]},
             {"role":"tool","tool_call_id":"c1","content":"3"}]})"),
-                       defaults(), kVocab)
-            .chat;
+                                               defaults(), kVocab)
+                                    .chat;
     ASSERT_EQ(request.messages.size(), 4u);
     EXPECT_EQ(request.messages[0].role, "system");
     EXPECT_EQ(request.messages[1].content, "One\ntwo");
@@ -270,9 +286,9 @@ TEST(ChatBody, ReadsTools) {
     ASSERT_EQ(named.tools.size(), 1u);
     EXPECT_EQ(named.tools[0].name, "g");
     EXPECT_EQ(named.tool_choice, ToolChoice::required);
-    EXPECT_EQ(bad_chat(concat(
-                  kTools, R"(,"tool_choice":{"type":"function","function":{"name":"h"}})")),
-              "tool_choice");
+    EXPECT_EQ(
+        bad_chat(concat(kTools, R"(,"tool_choice":{"type":"function","function":{"name":"h"}})")),
+        "tool_choice");
     EXPECT_EQ(bad_chat(R"("tool_choice":"required")"), "tool_choice");
     EXPECT_EQ(bad_chat(R"("tools":[{"type":"search"}])"), "tools[0].type");
     EXPECT_EQ(bad_chat(R"("tools":[{"type":"function","function":{}}])"), "tools[0].function.name");

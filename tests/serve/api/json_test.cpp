@@ -41,8 +41,9 @@ TEST(RequestJson, KeepsTheOrderOfMembers) {
 }
 
 TEST(RequestJson, RefusesWhatIsNotJson) {
-    for (const char* text : {"", "{", "{} {}", "{}x", "[1,]", "NaN", "{\"a\":NaN}", "Infinity",
-                             "{'a':1}", "{\"a\":1,}", "// no\n{}", "\"\xff\"", "{\"a\":\"\xc3\"}"}) {
+    for (const char* text :
+         {"", "{", "{} {}", "{}x", "[1,]", "NaN", "{\"a\":NaN}", "Infinity", "{'a':1}",
+          "{\"a\":1,}", "// no\n{}", "\"\xff\"", "{\"a\":\"\xc3\"}"}) {
         EXPECT_THAT(refusal(text), HasSubstr("expected valid JSON")) << text;
     }
 }

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "serve/answer/logprobs_json.h"
 #include "serve/api/json.h"
-#include "serve/api/logprobs_json.h"
 #include "serve/engine/job.h"
 
 namespace knap {

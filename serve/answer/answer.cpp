@@ -1,4 +1,4 @@
-#include "serve/api/answer.h"
+#include "serve/answer/answer.h"
 
 namespace knap {
 
@@ -13,8 +13,8 @@ Json AnswerHead::with_choices(Json choices) const {
 
 std::string finish_reason(const JobEnd& end) {
     const StopReason stop = end.result.stop;
-    const bool has_ended = end.outcome == JobOutcome::done &&
-                           (stop == StopReason::eos || stop == StopReason::stop);
+    const bool has_ended =
+        end.outcome == JobOutcome::done && (stop == StopReason::eos || stop == StopReason::stop);
     return has_ended ? "stop" : "length";
 }
 

@@ -20,8 +20,8 @@ struct ChoiceFigures {
 };
 
 // {"prompt_tokens", "completion_tokens", "total_tokens", ...}. A prompt with several choices counts
-// once. With a prediction, tokens copied as drafts count as accepted or rejected, wherever they were
-// copied from.
+// once. With a prediction, tokens copied as drafts count as accepted or rejected, wherever they
+// were copied from.
 Json usage_json(const std::vector<ChoiceFigures>& choices, bool has_prediction);
 
 // {"cache_n", "prompt_n", "prompt_ms", ..., "predicted_per_second", "draft_n", ...}: sums over the

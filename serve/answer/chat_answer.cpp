@@ -1,8 +1,8 @@
-#include "serve/api/chat_answer.h"
+#include "serve/answer/chat_answer.h"
 
 #include <utility>
 
-#include "serve/api/identifier.h"
+#include "serve/answer/identifier.h"
 
 namespace knap {
 namespace {
@@ -101,12 +101,13 @@ std::vector<Json> ChatAnswer::advance(int index, ChatMessage next) {
         }
         if (is_new && parts_.streams) {
             // Clients wait for a first delta with empty arguments.
-            chunks.push_back(chunk(
-                index, {{"tool_calls", Json::array({{{"index", i},
-                                                     {"id", choice.call_ids[i]},
-                                                     {"type", "function"},
-                                                     {"function", {{"name", call.name},
-                                                                   {"arguments", ""}}}}})}}));
+            chunks.push_back(
+                chunk(index,
+                      {{"tool_calls",
+                        Json::array({{{"index", i},
+                                      {"id", choice.call_ids[i]},
+                                      {"type", "function"},
+                                      {"function", {{"name", call.name}, {"arguments", ""}}}}})}}));
         }
         const std::string text =
             added(is_new ? "" : choice.message.tool_calls[i].arguments, call.arguments);
@@ -140,10 +141,10 @@ Json ChatAnswer::whole() const {
     for (std::size_t i = 0; i < choices_.size(); ++i) {
         const Choice& choice = choices_[i];
         const bool has_calls = !choice.message.tool_calls.empty();
-        Json message{{"role", "assistant"},
-                     {"content", has_calls ? or_null(choice.message.content)
-                                           : Json(choice.message.content)},
-                     {"refusal", nullptr}};
+        Json message{
+            {"role", "assistant"},
+            {"content", has_calls ? or_null(choice.message.content) : Json(choice.message.content)},
+            {"refusal", nullptr}};
         if (!choice.message.reasoning.empty()) {
             message["reasoning_content"] = choice.message.reasoning;
         }

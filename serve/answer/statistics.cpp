@@ -1,4 +1,4 @@
-#include "serve/api/statistics.h"
+#include "serve/answer/statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -87,8 +87,8 @@ Json usage_json(const std::vector<ChoiceFigures>& choices, bool has_prediction) 
     for (const ChoiceFigures& choice : choices) {
         copies.n_drafted += has_prediction ? choice.result.speculation.copies.n_drafted : 0;
         copies.n_accepted += has_prediction ? choice.result.speculation.copies.n_accepted : 0;
-        const auto [at, is_new] = prompts.try_emplace(choice.prompt, choice.result.n_prompt,
-                                                      n_cached(choice.result));
+        const auto [at, is_new] =
+            prompts.try_emplace(choice.prompt, choice.result.n_prompt, n_cached(choice.result));
         if (!is_new) {
             // Choices after the first find the prompt in the cache; the first tells what was there.
             at->second.second = std::min(at->second.second, n_cached(choice.result));

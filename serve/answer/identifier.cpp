@@ -1,4 +1,4 @@
-#include "serve/api/identifier.h"
+#include "serve/answer/identifier.h"
 
 #include <random>
 

@@ -5,7 +5,7 @@
 
 #include "knap/chat.h"
 
-#include "serve/api/answer.h"
+#include "serve/answer/answer.h"
 
 namespace knap {
 
@@ -32,8 +32,8 @@ class ChatAnswer : public Answer {
 
   private:
     struct Choice {
-        std::string text{};                 // of the model
-        ChatMessage message{};              // what it says so far, as sent
+        std::string text{};     // of the model
+        ChatMessage message{};  // what it says so far, as sent
         std::vector<std::string> call_ids{};
         std::vector<AnswerToken> tokens{};  // with log-probabilities: those not sent yet
         std::string finish_reason{};

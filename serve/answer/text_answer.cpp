@@ -1,4 +1,4 @@
-#include "serve/api/text_answer.h"
+#include "serve/answer/text_answer.h"
 
 #include <utility>
 
@@ -30,10 +30,7 @@ std::vector<Token> ids_of(const std::vector<AnswerToken>& tokens) {
 TextAnswer::TextAnswer(TextAnswerParts parts)
     : parts_(std::move(parts)), choices_(parts_.echoes.size()) {}
 
-Json TextAnswer::chunk(int index,
-                       std::string text,
-                       std::vector<AnswerToken> tokens,
-                       Json finish) {
+Json TextAnswer::chunk(int index, std::string text, std::vector<AnswerToken> tokens, Json finish) {
     Choice& choice = choices_[static_cast<std::size_t>(index)];
     Json logprobs = nullptr;
     if (parts_.has_logprobs && !tokens.empty()) {

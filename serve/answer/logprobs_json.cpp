@@ -1,4 +1,4 @@
-#include "serve/api/logprobs_json.h"
+#include "serve/answer/logprobs_json.h"
 
 #include <algorithm>
 
@@ -20,7 +20,8 @@ Json bytes_of(const std::string& piece) {
 
 Json chat_entry(Token token, float logprob, const PieceOf& piece_of) {
     const std::string piece = piece_of(token);
-    return {{"token", piece}, {"id", token}, {"logprob", finite(logprob)}, {"bytes", bytes_of(piece)}};
+    return {
+        {"token", piece}, {"id", token}, {"logprob", finite(logprob)}, {"bytes", bytes_of(piece)}};
 }
 
 }  // namespace

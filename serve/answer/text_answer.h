@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "serve/api/answer.h"
+#include "serve/answer/answer.h"
 
 namespace knap {
 
