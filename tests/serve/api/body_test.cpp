@@ -172,7 +172,7 @@ TEST(ChatBody, LogprobsNeedTheirSwitch) {
 }
 
 TEST(ChatBody, ListsWhatItIgnores) {
-    EXPECT_THAT(chat(R"("user":"me","colour":1,"metadata":{}) ").generation.ignored,
+    EXPECT_THAT(chat(R"("user":"me","colour":1,"metadata":{})").generation.ignored,
                 ElementsAre("user", "metadata", "colour"));
 }
 
