@@ -23,7 +23,7 @@ TEST(LogprobsFlag, AddsAnEntryPerTokenToTheJson) {
         EXPECT_GE(entry["top"][1]["logprob"], entry["top"][2]["logprob"]);
         text += entry["text"];
     }
-    EXPECT_EQ(text, object["text"]);
+    EXPECT_EQ(text, object["text"].get<std::string>());
 }
 
 TEST(LogprobsFlag, ZeroAddsOnlyTheTokensOwn) {
