@@ -191,7 +191,7 @@ TEST(Run, StopStringEndsTheText) {
 
 TEST(Run, GrammarFileConstrainsTheText) {
     const auto file = write_text("answer.gbnf", "root ::= \"the answer is \" (\"yes\" | \"no\")\n");
-    const json object = run_json({"-p", "hello", "--grammar-file", file.string()});
+    const json object = run_json({"-p", "hello", "-n", "40", "--grammar-file", file.string()});
     EXPECT_THAT(object["text"].get<std::string>(), testing::MatchesRegex("the answer is (yes|no)"));
     EXPECT_EQ(object["stop"], "eos");
     EXPECT_GT(object["n_forced"], 0);

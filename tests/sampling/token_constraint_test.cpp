@@ -221,7 +221,8 @@ TEST(ConstrainedAcceptance, RatioRuleKeepsTheDistribution) {
     for (std::uint64_t language = 0; language < 3; ++language) {
         const Language target = random_language(language, kVocab);
         const FakeConstraint constraint(random_constraint(language + 10, 0.4));
-        ToyRun run = {.rule = AcceptanceRule::ratio,
+        ToyRun run = {.sampling = warm(0),
+                      .rule = AcceptanceRule::ratio,
                       .n_vocab = kVocab,
                       .target = target,
                       .draft = imitation(target, language + 1, 1.0),

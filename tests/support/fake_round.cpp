@@ -47,6 +47,7 @@ RoundOutcome FakeRound::outcome() const {
         .gaps = {},
         .logits = logits_,
         .captures = captures_,
+        .is_forced = shape_.is_forced,
         .draft_ms = shape_.draft_ms,
         .verify_ms = shape_.verify_ms,
         .own_draft_ms = shape_.draft_ms,

@@ -26,6 +26,7 @@ struct FakeRoundShape {
     double draft_ms = 0;
     double verify_ms = 0;
     PassFacts pass{};  // that verifies
+    bool is_forced = false;
 };
 
 // Owns the data of its outcome. The first n_accepted drafts are right, the others wrong.

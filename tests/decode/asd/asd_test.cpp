@@ -125,6 +125,14 @@ TEST_F(AsdOnText, ThresholdAdaptsLikeDraftVerifyAndOutlivesARequest) {
     EXPECT_NEAR(std::get<DraftWithPlan>(proposal.draft).stop.exit_confidence, 0.601, 1e-6);
 }
 
+TEST_F(AsdOnText, ForcedDraftsTeachNothing) {
+    AsdStrategy asd = strategy({.rule = {.least_cosine = -1}});
+    const FakeRound forced({.row = 10, .n_drafted = 2, .n_accepted = 1, .is_forced = true});
+    asd.observe(forced.outcome());
+    const Proposal proposal = propose(asd);
+    EXPECT_EQ(std::get<DraftWithPlan>(proposal.draft).stop.exit_confidence, 0.6f);
+}
+
 TEST_F(AsdOnText, DraftsNothingWhenNoAttentionQualifies) {
     AsdStrategy asd = strategy({.rule = {.least_cosine = 1}});
     EXPECT_TRUE(std::holds_alternative<PlainStep>(propose(asd).draft));

@@ -60,6 +60,13 @@ TEST(DraftVerify, ThresholdFollowsAcceptanceAcrossRequests) {
     EXPECT_NEAR(propose(*strategy).stop.exit_confidence, 0.602, 1e-6);
 }
 
+TEST(DraftVerify, ForcedDraftsTeachNothing) {
+    const auto strategy = build({.settings = {{"plan", "exit=2"}}});
+    const test::FakeRound forced({.row = 10, .n_drafted = 4, .n_accepted = 1, .is_forced = true});
+    strategy->observe(forced.outcome());
+    EXPECT_EQ(propose(*strategy).stop.exit_confidence, 0.6f);
+}
+
 TEST(DraftVerify, CapIsALengthThatDraftsCanReach) {
     const auto strategy = build({.settings = {{"plan", "exit=2"},
                                               {"target", "0"},

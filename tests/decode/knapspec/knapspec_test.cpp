@@ -53,8 +53,8 @@ class World {
     }
 
     // A round in which `share` of the drafts are accepted. It takes as long as on the fake machine,
-    // times `time_factor`.
-    Proposal round(double share, double time_factor = 1) {
+    // times `time_factor`. A forced one is not the strategy's.
+    Proposal round(double share, double time_factor = 1, bool is_forced = false) {
         const Proposal proposal = propose();
         int n_drafted = 0;
         double draft_ms = 0;
@@ -74,7 +74,8 @@ class World {
                                                        .n_context = n_context,
                                                        .n_rows = n_drafted + 1 + n_others}) *
                                            time_factor,
-                              .pass = {.n_others = n_others, .n_other_tokens = n_others}});
+                              .pass = {.n_others = n_others, .n_other_tokens = n_others},
+                              .is_forced = is_forced});
         const RoundOutcome outcome = fake.outcome();
         strategy_->observe(outcome);
         elapsed_ms_ += outcome.draft_ms + outcome.verify_ms;
@@ -208,6 +209,15 @@ TEST(Knapspec, LosingPlanIsSuspendedAndTriedAgainLater) {
         ASSERT_LT(++n_plain, 400) << "a text may change: it is tried again";
     }
     EXPECT_GE(n_plain, 48);
+}
+
+// A grammar drafts in place of the plan; what becomes of that says nothing about the plan.
+TEST(Knapspec, ForcedDraftsTeachNothingAboutPlans) {
+    World world("copies=off,budget=0,windows=64", cheap_rows());
+    world.begin(text(6000));
+    for (int i = 0; i < 40; ++i) {
+        EXPECT_FALSE(is_plain(world.round(0, 1, /*is_forced=*/true))) << i;
+    }
 }
 
 TEST(Knapspec, DraftsGetLongerWhenAccepted) {
