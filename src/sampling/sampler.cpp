@@ -1,6 +1,7 @@
 #include "sampling/sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -14,10 +15,9 @@ namespace {
 
 constexpr float kForbidden = -std::numeric_limits<float>::infinity();
 
-// How many of the largest logits the constraint is asked about first, and how many times more if
-// too few of them fit.
-constexpr std::size_t kFirstAsked = 64;
-constexpr std::size_t kMoreAsked = 16;
+// How many of the largest logits the constraint is asked about, as long as too few of them fit.
+constexpr std::array<std::size_t, 3> kNumbersAsked = {64, 1024,
+                                                      std::numeric_limits<std::size_t>::max()};
 
 }  // namespace
 
@@ -168,7 +168,7 @@ std::span<const float> Sampler::adjust(std::span<const float> logits) {
 std::span<const float> Sampler::allow(std::span<const float> adjusted, std::size_t n_best) {
     find_maximum(adjusted);  // throws if there is none, or a NaN
     const std::size_t n_needed = is_greedy() ? n_best : n_ranked_;
-    for (std::size_t n = kFirstAsked;; n *= kMoreAsked) {
+    for (const std::size_t n : kNumbersAsked) {
         if (n < adjusted.size()) {
             ranking_.take_largest(adjusted, n);
         } else {
