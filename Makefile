@@ -27,7 +27,7 @@ export CCACHE_NOHASHDIR := 1
 
 DEMO_PROMPTS := examples/prompts/long.txt examples/prompts/short.txt
 
-.PHONY: all build knap demo test test-slow mutate bench sanitize tsan install uninstall format format-check tidy model clean help setup configure browser tables pictures
+.PHONY: all build knap demo test test-slow mutate bench sanitize tsan install uninstall format format-check tidy model clean help setup configure browser tables pictures test-env
 
 all: build ## build everything (the default)
 
@@ -38,16 +38,20 @@ demo: configure model ## generate two texts with and without speculation, side b
 	@echo "knap: running $(BUILD)/example_side_by_side on $(DEMO_PROMPTS)"
 	@$(BUILD)/example_side_by_side "$$(deps/setup model-path)" $(DEMO_PROMPTS)
 
-test: build model browser ## run all tests, including those that need the default model
+test: build model browser test-env ## run all tests, including those that need the default model
 	@echo "knap: testing $(BUILD)"
 	@ctest --preset $(PRESET) -j $(JOBS) $(TEST_ARGS)
 
-test-slow: build ## run the random suites (lossless, several sessions) with many more cases (takes minutes)
+test-slow: build model test-env ## run the random suites (lossless, several sessions) with many more cases (takes minutes)
 	@ctest --preset slow -j $(JOBS) $(TEST_ARGS)
 
 # Tests open the page of `knap report` in a browser.
 browser:
 	@deps/setup packages "chromium chromium"
+
+# Tests of the server use real clients.
+test-env:
+	@deps/setup test-env > /dev/null
 
 sanitize: ## run the tests under the address and undefined-behaviour sanitizers
 	@$(MAKE) test PRESET=sanitize

