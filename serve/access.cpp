@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <random>
 
+#include <arpa/inet.h>
+
 #include "base/text.h"
 
 namespace knap {
@@ -25,6 +27,12 @@ std::string lower(std::string_view text) {
         return static_cast<char>(letter >= 'A' && letter <= 'Z' ? letter + 32 : letter);
     });
     return out;
+}
+
+// Four numbers. A name such as 127.0.0.1.example.org begins like an address, and is anybody's.
+bool is_ipv4(const std::string& text) {
+    in_addr address;
+    return inet_pton(AF_INET, text.c_str(), &address) == 1;
 }
 
 // "http://localhost:3000": the part between scheme and port.
@@ -75,7 +83,7 @@ std::string key_of(const HttpRequest& request) {
 
 bool is_loopback(std::string_view host) {
     const std::string name = lower(host);
-    return name == "localhost" || name == "::1" || name.starts_with("127.");
+    return name == "localhost" || name == "::1" || (name.starts_with("127.") && is_ipv4(name));
 }
 
 Access::Access(const AccessConfig& config) : config_(config) {

@@ -61,7 +61,7 @@ TEST(Access, OnLoopbackAForeignHostIsRefused) {
         EXPECT_EQ(status(access, request({{"host", host}})), 200) << host;
     }
     for (const char* host : {"example.org", "evil.localhost.example.org:80", "192.168.0.1",
-                             "localhost.evil", "[::2]:80"}) {
+                             "localhost.evil", "[::2]:80", "127.0.0.1.evil.org", "127.1:80"}) {
         EXPECT_EQ(status(access, request({{"host", host}})), 403) << host;
     }
     EXPECT_EQ(status(Access({.host = "0.0.0.0"}), request({{"host", "example.org"}})), 200);
@@ -75,7 +75,7 @@ TEST(Access, OriginsOfThisMachineAndTheNamedOnesMayRead) {
                     Contains(Pair("Access-Control-Allow-Origin", origin)));
     }
     for (const char* origin : {"https://evil.org", "null", "http://localhost.evil.org",
-                               "https://example.org.evil.org", "file://"}) {
+                               "https://example.org.evil.org", "file://", "http://127.0.0.1.evil.org"}) {
         EXPECT_THAT(access.cors_headers(request({{"origin", origin}})),
                     Not(Contains(Key("Access-Control-Allow-Origin"))))
             << origin;
