@@ -63,7 +63,9 @@ std::vector<Json> ChatAnswer::finish(int index, const JobEnd& end) {
     std::vector<Json> chunks = advance(index, parse(choice, !is_complete));
     const bool has_calls = is_complete && !choice.message.tool_calls.empty();
     choice.finish_reason = has_calls ? "tool_calls" : knap::finish_reason(end);
-    chunks.push_back(chunk(index, Json::object(), choice.finish_reason));
+    if (parts_.streams) {  // a chunk takes the log-probabilities with it
+        chunks.push_back(chunk(index, Json::object(), choice.finish_reason));
+    }
     return chunks;
 }
 
