@@ -15,6 +15,7 @@ void answer_model(Service& service, const std::shared_ptr<Exchange>& exchange);
 void answer_props(Service& service, const std::shared_ptr<Exchange>& exchange);
 void answer_slots(Service& service, const std::shared_ptr<Exchange>& exchange);
 void answer_metrics(Service& service, const std::shared_ptr<Exchange>& exchange);
+void answer_openapi(Service& service, const std::shared_ptr<Exchange>& exchange);
 
 // --- handlers_text.cpp ---
 void answer_tokenize(Service& service, const std::shared_ptr<Exchange>& exchange);

@@ -1,6 +1,7 @@
 #include "knap/knap.h"
 
 #include "serve/api/error.h"
+#include "serve/api/openapi.h"
 #include "serve/handlers.h"
 
 namespace knap {
@@ -138,6 +139,10 @@ void answer_metrics(Service& service, const std::shared_ptr<Exchange>& exchange)
     }
     exchange->respond({.content_type = "text/plain; version=0.0.4; charset=utf-8",
                        .body = service.metrics.text(service.gauges())});
+}
+
+void answer_openapi(Service&, const std::shared_ptr<Exchange>& exchange) {
+    exchange->respond({.body = std::string(openapi_files().front().content)});
 }
 
 }  // namespace knap

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "serve/api/error.h"
 #include "serve/handlers.h"
+#include "serve/http/header_name.h"
 
 namespace knap {
 namespace {
@@ -25,6 +26,7 @@ constexpr std::array kRoutes{
     Route{"GET", "/metrics", answer_metrics},
     Route{"GET", "/props", answer_props},
     Route{"GET", "/slots", answer_slots},
+    Route{"GET", "/openapi.json", answer_openapi},
     Route{"POST", "/tokenize", answer_tokenize},
     Route{"POST", "/detokenize", answer_detokenize},
     Route{"POST", "/apply-template", answer_apply_template},
@@ -90,9 +92,10 @@ HttpResponse error_response(const ApiError& error) {
     return {.status = error.status, .body = to_text(to_json(error)), .headers = error.headers};
 }
 
-bool is_json(const std::string& content_type) {
-    const std::string type = content_type.substr(0, content_type.find(';'));
-    return type == "application/json" || type == "application/json ";
+bool is_json(std::string_view content_type) {
+    const std::string_view type = content_type.substr(0, content_type.find(';'));
+    const std::size_t end = type.find_last_not_of(" \t");
+    return end != type.npos && lower_case(type.substr(0, end + 1)) == "application/json";
 }
 
 }  // namespace
