@@ -1,0 +1,191 @@
+"""From start to end (spec 7 and 9): disconnects, deadlines, signals, kill -9, long prompts."""
+
+import concurrent.futures
+import signal
+import threading
+import time
+
+import pytest
+
+from served import Served, Stream, cache_folder
+
+ENDLESS = {"ignore_eos": True, "temperature": 0}
+LONG_PROMPT = [{"role": "user", "content": "All work and no play makes a dull story. " * 600}]
+
+
+def endless(server, n):
+    streams = [Stream(server, **ENDLESS) for _ in range(n)]
+    assert [stream.status() for stream in streams] == [200] * n
+    return streams
+
+
+def test_disconnect_frees_the_session(server):
+    before = server.metric("knap:disconnects_total")
+    streams = endless(server, 3)
+    server.wait_for_busy(3, 10)
+    for stream in streams:
+        next(stream.events())
+        stream.close()
+    assert server.wait_for_busy(0, 5) <= 1
+    assert server.metric("knap:disconnects_total") == before + 3
+
+
+def test_disconnect_while_the_prompt_is_read(server):
+    stream = Stream(server, messages=LONG_PROMPT, cache_prompt=False, max_tokens=4)
+    server.wait_for_busy(1, 10)
+    stream.close()
+    assert server.wait_for_busy(0, 5) <= 1
+
+
+def test_disconnect_while_nothing_is_streamed(server):
+    stream = Stream(server, stream=False, **ENDLESS)
+    server.wait_for_busy(1, 10)
+    stream.close()
+    assert server.wait_for_busy(0, 5) <= 1
+
+
+def test_state_is_told_at_once_during_a_long_prompt(server):
+    start = time.monotonic()
+    stream = Stream(server, messages=LONG_PROMPT, cache_prompt=False, max_tokens=1)
+    assert stream.status() == 200 and time.monotonic() - start < 1, "headers come within a second"
+    server.wait_for_busy(1, 10)
+    times = []
+    for _ in range(10):
+        for path in ("/metrics", "/health", "/slots"):
+            start = time.monotonic()
+            assert server.get(path).status == 200
+            times.append(time.monotonic() - start)
+    assert server.n_busy() == 1, "the prompt was read before it was measured"
+    assert sorted(times)[len(times) * 9 // 10] < 0.1
+    stream.close()
+    server.wait_for_busy(0, 5)
+
+
+def test_strategies_differ_between_concurrent_requests(server):
+    names = ["autoregressive", "knapspec", "prompt-lookup"]
+    names = [name for name in server.get("/props").json()["knap"]["strategies"] if name in names]
+    streams = [Stream(server, knap={"strategy": name}, **ENDLESS) for name in names]
+    server.wait_for_busy(len(names), 10)
+    assert sorted(slot["strategy"] for slot in server.get("/slots").json() if slot["is_processing"]) == sorted(names)
+    for stream in streams:
+        stream.close()
+    server.wait_for_busy(0, 5)
+
+
+def test_deadline_ends_with_length():
+    served = Served("--timeout", "1")
+    start = time.monotonic()
+    answer = served.chat(max_tokens=-1, ignore_eos=True).json()["choices"][0]
+    assert answer["finish_reason"] == "length" and answer["message"]["content"]
+    assert 0.9 < time.monotonic() - start < 5
+    events = list(Stream(served, **ENDLESS).events())
+    assert events[-1] == "[DONE]" and events[-2]["choices"][0]["finish_reason"] == "length"
+    assert served.stop() == 0
+
+
+def test_sigterm_lets_answers_finish():
+    served = Served("--parallel", "2")
+    expected = served.chat(max_tokens=60, ignore_eos=True).json()["choices"][0]["message"]["content"]
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        running = [threads.submit(served.chat, max_tokens=60, ignore_eos=True) for _ in range(4)]
+        served.wait_for_busy(2, 10)
+        # A connection from before: the listener closes in the end, answers under way do not.
+        kept = served.connect()
+        kept.connect()
+        code = threads.submit(served.stop)
+        time.sleep(0.2)
+        kept.request("POST", "/v1/completions", b'{"prompt":"A"}', {"Content-Type": "application/json"})
+        refused = kept.getresponse()
+        assert refused.status == 503 and int(refused.headers["Retry-After"]) >= 1
+        assert [answer.result().json()["choices"][0]["message"]["content"] for answer in running] == [expected] * 4
+        assert code.result() == 0
+
+
+def test_sigint_ends_with_130():
+    served = Served()
+    assert served.chat().status == 200
+    assert served.stop(signal.SIGINT) == 130
+
+
+def test_second_signal_ends_at_once():
+    served = Served()
+    stream = Stream(served, **ENDLESS)
+    assert stream.status() == 200
+    served.process.send_signal(signal.SIGTERM)
+    time.sleep(0.3)
+    assert served.process.poll() is None
+    start = time.monotonic()
+    assert served.stop(signal.SIGTERM) != 0
+    assert time.monotonic() - start < 2
+
+
+def test_killed_server_starts_again_with_damaged_files():
+    folder = cache_folder("killed")
+    environment = {"KNAP_CACHE_DIR": str(folder)}
+    served = Served(environment=environment)
+    expected = served.chat(max_tokens=16).json()["choices"][0]["message"]["content"]
+    streams = endless(served, 2)
+    served.process.kill()
+    served.process.wait()
+    for stream in streams:
+        stream.close()
+    for file in folder.rglob("*"):
+        if file.is_file():
+            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2] + b"\x00\xff")
+    again = Served(environment=environment)
+    assert again.chat(max_tokens=16).json()["choices"][0]["message"]["content"] == expected
+    assert again.stop() == 0
+
+
+def test_requests_while_loading_get_503():
+    served = Served(waits=False)
+    served.wait_until_ready()
+    assert served.get("/health").json() == {"status": "ok"}
+    assert served.stop() == 0
+
+
+def test_slots_and_metrics_can_be_switched_off():
+    served = Served("--no-slots", "--no-metrics", "--parallel", "1", "--alias", "mine")
+    for path in ("/slots", "/metrics"):
+        answer = served.get(path)
+        assert answer.status == 501 and answer.error["type"] == "not_supported_error"
+    assert served.get("/v1/models").json()["data"][0]["id"] == "mine"
+    assert served.get("/v1/models/mine").status == 200
+    assert served.stop() == 0
+
+
+def test_every_session_has_the_whole_context():
+    served = Served("--parallel", "2", "-c", "512")
+    assert [slot["n_ctx"] for slot in served.get("/slots").json()] == [512, 512]
+    prompt = [1] * 480
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        answers = list(threads.map(lambda _: served.complete(prompt, max_tokens=-1, ignore_eos=True, cache_prompt=False),
+                                   range(2)))
+    for answer in answers:
+        assert answer.json()["usage"]["total_tokens"] == 512
+        assert answer.json()["choices"][0]["finish_reason"] == "length"
+    assert served.stop() == 0
+
+
+@pytest.mark.parametrize("n_idle", [500])
+def test_idle_connections_do_not_slow_the_others(server, n_idle):
+    idle = [server.connect() for _ in range(n_idle)]
+    for connection in idle:
+        connection.connect()
+    streams = endless(server, 4)
+    readers = [threading.Thread(target=lambda stream=stream: list(stream.events()), daemon=True) for stream in streams]
+    for reader in readers:
+        reader.start()
+    times = []
+    for _ in range(50):
+        start = time.monotonic()
+        assert server.get("/health").status == 200
+        times.append(time.monotonic() - start)
+    assert sorted(times)[45] < 0.1
+    for connection in idle:
+        connection.close()
+    for stream in streams:
+        stream.socket.shutdown(2)
+    for reader in readers:
+        reader.join()
+    server.wait_for_busy(0, 5)
