@@ -10,7 +10,10 @@
 namespace knap {
 namespace {
 
-constexpr std::string_view kPage = "/";
+// What a browser loads by itself, for which it must ask its user.
+bool is_page(std::string_view path) {
+    return path == "/" || path.starts_with("/page/");
+}
 
 // "localhost:8080" and "[::1]:8080" without the port.
 std::string_view without_port(std::string_view host) {
@@ -106,7 +109,7 @@ std::optional<ApiError> Access::refuse(const HttpRequest& request) const {
         return std::nullopt;
     }
     const char* scheme =
-        request.path == kPage ? "Basic realm=\"knap\", charset=\"UTF-8\"" : "Bearer";
+        is_page(request.path) ? "Basic realm=\"knap\", charset=\"UTF-8\"" : "Bearer";
     return ApiError{.status = 401,
                     .message =
                         "expected a valid API key as \"Authorization: Bearer KEY\", found "

@@ -17,6 +17,9 @@ void answer_slots(Service& service, const std::shared_ptr<Exchange>& exchange);
 void answer_metrics(Service& service, const std::shared_ptr<Exchange>& exchange);
 void answer_openapi(Service& service, const std::shared_ptr<Exchange>& exchange);
 
+// --- handlers_page.cpp ---
+void answer_page(Service& service, const std::shared_ptr<Exchange>& exchange);
+
 // --- handlers_text.cpp ---
 void answer_tokenize(Service& service, const std::shared_ptr<Exchange>& exchange);
 void answer_detokenize(Service& service, const std::shared_ptr<Exchange>& exchange);

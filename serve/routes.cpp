@@ -13,6 +13,8 @@ namespace knap {
 namespace {
 
 constexpr std::array kRoutes{
+    Route{"GET", "/", answer_page},
+    Route{"GET", "/page/*", answer_page},
     Route{"GET", "/health", answer_health},
     Route{"GET", "/v1/health", answer_health},
     Route{"GET", "/v1/models", answer_models},
