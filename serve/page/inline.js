@@ -63,6 +63,7 @@ class Inline {
       case "\\": return this.escape(i, to);
       case "`": return this.code(i, to);
       case "[": return this.link(i, to);
+      case "!": return this.text[i + 1] === "[" ? this.link(i + 1, to) : null;  // a picture: its address
       case "h": return this.address(i, to);
       case "*":
       case "_": return this.emphasis(i, to);

@@ -79,6 +79,7 @@ byId("theme").addEventListener("click", () => {
   localStorage.setItem("knap.theme", root.dataset.theme);
   showTheme();
 });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showTheme);
 
 addEventListener("keydown", event => {
   if (event.key === "k" && (event.ctrlKey || event.metaKey)) {

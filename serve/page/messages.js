@@ -25,7 +25,8 @@ export class MessageView {
     this.compare = this.button("Compare with plain decoding", () => actions.compare(message));
     this.buttons = el("div", { class: "buttons" });
     this.node = el("article", { class: `message ${message.role}`, "aria-label": NAMES[message.role] },
-      el("h2", {}, NAMES[message.role]), this.reasoning, this.text, this.foot, this.buttons);
+      el("h2", {}, NAMES[message.role]), ...(message.role === "assistant" ? [this.reasoning] : []),
+      this.text, this.foot, this.buttons);
   }
 
   button(name, click, title) {
