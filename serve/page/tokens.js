@@ -88,5 +88,5 @@ function firstAfter(pieces, start) {
 
 export function legend() {
   return Object.entries(KINDS).map(([kind, meaning]) =>
-    el("li", {}, el("span", { class: `token ${kind}` }, kind), ` ${meaning}`));
+    el("li", {}, el("span", { class: `token ${kind}` }, meaning)));
 }
