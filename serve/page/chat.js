@@ -116,7 +116,6 @@ export class Chat {
       const isStopped = job.controller.signal.aborted;
       answer.finish = isStopped ? "stopped" : "failed";
       answer.error = isStopped ? undefined : error.message;
-      this.notify(isStopped ? "" : error.message);
     }
     this.end(conversation);
   }
@@ -129,7 +128,10 @@ export class Chat {
     try {
       answer.comparison = await compareWithPlain(answer, before, job.controller.signal);
     } catch (error) {
-      this.notify(job.controller.signal.aborted ? "" : error.message);
+      answer.comparison = undefined;
+      if (!job.controller.signal.aborted) {
+        this.notify(error.message);
+      }
     }
     this.end(conversation);
   }

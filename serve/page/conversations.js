@@ -37,8 +37,12 @@ export function retitle(conversation) {
   }
 }
 
-// False when the browser's storage is full, even without the colours of other conversations.
+// False when the browser's storage is full, even without the colours of other conversations. What was
+// deleted stays so: an answer may still end after that.
 export function save(conversation) {
+  if (conversation.isDeleted) {
+    return true;
+  }
   const write = () => localStorage.setItem(PREFIX + conversation.id, JSON.stringify(conversation));
   try {
     write();
@@ -67,7 +71,13 @@ function dropColours(exceptId) {
 }
 
 export function remove(conversation) {
+  conversation.isDeleted = true;
   localStorage.removeItem(PREFIX + conversation.id);
+}
+
+export function restore(conversation) {
+  delete conversation.isDeleted;
+  save(conversation);
 }
 
 // Calls back when another tab changes a conversation.

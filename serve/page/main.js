@@ -52,6 +52,7 @@ const sidebar = new Sidebar({
     drawDecisions();
   },
   onDelete: conversation => chat.running.get(conversation.id)?.controller.abort(),
+  isAnswered: conversation => chat.running.has(conversation.id),
 });
 
 for (const [i, name] of TABS.entries()) {

@@ -3,10 +3,12 @@ import * as store from "./conversations.js";
 import { byId, el } from "./dom.js";
 
 export class Sidebar {
-  // `onOpen(conversation)` shows a conversation; `onDelete(conversation)` ends its answer.
-  constructor({ onOpen, onDelete }) {
+  // `onOpen(conversation)` shows a conversation, `onDelete(conversation)` ends its answer, and
+  // `isAnswered(conversation)` says whether one is under way.
+  constructor({ onOpen, onDelete, isAnswered }) {
     this.onOpen = onOpen;
     this.onDelete = onDelete;
+    this.isAnswered = isAnswered;
     this.list = byId("conversations");
     this.all = store.loadAll();
     byId("new").addEventListener("click", () => this.create());
@@ -43,14 +45,16 @@ export class Sidebar {
     this.draw();
   }
 
-  // Other tabs' conversations; those that this tab has are its own.
+  // Takes over what another tab has changed, except conversations that this tab is busy with.
   reload() {
-    const known = new Map(this.all.map(one => [one.id, one]));
-    const stored = store.loadAll();
-    const isKept = one => one === this.current || one.messages.length === 0;
-    this.all = [...this.all.filter(one => isKept(one) && !stored.some(other => other.id === one.id)),
-      ...stored.map(one => known.get(one.id) === this.current ? this.current : one)];
+    const own = new Map(this.all.filter(one => this.isOwn(one)).map(one => [one.id, one]));
+    const stored = store.loadAll().map(one => own.get(one.id) || one);
+    this.all = [...[...own.values()].filter(one => !stored.includes(one)), ...stored];
     this.draw();
+  }
+
+  isOwn(conversation) {
+    return conversation === this.current || conversation.messages.length === 0 || this.isAnswered(conversation);
   }
 
   rename(conversation, item) {
@@ -90,7 +94,7 @@ export class Sidebar {
     const conversation = this.deleted;
     this.deleted = null;
     this.all.unshift(conversation);
-    store.save(conversation);
+    store.restore(conversation);
     this.open(conversation);
     this.focus(conversation);
   }

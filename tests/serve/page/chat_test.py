@@ -91,6 +91,31 @@ def test_conversations_are_renamed_deleted_and_restored(page):
     assert page.locator("#conversations .open").all_inner_texts() == ["New conversation"]
 
 
+def test_deleting_ends_the_answer(page, server):
+    change_settings(page, max_tokens=1500)
+    ask(page, "Write a very long story about a lighthouse.")
+    wait_until(page, "document.querySelector('.message.assistant > .text').textContent.length > 10")
+    page.get_by_role("button", name="Delete Write a very long story").click()
+    wait_until(page, """async () => !(await (await fetch("slots")).json()).some(slot => slot.is_processing)""", timeout_s=3)
+    page.reload()
+    assert page.locator("#conversations .open").all_inner_texts() == ["New conversation"]
+
+
+def test_tabs_share_conversations(page, server):
+    change_settings(page, max_tokens=4)
+    other = page.context.new_page()
+    other.goto(server)
+    ask(page, "From the first tab")
+    wait_for_end(page)
+    ask(other, "From the second tab")
+    wait_for_end(other)
+    names = ["From the second tab", "From the first tab"]
+    wait_until(page, "[...document.querySelectorAll('#conversations .open')].length === 2")
+    assert sorted(page.locator("#conversations .open").all_inner_texts()) == sorted(names)
+    other.get_by_role("button", name="From the first tab", exact=True).click()
+    assert other.locator(".message").count() == 2
+
+
 def test_two_conversations_answer_at_once(page, server):
     change_settings(page, max_tokens=1500)
     ask(page, "Write a very long story about a lighthouse.")
@@ -198,7 +223,7 @@ def test_errors_are_shown(page, server):
              'data: {"error":{"message":"it broke"}}\n\n'))
     ask(page, "Hello")
     wait_for_end(page)
-    assert page.locator("#notice").inner_text() == "it broke"
+    assert page.locator(".message.assistant .foot").inner_text() == "it broke"
     assert answers(page).inner_text() == "Half"
     page.unroute("**/v1/chat/completions")
 
