@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/log.h"
 #include "serve/access.h"
 #include "serve/api/error.h"
 
@@ -151,6 +152,12 @@ void Completion::add(int choice, AnswerPart part) {
         }
         send(chunk);
     }
+    // A round whose text is held back, as part of a character is, has no chunk to ride on.
+    if (!round.is_null() && plan_.generation.streams) {
+        Json chunk = plan_.answer->empty_chunk();
+        chunk["knap"] = std::move(round);
+        send(std::move(chunk));
+    }
 }
 
 void Completion::note_tokens(int choice, const AnswerPart& part) {
@@ -245,6 +252,10 @@ void Completion::finish(int choice, JobEnd end) {
     figures_[index].queue_ms = end.queue_ms;
     figures_[index].result = std::move(end.result);
     --n_left_;
+    log_info("request ", exchange_->request().id, " answer ", choice, ": ",
+             figures_[index].result.n_prompt, " + ", figures_[index].result.n_generated,
+             " tokens, ", figures_[index].result.speculation.n_accepted, " of ",
+             figures_[index].result.speculation.n_drafted, " drafts accepted");
     if (is_over_) {
         return;
     }

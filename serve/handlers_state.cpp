@@ -1,8 +1,8 @@
 #include "knap/knap.h"
 
 #include "serve/api/error.h"
-#include "serve/api/openapi.h"
 #include "serve/handlers.h"
+#include "serve/openapi.h"
 
 namespace knap {
 namespace {

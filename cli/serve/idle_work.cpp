@@ -40,8 +40,7 @@ class IdleLearner {
     static constexpr int kMaxAttempts = 20;
 
     bool measure(const std::filesystem::path& path, const std::function<bool()>& must_stop) {
-        const auto profile =
-            profile_engine(engine_, kMeasureSeconds, {.is_cancelled = must_stop});
+        const auto profile = profile_engine(engine_, kMeasureSeconds, {.is_cancelled = must_stop});
         if (!profile) {
             return false;
         }
@@ -63,9 +62,8 @@ class IdleLearner {
         const auto path = plans_path(model);
         std::vector<SavedPlan> plans = known_plans(impl);
         const auto contexts = plan_contexts(static_cast<int>(text.size()), engine_.config().n_ctx);
-        const bool is_known = std::ranges::any_of(plans, [&](const SavedPlan& plan) {
-            return plan.n_context == contexts.back();
-        });
+        const bool is_known = std::ranges::any_of(
+            plans, [&](const SavedPlan& plan) { return plan.n_context == contexts.back(); });
         if (!path || is_known) {
             return false;
         }

@@ -1,5 +1,6 @@
 #include "serve/answer/chat_answer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "serve/answer/identifier.h"
@@ -11,6 +12,13 @@ namespace {
 // more may read the beginning in another way; the final reading is always sent in full.)
 std::string added(const std::string& sent, const std::string& next) {
     return next.starts_with(sent) ? next.substr(sent.size()) : std::string();
+}
+
+// A parser may take arguments that were cut off for a call.
+bool has_complete_calls(const ChatMessage& message) {
+    return !message.tool_calls.empty() &&
+           std::ranges::all_of(message.tool_calls,
+                               [](const ToolCall& call) { return Json::accept(call.arguments); });
 }
 
 Json or_null(const std::string& text) {
@@ -61,7 +69,7 @@ std::vector<Json> ChatAnswer::finish(int index, const JobEnd& end) {
     Choice& choice = choices_[static_cast<std::size_t>(index)];
     const bool is_complete = knap::finish_reason(end) == "stop";
     std::vector<Json> chunks = advance(index, parse(choice, !is_complete));
-    const bool has_calls = is_complete && !choice.message.tool_calls.empty();
+    const bool has_calls = is_complete && has_complete_calls(choice.message);
     choice.finish_reason = has_calls ? "tool_calls" : knap::finish_reason(end);
     if (parts_.streams) {  // a chunk takes the log-probabilities with it
         chunks.push_back(chunk(index, Json::object(), choice.finish_reason));

@@ -74,8 +74,9 @@ TEST(Access, OriginsOfThisMachineAndTheNamedOnesMayRead) {
         EXPECT_THAT(access.cors_headers(request({{"origin", origin}})),
                     Contains(Pair("Access-Control-Allow-Origin", origin)));
     }
-    for (const char* origin : {"https://evil.org", "null", "http://localhost.evil.org",
-                               "https://example.org.evil.org", "file://", "http://127.0.0.1.evil.org"}) {
+    for (const char* origin :
+         {"https://evil.org", "null", "http://localhost.evil.org", "https://example.org.evil.org",
+          "file://", "http://127.0.0.1.evil.org"}) {
         EXPECT_THAT(access.cors_headers(request({{"origin", origin}})),
                     Not(Contains(Key("Access-Control-Allow-Origin"))))
             << origin;

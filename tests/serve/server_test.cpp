@@ -21,8 +21,7 @@ using ::testing::HasSubstr;
 
 class ServerTest : public ::testing::Test {
   protected:
-    ServerTest()
-        : server_({.http = {.port = 0}}), thread_([this] { server_.run(); }) {
+    ServerTest() : server_({.http = {.port = 0}}), thread_([this] { server_.run(); }) {
         server_.serve(engine_, {.alias = "tiny",
                                 .n_sessions = 2,
                                 .n_queue = 2,
@@ -34,7 +33,9 @@ class ServerTest : public ::testing::Test {
         thread_.join();
     }
 
-    int port() const { return std::stoi(server_.address().substr(server_.address().rfind(':') + 1)); }
+    int port() const {
+        return std::stoi(server_.address().substr(server_.address().rfind(':') + 1));
+    }
 
     static Json body_with(const std::vector<Token>& tokens, const Json& more = Json::object()) {
         Json body{{"prompt", tokens}};
@@ -68,15 +69,23 @@ class ServerTest : public ::testing::Test {
     std::thread thread_;
 };
 
-// The joined text of a stream's chunks, up to [DONE].
-std::string streamed_text(const std::string& body, int choice) {
-    std::string text;
+// The chunks of a stream, up to [DONE].
+std::vector<Json> chunks_of(const std::string& body) {
+    std::vector<Json> chunks;
     for (std::size_t at = body.find("data: "); at != body.npos; at = body.find("data: ", at + 1)) {
         const std::string line = body.substr(at + 6, body.find('\n', at) - at - 6);
         if (line == "[DONE]") {
             break;
         }
-        for (const Json& one : Json::parse(line)["choices"]) {
+        chunks.push_back(Json::parse(line));
+    }
+    return chunks;
+}
+
+std::string streamed_text(const std::string& body, int choice) {
+    std::string text;
+    for (const Json& chunk : chunks_of(body)) {
+        for (const Json& one : chunk["choices"]) {
             text += one["index"] == choice ? one["text"].get<std::string>() : "";
         }
     }
@@ -107,6 +116,20 @@ TEST_F(ServerTest, StreamsSayTheSame) {
     EXPECT_EQ(stream.headers.at("content-type"), "text/event-stream");
     EXPECT_EQ(streamed_text(stream.body, 0), safe(plain(prompt)));
     EXPECT_TRUE(stream.body.ends_with("data: [DONE]\n\n"));
+}
+
+// Also of tokens whose text is only a part of a character.
+TEST_F(ServerTest, RoundsTellWhereEveryTokenCameFrom) {
+    const HttpAnswer stream = post(
+        "/v1/completions",
+        body_with(random_tokens(20, 256, 3), {{"stream", true}, {"knap", {{"rounds", true}}}}));
+    int n_tokens = 0;
+    for (const Json& chunk : chunks_of(stream.body)) {
+        if (chunk.contains("knap") && chunk["knap"].contains("tokens")) {
+            n_tokens += static_cast<int>(chunk["knap"]["tokens"].size());
+        }
+    }
+    EXPECT_EQ(n_tokens, 12);
 }
 
 TEST_F(ServerTest, EveryChoiceHasItsOwnSeed) {
@@ -153,9 +176,10 @@ TEST_F(ServerTest, AClientThatLeavesFreesItsSession) {
     HttpClient client(port());
     const std::string body =
         to_text(body_with({1, 2, 3}, {{"stream", true}, {"n_predict", 120}, {"n", 4}}));
-    client.send(concat("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
-                       "application/json\r\nContent-Length: ",
-                       body.size(), "\r\n\r\n", body));
+    client.send(
+        concat("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+               "application/json\r\nContent-Length: ",
+               body.size(), "\r\n\r\n", body));
     client.read_until("data: ");
     client.reset();
     EXPECT_TRUE(eventually([&] {
@@ -220,9 +244,10 @@ TEST_F(ServerTest, TokensAndTextsAreTranslated) {
 TEST_F(ServerTest, StoppingRefusesNewRequestsAndFinishesOldOnes) {
     HttpClient running(port());
     const std::string body = to_text(body_with({1, 2, 3}, {{"stream", true}, {"n_predict", 100}}));
-    running.send(concat("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
-                        "application/json\r\nContent-Length: ",
-                        body.size(), "\r\n\r\n", body));
+    running.send(
+        concat("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+               "application/json\r\nContent-Length: ",
+               body.size(), "\r\n\r\n", body));
     running.read_until("data: ");
     server_.stop();
     EXPECT_TRUE(running.read_until("[DONE]"));

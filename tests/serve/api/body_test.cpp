@@ -179,10 +179,10 @@ TEST(ChatBody, ListsWhatItIgnores) {
 TEST(ChatBody, RefusesWhatWouldChangeTheAnswer) {
     for (const char* fields : {R"("best_of":2)", R"("mirostat":1)", R"("samplers":["top_k"])",
                                R"("functions":[{}])", R"("typical_p":0.5)"}) {
-    const ApiError error = refusal([&] { chat(fields); });
-    EXPECT_EQ(error.code, "unsupported_parameter") << fields;
-}
-EXPECT_NO_THROW(chat(R"("best_of":1,"mirostat":0,"typical_p":1.0,"functions":[],"lora":[])"));
+        const ApiError error = refusal([&] { chat(fields); });
+        EXPECT_EQ(error.code, "unsupported_parameter") << fields;
+    }
+    EXPECT_NO_THROW(chat(R"("best_of":1,"mirostat":0,"typical_p":1.0,"functions":[],"lora":[])"));
 }
 
 TEST(ChatBody, ReadsHowToDraft) {

@@ -29,8 +29,7 @@ class IdleTimeTest : public ::testing::Test {
         ended.get_future().get();
     }
 
-    Engine engine_{
-        {.model_path = tiny_model("tiny-llama", "Q8_0"), .n_ctx = 128, .n_threads = 1}};
+    Engine engine_{{.model_path = tiny_model("tiny-llama", "Q8_0"), .n_ctx = 128, .n_threads = 1}};
     SessionPool pool_{engine_, 1, 1};
 };
 
