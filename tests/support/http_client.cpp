@@ -187,7 +187,8 @@ HttpAnswer HttpClient::get(std::string_view path) {
 }
 
 HttpAnswer HttpClient::post(std::string_view path, std::string_view body) {
-    send("POST " + std::string(path) + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+    send("POST " + std::string(path) +
+         " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
          std::to_string(body.size()) + "\r\n\r\n" + std::string(body));
     return read_answer();
 }
