@@ -20,17 +20,11 @@ class ReusePrompt : public ::testing::Test {
                    .n_threads = 1}) {}
 
     Result generate(Session& session, bool reuse_prompt) {
-        int n_read = 0;
-        const Observer observer{.on_prefill = [&](int done, int) {
-            n_first_ = n_read == 0 ? done : n_first_;
-            ++n_read;
-        }};
-        return session.generate(prompt_, {.n_predict = 20, .reuse_prompt = reuse_prompt}, observer);
+        return session.generate(prompt_, {.n_predict = 20, .reuse_prompt = reuse_prompt});
     }
 
     Engine engine_;
     std::vector<Token> prompt_ = random_tokens(300, 256, 1);
-    int n_first_ = 0;
 };
 
 TEST_F(ReusePrompt, ComputesEveryRowAgainWhenRefused) {

@@ -107,7 +107,7 @@ TEST_F(SessionsTogether, WithoutPagesTheYoungestWaitsAndFinishesLater) {
     std::jthread thread([&] {
         Session session(engine);
         result = session.generate(waits.prompt, waits.options,
-                                  {.on_prefill = [&](int, int) { has_begun = true; },
+                                  {.on_prefill = [&](int n_rows, int) { has_begun = n_rows > 0; },
                                    .is_cancelled =
                                        [&] {
                                            ++n_polls;

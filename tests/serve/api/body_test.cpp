@@ -111,7 +111,7 @@ TEST(ChatBody, ReadsLogitBias) {
 TEST(ChatBody, NumbersOutOfRangeAreRefused) {
     for (const char* fields : {R"("temperature":2.1)",
                                R"("temperature":-0.1)",
-                              
+
                                R"("top_p":1.1)",
                                R"("top_k":-1)",
                                R"("top_k":1.5)",
