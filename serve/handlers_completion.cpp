@@ -55,7 +55,7 @@ ChatPrompt render(const Service& service, const ChatRequest& request) {
     }
 }
 
-Grammar grammar_of(const AnswerConstraint& constraint) {
+Grammar grammar_of(const RequestConstraint& constraint) {
     try {
         return {.text = constraint.json_schema.empty()
                             ? constraint.grammar

@@ -98,7 +98,7 @@ ChatRequest read_chat_request(Fields& fields) {
     read_template_arguments(fields, chat);
     read_reasoning(fields, chat);
     read_turn(fields, chat);
-    AnswerConstraint constraint = read_constraint(fields);
+    RequestConstraint constraint = read_constraint(fields);
     const bool uses_tools = !chat.tools.empty() && chat.tool_choice != ToolChoice::none;
     if (uses_tools && !constraint.is_empty()) {
         bad_field("tools",

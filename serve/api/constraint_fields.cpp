@@ -56,8 +56,8 @@ std::string read_format(Fields& fields) {
 
 }  // namespace
 
-AnswerConstraint read_constraint(Fields& fields) {
-    AnswerConstraint constraint{.json_schema = read_format(fields),
+RequestConstraint read_constraint(Fields& fields) {
+    RequestConstraint constraint{.json_schema = read_format(fields),
                                 .grammar = fields.string("grammar").value_or("")};
     const Json* schema = fields.find("json_schema");
     const int n_set = (constraint.json_schema.empty() ? 0 : 1) + (schema == nullptr ? 0 : 1) +

@@ -8,7 +8,7 @@
 namespace knap {
 
 // At most one is set.
-struct AnswerConstraint {
+struct RequestConstraint {
     std::string json_schema{};  // JSON text
     std::string grammar{};      // GBNF
 
@@ -16,6 +16,6 @@ struct AnswerConstraint {
 };
 
 // Reads `response_format`, `json_schema` and `grammar`. Throws RequestError if two constrain.
-AnswerConstraint read_constraint(Fields& fields);
+RequestConstraint read_constraint(Fields& fields);
 
 }  // namespace knap

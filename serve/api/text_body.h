@@ -16,7 +16,7 @@ using TextPrompt = std::variant<std::string, std::vector<Token>>;
 
 struct TextBody {
     std::vector<TextPrompt> prompts{};
-    AnswerConstraint constraint{};
+    RequestConstraint constraint{};
     GenerationRequest generation{};
     bool echoes = false;  // the text begins with the prompt
 };
