@@ -1,5 +1,6 @@
 """openai-python's exceptions, one for each status, and what it tries again."""
 
+import threading
 import time
 
 import openai
@@ -57,6 +58,7 @@ def test_long_prompt(server):
 
 def busy(server):
     """A stream that occupies the only session."""
+    server.wait_for_busy(0, 10)
     stream = Stream(server, ignore_eos=True, model="small", headers={"Authorization": "Bearer sk-right"})
     assert stream.status() == 200
     return stream
@@ -77,7 +79,6 @@ def test_full_queue(server):
 
 def test_full_queue_is_tried_again(server):
     stream = busy(server)
-    import threading
     threading.Timer(0.5, stream.close).start()
     answer = ask(client_of(server, retries=8))
     assert answer.choices[0].message.content
