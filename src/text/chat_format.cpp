@@ -129,6 +129,7 @@ struct ChatFormat::Impl {
     common_chat_templates_inputs inputs(const ChatRequest& request) const;
     common_chat_params apply(const ChatRequest& request) const;
     void check_support(const ChatRequest& request) const;
+    std::string calls_alone(const ChatRequest& request, const common_chat_params& params) const;
     Grammar grammar(const ChatRequest& request, const common_chat_params& params) const;
     void add_triggers(const common_chat_params& params, Grammar& grammar) const;
     std::shared_ptr<const ChatParser> parser(const ChatRequest& request,
@@ -223,6 +224,21 @@ void ChatFormat::Impl::add_triggers(const common_chat_params& params, Grammar& g
     }
 }
 
+// Before a required call llama-common's grammar allows any text, in which a small model loses
+// itself. The grammar of voluntary calls begins with the call. Empty: there is none, or the model
+// may think first.
+std::string ChatFormat::Impl::calls_alone(const ChatRequest& request,
+                                          const common_chat_params& params) const {
+    if (request.tool_choice != ToolChoice::required ||
+        (request.enables_thinking && !params.thinking_start_tag.empty())) {
+        return {};
+    }
+    ChatRequest voluntary = request;
+    voluntary.tool_choice = ToolChoice::automatic;
+    const common_chat_params other = apply(voluntary);
+    return other.grammar_lazy ? other.grammar : std::string();
+}
+
 Grammar ChatFormat::Impl::grammar(const ChatRequest& request,
                                   const common_chat_params& params) const {
     Grammar result{.text = params.grammar};
@@ -233,6 +249,8 @@ Grammar ChatFormat::Impl::grammar(const ChatRequest& request,
             request.json_schema.empty() ? request.grammar : schema_grammar(request.json_schema);
     } else if (params.grammar_lazy) {
         add_triggers(params, result);
+    } else if (std::string calls = calls_alone(request, params); !calls.empty()) {
+        result.text = std::move(calls);
     } else {
         result.prefix = tokenizer.encode(params.generation_prompt, false, true);
         // SPM may put a space first, which the template did not write.

@@ -96,6 +96,18 @@ TEST(ChatTools, RequiredGrammarAllowsCallsAlone) {
                "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call>"));
 }
 
+TEST(ChatTools, WithoutThoughtsNothingComesBeforeARequiredCall) {
+    const ChatModel model(test::kQwenTemplate);
+    ChatRequest request = weather(ToolChoice::required);
+    request.enables_thinking = false;
+    const Grammar grammar = model.format.render(request).grammar;
+    const std::string call =
+        "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": "
+        "\"Bonn\"}}\n</tool_call>";
+    EXPECT_TRUE(allows(*model.tokenizer, grammar, call));
+    EXPECT_FALSE(allows(*model.tokenizer, grammar, "It is dry.\n" + call));
+}
+
 TEST(ChatTools, LlamaCallsAreBareJson) {
     const ChatModel model(test::kLlamaTemplate);
     const ChatPrompt prompt = model.format.render(weather(ToolChoice::required));
