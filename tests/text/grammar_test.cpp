@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "text/awaited_text.h"
 #include "text/grammar_text.h"
 #include "text/tiny_vocabulary.h"
 
@@ -122,6 +123,12 @@ TEST_F(GrammarTest, RefusesWhatDoesNotFit) {
     EXPECT_FALSE(state.accept(token("h")));
 }
 
+// libllama aborts the process on this.
+TEST_F(GrammarTest, AnEndThatComesTooEarlyNeverReachesLibllama) {
+    GrammarSampler sampler(*tokenizer_, {.text = R"(root ::= "he")"}, /*is_lazy=*/false);
+    EXPECT_FALSE(sampler.accept(end_));
+}
+
 TEST_F(GrammarTest, CopiesGoTheirOwnWay) {
     GrammarState state = start({.text = R"(root ::= ("a" | "b") [0-9])"});
     GrammarState copy(state);
@@ -209,6 +216,64 @@ TEST_F(GrammarTest, ATriggerInsideATokenMustFit) {
     EXPECT_TRUE(copy.accept(token(">{")));
     EXPECT_TRUE(fits(copy, "1"));
     EXPECT_FALSE(state.accept(token(">x")));
+}
+
+// Patterns without operators are found token by token.
+TEST_F(GrammarTest, LazyGrammarsWaitForAText) {
+    const Grammar grammar{.text = R"(root ::= ("<a.>" | "END") [0-9]+ "</a>")",
+                          .trigger_patterns = {R"(<a\.>)", "END"}};
+    for (const std::string_view start_text :
+         {"free text <a.>", "<a.>", "<a<a.>", "EEND", "<a>END"}) {
+        GrammarState state = start(grammar);
+        EXPECT_TRUE(fits(state, end_)) << "an answer without it is free";
+        EXPECT_EQ(state.forced_text(99), "");
+        EXPECT_TRUE(accept(state, start_text)) << start_text;
+        EXPECT_FALSE(fits(state, "x")) << start_text;
+        EXPECT_FALSE(fits(state, end_));
+        EXPECT_TRUE(accept(state, "12<"));
+        EXPECT_EQ(state.forced_text(99), "/a>");
+    }
+}
+
+TEST_F(GrammarTest, ATokenThatTriggersAGrammarMustFitIt) {
+    const Grammar grammar{.text = R"(root ::= "<a>{" [0-9]+)", .trigger_patterns = {"<a>"}};
+    GrammarState state = start(grammar);
+    EXPECT_TRUE(fits(state, ">x")) << "no trigger ends here";
+    EXPECT_TRUE(accept(state, "so: <a"));
+    EXPECT_FALSE(fits(state, ">x"));
+    EXPECT_TRUE(fits(state, ">"));
+    EXPECT_TRUE(fits(state, ">{"));
+    EXPECT_EQ(fitting(state).size(), static_cast<std::size_t>(tokenizer_->n_vocab()) - 1);
+    EXPECT_FALSE(GrammarState(state).accept(token(">x")));
+    EXPECT_TRUE(state.accept(token(">{")));
+    EXPECT_TRUE(accept(state, "1"));
+    EXPECT_FALSE(fits(state, "x"));
+}
+
+// A grammar that names the token of its trigger must see that token, not its text.
+TEST_F(GrammarTest, ATriggerIsFedAsTheTokensThatSpelledIt) {
+    const Grammar grammar{.text = R"(root ::= <call> [0-9])", .trigger_patterns = {"<call>"}};
+    GrammarState state = start(grammar);
+    EXPECT_TRUE(accept(state, "abc"));
+    EXPECT_TRUE(state.accept(token("<call>")));
+    EXPECT_TRUE(fits(state, "7"));
+    EXPECT_FALSE(fits(state, "x"));
+    const Grammar spread{
+        .text = concat("root ::= <[", token("he"), "]> <[", token("y"), "]> [0-9]"),
+        .trigger_patterns = {"hey"}};
+    GrammarState other = start(spread);
+    EXPECT_TRUE(other.accept(token("he")));
+    EXPECT_TRUE(other.accept(token("y")));
+    EXPECT_TRUE(fits(other, "7"));
+}
+
+TEST_F(GrammarTest, ATriggerMayFollowAStart) {
+    const Grammar grammar{
+        .text = R"(root ::= "<a>" [0-9])", .trigger_patterns = {"<a>"}, .starts_after = {"</t>"}};
+    GrammarState state = start(grammar);
+    EXPECT_TRUE(accept(state, "<a>x </t> free <a>"));
+    EXPECT_FALSE(fits(state, "x"));
+    EXPECT_TRUE(fits(state, "7"));
 }
 
 TEST_F(GrammarTest, LazyGrammarsWaitForAToken) {
@@ -312,6 +377,30 @@ TEST_F(GrammarTest, SeveralThreadsMayReadGrammars) {
     for (std::thread& thread : threads) {
         thread.join();
     }
+}
+
+TEST(AwaitedText, PatternsWithoutOperatorsArePlainTexts) {
+    EXPECT_EQ(plain_text_of("<tool_call>"), "<tool_call>");
+    EXPECT_EQ(plain_text_of(R"(\[CALL\.\])"), "[CALL.]");
+    for (const char* pattern : {"a*", "[ab]", R"(\s)", "a|b", "^a", "a\\"}) {
+        EXPECT_EQ(plain_text_of(pattern), std::nullopt) << pattern;
+    }
+}
+
+TEST(AwaitedText, KeepsTheTokensOfItsEnd) {
+    RecentText recent;
+    for (const Token token : {1, 2, 3}) {
+        recent.append(token, "abc");
+    }
+    recent.keep_last(4);
+    EXPECT_EQ(recent.text, "cabc");
+    ASSERT_EQ(recent.parts.size(), 2u);
+    EXPECT_EQ(recent.parts[0].token, 2);
+    EXPECT_EQ(recent.parts[0].begin, -2);
+    EXPECT_EQ(recent.parts[1].begin, 1);
+    recent.keep_last(3);
+    ASSERT_EQ(recent.parts.size(), 1u);
+    EXPECT_EQ(recent.parts[0].begin, 0);
 }
 
 TEST(GrammarText, TokensAreNamedOutsideOfLiterals) {
