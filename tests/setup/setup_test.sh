@@ -156,6 +156,29 @@ test_sources_with_wrong_hash_are_refused() {
     expect_files "$KNAP_CACHE/llama.cpp-*" 0
 }
 
+test_peer_server_is_built_once() {
+    run_setup peer-server
+    expect_status 0
+    expect_said "building llama.cpp's server"
+    expect_builds 1
+    "$(tail -n1 "$temp/said")" || fail "no program"
+    expect_files "$KNAP_CACHE/peer-*.build" 0
+    rm -r "$KNAP_CACHE"/llama.cpp-*
+    run_setup peer-server
+    expect_status 0
+    [ "$(wc -l < "$temp/said")" -eq 1 ] || fail "expected the path alone"
+}
+
+test_failed_build_of_the_peer_server_shows_its_log() {
+    run_setup sources
+    echo 'message(FATAL_ERROR "the fake server failed")' >> "$(tail -n1 "$temp/said")/CMakeLists.txt"
+    run_setup peer-server
+    expect_status 1
+    expect_said "CMake Error"
+    expect_said "the full log is $KNAP_CACHE/peer-build.log"
+    expect_files "$KNAP_CACHE/peer-*/llama-server" 0
+}
+
 test_gpu_prefix_is_separate() {
     stand_in nvcc 0
     run_setup prefix
