@@ -5,7 +5,8 @@
 #   CUDA=1                 also build for NVIDIA GPUs, with a separate prefix and build folder (build-cuda); needs nvcc
 #   CUDA_ARCHS=90-real     GPU architectures to build for (default: those of this machine)
 #   TEST_ARGS='-R Name'    extra arguments for ctest
-#   DATA=FOLDER            prompts for `bench` to compare strategies on: govreport.jsonl, humaneval.jsonl and others
+#   DATA=FOLDER            prompts for `bench` and `bench-serve`: govreport.jsonl, humaneval.jsonl and others
+#   BENCH_ARGS='--quick'   extra arguments for bench/serve/run.py
 #   MUTATE_ARGS='--list'   extra arguments for tests/mutate
 #   PREFIX=/usr/local      where `install` installs to; DESTDIR is honoured
 #   CMAKE_PREFIX_PATH=DIR  an installed ggml and llama to use instead of the prefix that deps/setup builds
@@ -27,7 +28,7 @@ export CCACHE_NOHASHDIR := 1
 
 DEMO_PROMPTS := examples/prompts/long.txt examples/prompts/short.txt
 
-.PHONY: all build knap demo test test-slow mutate bench sanitize tsan install uninstall format format-check tidy model clean help setup configure browser tables pictures test-env
+.PHONY: all build knap demo test test-slow mutate bench bench-serve sanitize tsan install uninstall format format-check tidy model clean help setup configure browser tables pictures test-env
 
 all: build ## build everything (the default)
 
@@ -117,6 +118,13 @@ ifdef DATA
 	@echo "knap: predicted and measured throughput of plans"
 	@$(BUILD)/predict_bench "$$(deps/setup model-path)" $(addprefix $(DATA)/,$(BENCH_DOCUMENTS))
 endif
+
+# A profile first: in the measurements themselves the server does not use its idle time to make one.
+bench-serve: knap model ## benchmark `knap serve`, beside llama.cpp's server (takes many minutes)
+	@peer="$$(deps/setup peer-server)"; \
+	[ -e $(BUILD)/.profiled ] || { $(BUILD)/knap profile --seconds 10 && touch $(BUILD)/.profiled; }; \
+	bench/serve/run.py --knap $(BUILD)/knap --model "$$(deps/setup model-path)" --peer "$$peer" \
+	    $(if $(DATA),--data $(DATA)) -o $(BUILD)/bench-serve.json -o $(BUILD)/bench-serve.md $(BENCH_ARGS)
 
 tables: ## rewrite the tables of the documentation from docs/results/data
 	@docs/tables.py
