@@ -2,18 +2,20 @@
 from contextlib import AsyncExitStack
 
 from bench import Row, in_turns
-from spread import ratios, spread
+from spread import quantile, ratios, spread
 
+TRIAL_SHARE = 3   # as many times fewer prompts choose the mode
 GOALS = {512: 2.2, 4096: 3.0}
 
 
 async def measure_length(bench, n_prompt, goal):
     async with AsyncExitStack() as stack:
         knap = await bench.knap(stack)
-        trial, *prompts = await bench.prompts.documents(knap, n_prompt, bench.options.n_prompts + 1)
+        trial = await bench.prompts.documents(knap, n_prompt, max(bench.options.n_prompts // TRIAL_SHARE, 1))
+        prompts = await bench.prompts.documents(knap, n_prompt, bench.options.n_prompts)
 
         async def rate_of(server):
-            return (await bench.ask(server, trial)).decode_rate
+            return quantile([(await bench.ask(server, prompt)).decode_rate for prompt in trial], 0.5)
         mode, trial_rates = await bench.best_peer_mode(rate_of)
         peer = await bench.peer(stack, mode)
         pairs = [await in_turns(i, lambda: bench.ask(knap, prompt), lambda: bench.ask(peer, prompt))
