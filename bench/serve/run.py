@@ -8,6 +8,7 @@ reader. Questions that need llama.cpp's server are left out without --peer."""
 import argparse
 import asyncio
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -79,4 +80,6 @@ async def main(arguments):
 
 
 if __name__ == "__main__":
+    # Also stops the servers.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(asyncio.run(main(sys.argv[1:])))
