@@ -58,7 +58,7 @@ std::string read_format(Fields& fields) {
 
 RequestConstraint read_constraint(Fields& fields) {
     RequestConstraint constraint{.json_schema = read_format(fields),
-                                .grammar = fields.string("grammar").value_or("")};
+                                 .grammar = fields.string("grammar").value_or("")};
     const Json* schema = fields.find("json_schema");
     const int n_set = (constraint.json_schema.empty() ? 0 : 1) + (schema == nullptr ? 0 : 1) +
                       (constraint.grammar.empty() ? 0 : 1);
