@@ -115,11 +115,12 @@ def test_open_address_needs_a_key():
 def test_keys_from_file_and_environment(tmp_path):
     keys = tmp_path / "keys"
     keys.write_text("# of the team\n\nsk-file\n  sk-other  \n")
-    for served in (Served("--api-key-file", str(keys)), Served(environment={"KNAP_API_KEY": "sk-other"})):
-        assert served.get("/v1/models").status == 401
-        assert served.get("/v1/models", Authorization="Bearer sk-other").status == 200
-        assert served.get("/v1/models", Authorization="Bearer # of the team").status == 401
-        assert served.stop() == 0
+    for flags, environment in ((["--api-key-file", str(keys)], {}), ([], {"KNAP_API_KEY": "sk-other"})):
+        with Served(*flags, environment=environment) as served:
+            assert served.get("/v1/models").status == 401
+            assert served.get("/v1/models", Authorization="Bearer sk-other").status == 200
+            assert served.get("/v1/models", Authorization="Bearer # of the team").status == 401
+            assert served.stop() == 0
     keys.write_text("# none\n")
     result = run("--api-key-file", str(keys))
     assert result.returncode != 0 and "at least one key" in result.stderr

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from served import Served, Stream, cache_folder
+from served import Served, Stream, cache_folder, free_port
 
 ENDLESS = {"ignore_eos": True, "temperature": 0}
 LONG_PROMPT = [{"role": "user", "content": "All work and no play makes a dull story. " * 600}]
@@ -73,98 +73,109 @@ def test_strategies_differ_between_concurrent_requests(server):
 
 
 def test_deadline_ends_with_length():
-    served = Served("--timeout", "1")
-    start = time.monotonic()
-    answer = served.chat(max_tokens=-1, ignore_eos=True).json()["choices"][0]
-    assert answer["finish_reason"] == "length" and answer["message"]["content"]
-    assert 0.9 < time.monotonic() - start < 5
-    events = list(Stream(served, **ENDLESS).events())
-    assert events[-1] == "[DONE]" and events[-2]["choices"][0]["finish_reason"] == "length"
-    assert served.stop() == 0
+    with Served("--timeout", "1") as served:
+        start = time.monotonic()
+        answer = served.chat(max_tokens=-1, ignore_eos=True).json()
+        assert answer["choices"][0]["finish_reason"] == "length"
+        assert answer["usage"]["total_tokens"] < 8192
+        assert 0.9 < time.monotonic() - start < 10
+        events = list(Stream(served, **ENDLESS).events())
+        assert events[-1] == "[DONE]" and events[-2]["choices"][0]["finish_reason"] == "length"
+        assert served.stop() == 0
 
 
 def test_sigterm_lets_answers_finish():
-    served = Served("--parallel", "2")
-    expected = served.chat(max_tokens=60, ignore_eos=True).json()["choices"][0]["message"]["content"]
-    with concurrent.futures.ThreadPoolExecutor(4) as threads:
-        running = [threads.submit(served.chat, max_tokens=60, ignore_eos=True) for _ in range(4)]
-        served.wait_for_busy(2, 10)
-        # A connection from before: the listener closes in the end, answers under way do not.
-        kept = served.connect()
-        kept.connect()
-        code = threads.submit(served.stop)
-        time.sleep(0.2)
-        kept.request("POST", "/v1/completions", b'{"prompt":"A"}', {"Content-Type": "application/json"})
-        refused = kept.getresponse()
-        assert refused.status == 503 and int(refused.headers["Retry-After"]) >= 1
-        assert [answer.result().json()["choices"][0]["message"]["content"] for answer in running] == [expected] * 4
-        assert code.result() == 0
+    with Served("--parallel", "2") as served:
+        expected = served.chat(max_tokens=20, ignore_eos=True).json()["choices"][0]["message"]["content"]
+        with concurrent.futures.ThreadPoolExecutor(4) as threads:
+            running = [threads.submit(served.chat, max_tokens=20, ignore_eos=True) for _ in range(4)]
+            served.wait_for_busy(2, 10)
+            # A connection from before: the listener closes in the end, answers under way do not.
+            kept = served.connect()
+            kept.connect()
+            code = threads.submit(served.stop)
+            time.sleep(0.2)
+            kept.request("POST", "/v1/completions", b'{"prompt":"A"}', {"Content-Type": "application/json"})
+            refused = kept.getresponse()
+            assert refused.status == 503 and int(refused.headers["Retry-After"]) >= 1
+            assert [answer.result().json()["choices"][0]["message"]["content"] for answer in running] == [expected] * 4
+            assert code.result() == 0
 
 
 def test_sigint_ends_with_130():
-    served = Served()
-    assert served.chat().status == 200
-    assert served.stop(signal.SIGINT) == 130
+    with Served() as served:
+        assert served.chat().status == 200
+        assert served.stop(signal.SIGINT) == 130
 
 
 def test_second_signal_ends_at_once():
-    served = Served()
-    stream = Stream(served, **ENDLESS)
-    assert stream.status() == 200
-    served.process.send_signal(signal.SIGTERM)
-    time.sleep(0.3)
-    assert served.process.poll() is None
-    start = time.monotonic()
-    assert served.stop(signal.SIGTERM) != 0
-    assert time.monotonic() - start < 2
+    with Served() as served:
+        stream = Stream(served, **ENDLESS)
+        assert stream.status() == 200
+        served.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        assert served.process.poll() is None
+        start = time.monotonic()
+        assert served.stop(signal.SIGTERM) != 0
+        assert time.monotonic() - start < 2
 
 
 def test_killed_server_starts_again_with_damaged_files():
     folder = cache_folder("killed")
     environment = {"KNAP_CACHE_DIR": str(folder)}
-    served = Served(environment=environment)
-    expected = served.chat(max_tokens=16).json()["choices"][0]["message"]["content"]
-    streams = endless(served, 2)
-    served.process.kill()
-    served.process.wait()
-    for stream in streams:
-        stream.close()
-    for file in folder.rglob("*"):
-        if file.is_file():
-            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2] + b"\x00\xff")
-    again = Served(environment=environment)
-    assert again.chat(max_tokens=16).json()["choices"][0]["message"]["content"] == expected
-    assert again.stop() == 0
+    with Served(environment=environment) as served:
+        expected = served.chat(max_tokens=16).json()["choices"][0]["message"]["content"]
+        streams = endless(served, 2)
+        served.process.kill()
+        served.process.wait()
+        for stream in streams:
+            stream.close()
+        for file in folder.rglob("*"):
+            if file.is_file():
+                file.write_bytes(file.read_bytes()[: file.stat().st_size // 2] + b"\x00\xff")
+    with Served(environment=environment) as again:
+        assert again.chat(max_tokens=16).json()["choices"][0]["message"]["content"] == expected
+        assert again.stop() == 0
 
 
 def test_requests_while_loading_get_503():
-    served = Served(waits=False)
-    served.wait_until_ready()
-    assert served.get("/health").json() == {"status": "ok"}
-    assert served.stop() == 0
+    with Served(port=free_port(), waits=False) as served:
+        answers = []
+        while not answers or answers[-1].status != 200:
+            try:
+                answers.append(served.get("/health"))
+            except ConnectionRefusedError:
+                assert served.process.poll() is None
+            time.sleep(0.001)
+        loading = answers[:-1]
+        assert loading, "the model was loaded before the first request"
+        for answer in loading:
+            assert answer.status == 503 and answer.error["type"] == "unavailable_error"
+            assert int(answer.headers["retry-after"]) >= 1
+        assert served.stop() == 0
 
 
 def test_slots_and_metrics_can_be_switched_off():
-    served = Served("--no-slots", "--no-metrics", "--parallel", "1", "--alias", "mine")
-    for path in ("/slots", "/metrics"):
-        answer = served.get(path)
-        assert answer.status == 501 and answer.error["type"] == "not_supported_error"
-    assert served.get("/v1/models").json()["data"][0]["id"] == "mine"
-    assert served.get("/v1/models/mine").status == 200
-    assert served.stop() == 0
+    with Served("--no-slots", "--no-metrics", "--parallel", "1", "--alias", "mine") as served:
+        for path in ("/slots", "/metrics"):
+            answer = served.get(path)
+            assert answer.status == 501 and answer.error["type"] == "not_supported_error"
+        assert served.get("/v1/models").json()["data"][0]["id"] == "mine"
+        assert served.get("/v1/models/mine").status == 200
+        assert served.stop() == 0
 
 
 def test_every_session_has_the_whole_context():
-    served = Served("--parallel", "2", "-c", "512")
-    assert [slot["n_ctx"] for slot in served.get("/slots").json()] == [512, 512]
-    prompt = [1] * 480
-    with concurrent.futures.ThreadPoolExecutor(2) as threads:
-        answers = list(threads.map(lambda _: served.complete(prompt, max_tokens=-1, ignore_eos=True, cache_prompt=False),
-                                   range(2)))
-    for answer in answers:
-        assert answer.json()["usage"]["total_tokens"] == 512
-        assert answer.json()["choices"][0]["finish_reason"] == "length"
-    assert served.stop() == 0
+    with Served("--parallel", "2", "-c", "512") as served:
+        assert [slot["n_ctx"] for slot in served.get("/slots").json()] == [512, 512]
+        prompt = [1] * 500
+        with concurrent.futures.ThreadPoolExecutor(2) as threads:
+            answers = list(threads.map(lambda _: served.complete(prompt, max_tokens=-1, ignore_eos=True, cache_prompt=False),
+                                       range(2)))
+        for answer in answers:
+            assert answer.json()["usage"]["total_tokens"] == 512
+            assert answer.json()["choices"][0]["finish_reason"] == "length"
+        assert served.stop() == 0
 
 
 @pytest.mark.parametrize("n_idle", [500])

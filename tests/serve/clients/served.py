@@ -35,15 +35,15 @@ class Answer:
 class Served:
     """A server of the default model on a free port. `flags` are those of `knap serve`."""
 
-    def __init__(self, *flags, environment=None, host="127.0.0.1", waits=True):
+    def __init__(self, *flags, environment=None, host="127.0.0.1", port=0, waits=True):
         self.key = flags[flags.index("--api-key") + 1] if "--api-key" in flags else None
         inherited = {name: value for name, value in os.environ.items() if name not in KEYS}
         self.process = subprocess.Popen(
-            [KNAP, "serve", "--port", "0", "--host", host, *flags],
+            [KNAP, "serve", "--port", str(port), "--host", host, *flags],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
             env=inherited | (environment or {}))
         self.lines = []  # of both outputs
-        self.port = 0
+        self.port = port
         self._ready = queue.Queue()
         self._readers = [threading.Thread(target=self._read, args=(pipe,), daemon=True)
                          for pipe in (self.process.stdout, self.process.stderr)]
@@ -51,6 +51,15 @@ class Served:
             reader.start()
         if waits:
             self.wait_until_ready()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *failure):
+        """A test that fails leaves no process behind; one that passes has stopped it."""
+        if failure[0] is not None and self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(60)
 
     def _read(self, pipe):
         for line in pipe:
@@ -72,7 +81,7 @@ class Served:
     def output(self):
         return "".join(self.lines)
 
-    def connect(self, timeout=120):
+    def connect(self, timeout=300):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
 
     def request(self, method, path, body=None, headers=None):
@@ -160,6 +169,11 @@ class Stream:
         # A file keeps its socket open.
         self.file.close()
         self.socket.close()
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
 
 
 def greedy_text(answer):
