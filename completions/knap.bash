@@ -12,16 +12,18 @@ _knap() {
         --temp --temperature --top-k --top-p --min-p -s --seed"
     local speculation="--strategy --draft-max --draft-plan --plan-file --draft-width --exit-confidence --acceptance
         --strategy-options --assume-acceptance --profile --show-draft"
+    local server="--host --port -np --parallel --queue --cache-rows --answer-memory --idle-work --timeout --alias --strict-model
+        --api-key --api-key-file --no-auth --cors-origins --chat-template --chat-template-file --no-slots --no-metrics"
     local words=""
 
     case $previous in
-        -m | --model | --adapter | -f | --file | --prompt-cache | --grammar-file | --profile | --data | --plan-file | --resume | -o | --output)
+        -m | --model | --adapter | -f | --file | --prompt-cache | --grammar-file | --api-key-file | --chat-template-file | --profile | --data | --plan-file | --resume | -o | --output)
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return
             ;;
         -fa | --flash-attn | --repack) words="auto on off" ;;
-        --exact) words="on off" ;;
+        --exact | --idle-work) words="on off" ;;
         --kernels) words="auto ggml" ;;
         -ctk | --cache-type-k | -ctv | --cache-type-v) words="f16 f32 q8_0" ;;
         --strategy) words="autoregressive static lookup cascade knapspec knapspec-paper clasp swift del draft-verify asd layerskip kangaroo" ;;
@@ -40,6 +42,7 @@ _knap() {
             case $command in
                 run) words="$model $runtime $prompt --prompt-cache $chat $generation $sampling $speculation --json --logprobs $common" ;;
                 chat) words="$model $runtime $chat $generation $sampling $speculation $common" ;;
+                serve) words="$server $model $runtime $generation $sampling $speculation $common" ;;
                 check) words="$model $runtime --data --limit -n --n-predict --predict --json $common" ;;
                 profile) words="$model $runtime --seconds --plans -f --file -o --output --json $common" ;;
                 explain) words="$model $runtime $prompt $chat -n --n-predict --predict -o --output --profile --json $common" ;;
@@ -61,7 +64,7 @@ _knap() {
                 worker) words="--port --host --device -t --threads -h --help" ;;
                 make-model) words="--shape --type --head-type --layers -s --seed -o --output -h --help" ;;
             esac
-            [ "$COMP_CWORD" -eq 1 ] && words="run chat info check profile explain search bench report worker make-model --version -h --help"
+            [ "$COMP_CWORD" -eq 1 ] && words="run chat serve info check profile explain search bench report worker make-model --version -h --help"
             ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")

@@ -7,8 +7,8 @@
 namespace knap::completion_test {
 namespace {
 
-const Words kCommands{"run",    "chat",  "info",   "check",  "profile",   "explain",
-                      "search", "bench", "report", "worker", "make-model"};
+const Words kCommands{"run",     "chat",   "serve", "info",   "check",  "profile",
+                      "explain", "search", "bench", "report", "worker", "make-model"};
 
 // The flags at the beginning of the help's lines, such as "-n" and "--n-predict".
 std::set<std::string> flags_of(const Words& command) {
