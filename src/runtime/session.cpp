@@ -110,7 +110,7 @@ void Session::Impl::check_request(std::span<const Token> prompt,
                                   const GenerateOptions& options) const {
     check_prompt(prompt);
     for (const std::vector<Token>& reference : options.references) {
-        check_tokens("`.references`", reference);
+        check_tokens("references", reference);
     }
 }
 
