@@ -28,7 +28,7 @@ export CCACHE_NOHASHDIR := 1
 
 DEMO_PROMPTS := examples/prompts/long.txt examples/prompts/short.txt
 
-.PHONY: all build knap demo test test-slow mutate bench bench-serve sanitize tsan install uninstall format format-check tidy model clean help setup configure browser tables pictures test-env
+.PHONY: all build knap demo test test-slow mutate bench bench-serve sanitize tsan install uninstall format format-check tidy model clean help setup configure browser tables pictures test-env balancer
 
 all: build ## build everything (the default)
 
@@ -43,12 +43,16 @@ test: build model browser test-env ## run all tests, including those that need t
 	@echo "knap: testing $(BUILD)"
 	@ctest --preset $(PRESET) -j $(JOBS) $(TEST_ARGS)
 
-test-slow: build model test-env ## run the random suites (lossless, several sessions) with many more cases (takes minutes)
+test-slow: build model test-env balancer ## run the random suites (lossless, several sessions, HTTP) with many more cases (takes minutes)
 	@ctest --preset slow -j $(JOBS) $(TEST_ARGS)
 
 # Tests open the page of `knap report` in a browser.
 browser:
 	@deps/setup packages "chromium chromium"
+
+# A test kills one of three servers behind it.
+balancer:
+	@deps/setup packages "haproxy haproxy"
 
 # Tests of the server use real clients.
 test-env:
