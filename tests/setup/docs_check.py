@@ -6,13 +6,14 @@ import re
 import sys
 from pathlib import Path
 
-CITING = ("src", "include", "tools", "serve", "cli", "bench", "tests", "examples", "docs", "deps", "cmake")
+CITING = ("src", "include", "tools", "serve", "cli", "bench", "tests", "examples", "docs", "deps", "cmake",
+          "deploy")
 TEXT = {".h", ".cpp", ".py", ".sh", ".md", ".txt", ".json", ".cmake", ""}
 
 
 def documents(root):
     """Markdown files of the project, except those in build folders."""
-    folders = ("docs", "examples", "models", "tools", "cli", "deps", "tests")
+    folders = ("docs", "examples", "models", "tools", "cli", "deps", "deploy", "tests")
     return [*sorted(root.glob("*.md")), *(path for folder in folders for path in sorted((root / folder).rglob("*.md")))]
 
 
