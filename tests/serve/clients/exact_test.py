@@ -8,11 +8,10 @@ import pytest
 FLAGS = ["--parallel", "8", "-c", "1024"]
 N_AT_ONCE = 32
 SHARED = "You are a careful assistant. " * 10
-QUESTIONS = ["Count from one to ten.", "Name the days of the week.", "Repeat: red green blue red green blue red",
-             "What is two plus two?"]
+QUESTIONS = ["Count from one to ten.", "Repeat: red green blue red green blue red"]
 GREEDY = {"temperature": 0}
 SEEDED = {"temperature": 1.0, "seed": 1234}
-N_TOKENS = 16
+N_TOKENS = 12
 
 
 def tokens(server, question, sampling, **fields):
@@ -45,7 +44,7 @@ def test_many_at_once_equal_one_at_a_time(server, alone):
     cases = [(question, sampling, strategy, uses_cache)
              for strategy in names for uses_cache in (True, False) for question in QUESTIONS
              for sampling in ("greedy", "seeded")]
-    # In an order that mixes strategies, every case once: at least 32 at a time while they last.
+    # In an order that mixes strategies, 32 at a time while they last.
     random.Random(1).shuffle(cases)
     with concurrent.futures.ThreadPoolExecutor(N_AT_ONCE) as threads:
         answers = list(threads.map(lambda case: tokens(
