@@ -33,7 +33,7 @@ class Access {
     std::optional<ApiError> refuse(const HttpRequest& request) const;
     // Headers that let a page of the request's origin read the answer; none for foreign origins.
     HttpHeaders cors_headers(const HttpRequest& request) const;
-    // The answer to OPTIONS.
+    // The answer to OPTIONS, without `Allow`.
     HttpResponse preflight(const HttpRequest& request) const;
 
   private:

@@ -46,7 +46,7 @@ bool matches_method(const Route& route, std::string_view method) {
     return route.method == method || (route.method == "GET" && method == "HEAD");
 }
 
-// The methods of a path, as in "GET, HEAD"; empty: no such path.
+// The methods of a path, as in "GET, HEAD, OPTIONS"; empty: no such path.
 std::string allowed_methods(std::string_view path) {
     std::set<std::string> methods;
     for (const Route& route : routes()) {
@@ -56,6 +56,9 @@ std::string allowed_methods(std::string_view path) {
                 methods.emplace("HEAD");
             }
         }
+    }
+    if (!methods.empty()) {
+        methods.emplace("OPTIONS");
     }
     return join(methods, ", ");
 }
@@ -110,7 +113,7 @@ Routes::Routes(Service& service, const AccessConfig& access) : service_(service)
 
 std::optional<HttpResponse> Routes::check(const HttpRequest& head) const {
     if (head.method == "OPTIONS") {
-        return access_.preflight(head);
+        return with_headers(access_.preflight(head), {{"Allow", allowed_methods(head.path)}});
     }
     const std::optional<ApiError> error = refuse(head);
     if (!error) {

@@ -78,9 +78,10 @@ def test_media_type_of_json(server):
 
 def test_methods(server):
     answer = server.get("/v1/chat/completions")
-    assert answer.status == 405 and answer.headers["allow"] == "POST"
+    assert answer.status == 405 and answer.headers["allow"] == "OPTIONS, POST"
     answer = server.post("/v1/models", {})
-    assert answer.status == 405 and answer.headers["allow"] == "GET, HEAD"
+    assert answer.status == 405 and answer.headers["allow"] == "GET, HEAD, OPTIONS"
+    assert server.request("OPTIONS", "/health").headers["allow"] == "GET, HEAD, OPTIONS"
     assert server.request("DELETE", "/health").status == 405
     assert server.get("/v1/embeddings").status == 404
     assert server.get("/v1/models/../../etc/passwd").status == 404
