@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -51,6 +52,16 @@ class Balancer:
             time.sleep(0.1)
 
 
+class DirectTo:
+    """A replica, asked without the balancer."""
+
+    def __init__(self, replica):
+        self.replica = replica
+
+    def post(self, body):
+        return self.replica.post("/v1/chat/completions", body)
+
+
 def body_of(client):
     sampling = {"temperature": 0} if client % 2 else {"temperature": 1, "seed": 100 + client}
     return {"messages": [{"role": "user", "content": QUESTIONS[client]}], "max_tokens": 24} | sampling
@@ -84,10 +95,9 @@ def replicas():
 
 @pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")
 def test_killed_replica_loses_only_what_it_was_answering(replicas):
-    expected = [whole_text(balancer, body_of(client)) for client in range(N_CLIENTS)
-                for balancer in [DirectTo(replicas[1])]]
+    expected = [whole_text(DirectTo(replicas[1]), body_of(client)) for client in range(N_CLIENTS)]
     balancer = Balancer(replicas)
-    lost, wrong = [], []
+    lost, wrong, answered_later = [], [], []
     lock = threading.Lock()
 
     def ask(client):
@@ -101,9 +111,11 @@ def test_killed_replica_loses_only_what_it_was_answering(replicas):
                     with lock:
                         lost.append(str(error))
                     assert len(lost) < 100
-            if text != expected[client]:
-                with lock:
+            with lock:
+                if text != expected[client]:
                     wrong.append((client, text))
+                if replicas[0].process.poll() is not None:
+                    answered_later.append(client)
 
     try:
         balancer.wait_until_ready()
@@ -119,18 +131,9 @@ def test_killed_replica_loses_only_what_it_was_answering(replicas):
         balancer.process.terminate()
         balancer.process.wait(30)
     assert not wrong
+    assert len(answered_later) > N_CLIENTS, "the replica was killed after the load"
     assert len(lost) <= N_CLIENTS, lost
     assert replicas[1].metric('knap:requests_refused_total{code="500"}') == 0
-
-
-class DirectTo:
-    """A replica, asked without the balancer."""
-
-    def __init__(self, replica):
-        self.replica = replica
-
-    def post(self, body):
-        return self.replica.post("/v1/chat/completions", body)
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool")
@@ -139,10 +142,9 @@ def test_prometheus_accepts_configuration_and_metrics(replicas):
     subprocess.run(["promtool", "check", "rules", str(DEPLOY / "alerts.yml")], check=True)
     assert replicas[0].chat().status == 200
     result = subprocess.run(["promtool", "check", "metrics"], input=replicas[0].get("/metrics").body, capture_output=True)
-    faults = [line for line in result.stderr.decode().splitlines()
-              # The names are llama.cpp's and vLLM's, with the colon that belongs to rules and the endings they chose.
-              if "should not contain ':'" not in line and "should" not in line]
-    assert not faults
+    # 3: read, with remarks about names, which are llama.cpp's and vLLM's.
+    assert result.returncode in (0, 3), result.stderr
+    assert b"error while linting" not in result.stderr
 
 
 def test_dashboard_asks_for_metrics_that_exist():
@@ -152,7 +154,6 @@ def test_dashboard_asks_for_metrics_that_exist():
         served.chat(temperature=9)
         names = {line.split("{")[0].split(" ")[0] for line in served.get("/metrics").body.decode().splitlines()}
         assert served.stop() == 0
-    import re
     asked = {name for panel in dashboard["panels"] for target in panel["targets"]
              for name in re.findall(r"(?:llamacpp|vllm|knap):[a-z_]+", target["expr"])}
     assert asked and asked <= names

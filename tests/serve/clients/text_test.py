@@ -145,7 +145,8 @@ def test_prediction_changes_nothing(server):
 
 
 def test_timings_and_progress(server):
-    stream = Stream(server, timings_per_token=True, return_progress=True, max_tokens=16, cache_prompt=False,
+    stream = Stream(server, timings_per_token=True, return_progress=True, max_tokens=16, cache_prompt=False, temperature=0,
+                    ignore_eos=True,
                     messages=[{"role": "user", "content": "word " * 300}])
     events = [event for event in stream.events() if event != "[DONE]"]
     progress = [event["prompt_progress"] for event in events if "prompt_progress" in event]
