@@ -24,25 +24,26 @@ TEST_P(Usage, IsRefusedInOneLine) {
 INSTANTIATE_TEST_SUITE_P(
     Words,
     Usage,
-    testing::Values(Misuse{{"walk"},
-                           "unknown command 'walk', expected one of: run, chat, info, check, "
-                           "profile, explain, search, bench, report, worker, make-model"},
-                    Misuse{{"run", "--bogus"}, "unknown flag '--bogus'"},
-                    Misuse{{"run", "-ngx", "4"}, "unknown flag '-ngx'"},
-                    Misuse{{"run", "-ngl", "-2"}, "--n-gpu-layers: expected"},
-                    Misuse{{"run", "--rpc-timeout", "-1"},
-                           "--rpc-timeout: expected a whole number from 0 to 86400, found '-1'"},
-                    Misuse{{"run", "--rpc-timeout", "soon"}, "--rpc-timeout: expected"},
-                    Misuse{{"run", "--rpc-timeout", "86401"}, "--rpc-timeout: expected"},
-                    Misuse{{"run", "-x"}, "unknown flag '-x'"},
-                    Misuse{{"-v"}, "unknown flag '-v'"},
-                    Misuse{{"chat", "-p", "hi"}, "unknown flag '-p'"},
-                    Misuse{{"run", "hello"}, "unexpected argument 'hello'"},
-                    Misuse{{"run", "--"}, "unknown flag '--'"},
-                    Misuse{{"run", "-p", "a", "-n"}, "-n: expected a value"},
-                    Misuse{{"run", "-fa"}, "-fa: expected a value"},
-                    Misuse{{"run", "--json=yes"}, "--json: expected no value, found 'yes'"},
-                    Misuse{{"make-model", "--type", "F32"}, "--shape is required"}));
+    testing::Values(
+        Misuse{{"walk"},
+               "unknown command 'walk', expected one of: run, chat, serve, info, check, "
+               "profile, explain, search, bench, report, worker, make-model"},
+        Misuse{{"run", "--bogus"}, "unknown flag '--bogus'"},
+        Misuse{{"run", "-ngx", "4"}, "unknown flag '-ngx'"},
+        Misuse{{"run", "-ngl", "-2"}, "--n-gpu-layers: expected"},
+        Misuse{{"run", "--rpc-timeout", "-1"},
+               "--rpc-timeout: expected a whole number from 0 to 86400, found '-1'"},
+        Misuse{{"run", "--rpc-timeout", "soon"}, "--rpc-timeout: expected"},
+        Misuse{{"run", "--rpc-timeout", "86401"}, "--rpc-timeout: expected"},
+        Misuse{{"run", "-x"}, "unknown flag '-x'"},
+        Misuse{{"-v"}, "unknown flag '-v'"},
+        Misuse{{"chat", "-p", "hi"}, "unknown flag '-p'"},
+        Misuse{{"run", "hello"}, "unexpected argument 'hello'"},
+        Misuse{{"run", "--"}, "unknown flag '--'"},
+        Misuse{{"run", "-p", "a", "-n"}, "-n: expected a value"},
+        Misuse{{"run", "-fa"}, "-fa: expected a value"},
+        Misuse{{"run", "--json=yes"}, "--json: expected no value, found 'yes'"},
+        Misuse{{"make-model", "--type", "F32"}, "--shape is required"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Values,

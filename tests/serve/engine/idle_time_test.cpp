@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 
 #include <gtest/gtest.h>
@@ -17,13 +18,14 @@ using namespace std::chrono_literals;
 
 class IdleTimeTest : public ::testing::Test {
   protected:
-    // Runs a request to its end.
-    void ask() {
+    // Runs a request to its end, which comes after `may_end` is true.
+    void ask(const std::function<bool()>& may_end = [] { return true; }) {
         std::promise<void> ended;
         std::vector<Job> jobs(1);
         jobs[0].prompt = random_tokens(20, 256, 1);
         jobs[0].options = {.n_predict = 5, .ignore_eos = true};
         jobs[0].on_part = [](AnswerPart) {};
+        jobs[0].wait_for_reader = [&](const std::function<bool()>&) { eventually(may_end); };
         jobs[0].on_end = [&](JobEnd) { ended.set_value(); };
         ASSERT_EQ(pool_.submit(std::move(jobs)).size(), 1u);
         ended.get_future().get();
@@ -53,7 +55,7 @@ TEST_F(IdleTimeTest, WorkSeesTheLongestConversationAndStopsForARequest) {
     ASSERT_TRUE(eventually([&] { return n_begun == 1; }));
     EXPECT_EQ(n_text, 25u);
     EXPECT_EQ(n_stopped, 0);
-    ask();
+    ask([&] { return n_stopped == 1; });
     ASSERT_TRUE(eventually([&] { return n_begun == 2; })) << "it begins again";
     EXPECT_EQ(n_stopped, 1);
 }
