@@ -213,7 +213,7 @@ TEST_F(ServerTest, RoutesAnswerByPathAndMethod) {
     EXPECT_EQ(client.get("/nothing").status, 404);
     const HttpAnswer wrong = client.get("/v1/completions");
     EXPECT_EQ(wrong.status, 405);
-    EXPECT_EQ(wrong.headers.at("allow"), "POST");
+    EXPECT_EQ(wrong.headers.at("allow"), "OPTIONS, POST");
     EXPECT_THAT(client.get("/props").body, HasSubstr("\"total_slots\":2"));
     EXPECT_EQ(Json::parse(client.get("/slots").body).size(), 2u);
 }
