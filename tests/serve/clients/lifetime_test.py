@@ -86,10 +86,12 @@ def test_deadline_ends_with_length():
 
 def test_sigterm_lets_answers_finish():
     with Served("--parallel", "2") as served:
-        expected = served.chat(max_tokens=20, ignore_eos=True).json()["choices"][0]["message"]["content"]
+        expected = served.chat(max_tokens=300, ignore_eos=True).json()["choices"][0]["message"]["content"]
         with concurrent.futures.ThreadPoolExecutor(5) as threads:
-            running = [threads.submit(served.chat, max_tokens=20, ignore_eos=True) for _ in range(4)]
+            running = [threads.submit(served.chat, max_tokens=300, ignore_eos=True) for _ in range(4)]
             served.wait_for_busy(2, 10)
+            while served.metric("llamacpp:requests_deferred") != 2:
+                time.sleep(0.01)
             # A connection from before: the listener closes in the end, answers under way do not.
             kept = served.connect()
             kept.connect()

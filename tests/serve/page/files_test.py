@@ -74,7 +74,7 @@ def test_other_paths_are_not_found(server, path):
 def test_page_is_read_only(server):
     response, _ = get(server, "/", method="DELETE")
     assert response.status == 405
-    assert response.headers["Allow"] == "GET, HEAD"
+    assert response.headers["Allow"] == "GET, HEAD, OPTIONS"
 
 
 def test_sources_name_no_other_host_and_no_html():
