@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <exception>
 #include <iterator>
+#include <regex>
 #include <string_view>
 
 #include "base/error.h"
@@ -23,6 +23,16 @@ constexpr std::size_t kManyTokens = 1024;
 constexpr std::size_t kFewBytes = 16;
 constexpr std::size_t kMaxDepth = 8;
 
+// libllama leaks its sampler when std::regex throws.
+void check_pattern(const std::string& pattern) {
+    try {
+        const std::regex compiled(pattern);
+    } catch (const std::regex_error& error) {
+        fail("`.grammar`: expected trigger patterns that are regular expressions, found ",
+             in_quotes(pattern), ": ", error.what());
+    }
+}
+
 }  // namespace
 
 // libllama prints what is wrong with a grammar, and returns null.
@@ -38,21 +48,16 @@ GrammarSampler::Handle GrammarSampler::parse(const Tokenizer& tokenizer,
     }
     std::vector<const char*> patterns;
     for (const std::string& pattern : grammar.trigger_patterns) {
+        check_pattern(pattern);
         patterns.push_back(pattern.c_str());
     }
     const GgmlErrorCapture errors;
     StderrCapture output;
-    Handle sampler;
-    try {
-        sampler.reset(
-            is_lazy
-                ? llama_sampler_init_grammar_lazy_patterns(
+    Handle sampler(
+        is_lazy ? llama_sampler_init_grammar_lazy_patterns(
                       tokenizer.vocab(), grammar.text.c_str(), kRoot, patterns.data(),
                       patterns.size(), grammar.trigger_tokens.data(), grammar.trigger_tokens.size())
                 : llama_sampler_init_grammar(tokenizer.vocab(), grammar.text.c_str(), kRoot));
-    } catch (const std::exception& error) {  // of std::regex
-        fail("`.grammar`: expected trigger patterns that are regular expressions: ", error.what());
-    }
     if (sampler == nullptr) {
         const std::string printed =
             output.take("parse: error parsing grammar: ", concat("\n\n", grammar.text, "\n"));
