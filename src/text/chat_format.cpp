@@ -1,22 +1,13 @@
-// The only file that uses llama.cpp's chat interface: C++ structs without a promise of stability,
-// which deps/setup therefore pins, and standard exceptions, which become knap::Error here.
-//
-// A template is a program. Its input and its output are limited (kMaxChatBytes), its time is not:
-// llama-common cannot interrupt one. It comes from the model or the user, never from a request.
 #include "text/chat_format.h"
 
 #include <algorithm>
 #include <exception>
-#include <mutex>
 #include <optional>
 #include <utility>
 
-#include "llama-common/chat.h"
-#include "llama-common/log.h"
-
 #include "base/error.h"
-#include "text/builtin_formats.h"
 #include "text/chat_request.h"
+#include "text/chat_template.h"
 #include "text/control_tokens.h"
 #include "text/json_schema.h"
 
@@ -30,68 +21,12 @@ struct ChatParser {
 
 namespace {
 
-// llama-common's messages have several lines, with an excerpt of the template. The last one is the
-// reason.
-std::string reason_of(const std::exception& error) {
-    constexpr std::string_view kLabel = "Error: ";
-    std::string reason = error.what();
-    if (const auto at = reason.rfind(kLabel); at != std::string::npos) {
-        reason.erase(0, at + kLabel.size());
-    }
-    std::replace(reason.begin(), reason.end(), '\n', ' ');
-    return reason.substr(0, 300);
-}
-
-common_chat_templates_ptr read_template(const Tokenizer& tokenizer,
-                                        const std::string& source,
-                                        bool is_own) {
-    // It would write to standard error, texts of users among it.
-    common_log_set_verbosity_thold(-1);
-    try {
-        // The model's own is passed as none given: then a second one for tools is read too.
-        return common_chat_templates_init(tokenizer.vocabulary(), is_own ? "" : source);
-    } catch (const std::exception&) {
-    }
-    try {
-        common_chat_template again(source, "", "");  // the first exception had lost its text
-    } catch (const std::exception& error) {
-        fail("the chat template cannot be read: ", reason_of(error));
-    }
-    fail("the chat template cannot be read");
-}
-
-common_chat_msg to_common(const ChatMessage& message) {
-    common_chat_msg result;
-    result.role = message.role;
-    result.content = message.content;
-    result.reasoning_content = message.reasoning;
-    result.tool_call_id = message.tool_call_id;
-    result.tool_name = message.tool_name;
-    for (const ToolCall& call : message.tool_calls) {
-        result.tool_calls.push_back({call.name, call.arguments, call.id});
-    }
-    return result;
-}
-
 ChatMessage from_common(const common_chat_msg& message) {
     ChatMessage result{"assistant", message.content, message.reasoning_content};
     for (const common_chat_tool_call& call : message.tool_calls) {
         result.tool_calls.push_back({call.id, call.name, call.arguments});
     }
     return result;
-}
-
-common_chat_tool_choice to_common(ToolChoice choice) {
-    switch (choice) {
-        case ToolChoice::automatic:
-            return COMMON_CHAT_TOOL_CHOICE_AUTO;
-        case ToolChoice::none:
-            return COMMON_CHAT_TOOL_CHOICE_NONE;
-        case ToolChoice::required:
-            return COMMON_CHAT_TOOL_CHOICE_REQUIRED;
-    }
-    KNAP_ASSERT(false, "every choice is listed");
-    return COMMON_CHAT_TOOL_CHOICE_AUTO;
 }
 
 // Whether the prompt ends inside a thought, so that the answer begins with its rest.
@@ -124,10 +59,9 @@ std::string without_prefix(const std::string& text, const std::string& prefix) {
 }  // namespace
 
 struct ChatFormat::Impl {
-    Impl(const Tokenizer& tokens, std::string_view chat_template);
+    Impl(const Tokenizer& tokens, std::string_view given)
+        : tokenizer(tokens), controls(tokens), chat_template(tokens, given) {}
 
-    common_chat_templates_inputs inputs(const ChatRequest& request) const;
-    common_chat_params apply(const ChatRequest& request) const;
     void check_support(const ChatRequest& request) const;
     std::string calls_alone(const ChatRequest& request, const common_chat_params& params) const;
     Grammar grammar(const ChatRequest& request, const common_chat_params& params) const;
@@ -135,73 +69,19 @@ struct ChatFormat::Impl {
     std::shared_ptr<const ChatParser> parser(const ChatRequest& request,
                                              const common_chat_params& params) const;
 
-    bool can(const char* capability) const { return capabilities.at(capability); }
-
     const Tokenizer& tokenizer;
     ControlTokens controls;
-    std::string source;
-    bool is_builtin;  // written by libllama, without Jinja
-    common_chat_templates_ptr templates;
-    std::map<std::string, bool> capabilities;
+    ChatTemplate chat_template;
 };
 
-ChatFormat::Impl::Impl(const Tokenizer& tokens, std::string_view chat_template)
-    : tokenizer(tokens),
-      controls(tokens),
-      source(choose_template(chat_template, tokens.chat_template())),
-      // llama-common has Jinja for this name.
-      is_builtin(!chat_template.empty() && chat_template != "chatml" &&
-                 source.find('{') == std::string::npos),
-      templates(read_template(tokens, source, chat_template.empty())),
-      capabilities(common_chat_templates_get_caps(templates.get())) {
-    if (is_builtin) {
-        capabilities["supports_string_content"] = true;
-        capabilities["supports_system_role"] = true;
-    } else {
-        source = common_chat_templates_source(templates.get());
-    }
-}
-
-common_chat_templates_inputs ChatFormat::Impl::inputs(const ChatRequest& request) const {
-    common_chat_templates_inputs result;
-    for (const ChatMessage& message : request.messages) {
-        result.messages.push_back(to_common(message));
-    }
-    for (const ChatTool& tool : request.tools) {
-        result.tools.push_back({tool.name, tool.description, tool.parameters});
-    }
-    result.use_jinja = !is_builtin;
-    result.tool_choice = to_common(request.tool_choice);
-    result.parallel_tool_calls =
-        request.parallel_tool_calls.value_or(can("supports_parallel_tool_calls"));
-    result.add_generation_prompt = request.open_answer && !request.continue_final;
-    result.continue_final_message =
-        request.continue_final ? COMMON_CHAT_CONTINUATION_AUTO : COMMON_CHAT_CONTINUATION_NONE;
-    result.enable_thinking = request.enables_thinking;
-    result.reasoning_format =
-        request.extracts_reasoning ? COMMON_REASONING_FORMAT_AUTO : COMMON_REASONING_FORMAT_NONE;
-    result.json_schema = request.json_schema;
-    result.chat_template_kwargs = request.arguments;
-    return result;
-}
-
-common_chat_params ChatFormat::Impl::apply(const ChatRequest& request) const {
-    // llama-common gives templates the date, with std::localtime(), which is not thread-safe.
-    static std::mutex mutex;
-    const std::scoped_lock lock(mutex);
-    try {
-        return common_chat_templates_apply(templates.get(), inputs(request));
-    } catch (const std::exception& error) {
-        fail("the chat template refuses the messages: ", reason_of(error));
-    }
-}
-
 void ChatFormat::Impl::check_support(const ChatRequest& request) const {
-    if (!request.tools.empty() && !can("supports_tools") && !can("supports_tool_calls")) {
+    if (!request.tools.empty() && !chat_template.can("supports_tools") &&
+        !chat_template.can("supports_tool_calls")) {
         fail("`.tools`: expected a chat template with tools, found one without");
     }
-    if (request.continue_final && is_builtin) {
-        fail("`.continue_final`: expected a chat template in Jinja, found the built-in ", source);
+    if (request.continue_final && chat_template.is_builtin()) {
+        fail("`.continue_final`: expected a chat template in Jinja, found the built-in ",
+             chat_template.source());
     }
 }
 
@@ -235,7 +115,7 @@ std::string ChatFormat::Impl::calls_alone(const ChatRequest& request,
     }
     ChatRequest voluntary = request;
     voluntary.tool_choice = ToolChoice::automatic;
-    const common_chat_params other = apply(voluntary);
+    const common_chat_params other = chat_template.apply(voluntary);
     return other.grammar_lazy ? other.grammar : std::string();
 }
 
@@ -298,14 +178,15 @@ ChatFormat::ChatFormat(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)
 ChatPrompt ChatFormat::render(const ChatRequest& request) const {
     const ChatRequest checked = checked_request(request);
     impl_->check_support(checked);
-    const common_chat_params params = impl_->apply(checked);
+    const common_chat_params params = impl_->chat_template.apply(checked);
     ChatPrompt prompt{.text = params.prompt,
                       .grammar = impl_->grammar(checked, params),
                       .stop = params.additional_stops,
                       .parser = impl_->parser(checked, params)};
-    const GuardedRequest guarded = guard_request(checked, impl_->controls, impl_->source);
+    const GuardedRequest guarded =
+        guard_request(checked, impl_->controls, impl_->chat_template.source());
     if (!guarded.mark.empty()) {
-        prompt.text = impl_->apply(guarded.request).prompt;
+        prompt.text = impl_->chat_template.apply(guarded.request).prompt;
         prompt.plain = remove_marks(prompt.text, guarded.mark);
     }
     if (prompt.text.size() > kMaxChatBytes) {
@@ -345,11 +226,11 @@ ChatMessage ChatFormat::parse(const ChatPrompt& prompt,
 }
 
 const std::string& ChatFormat::source() const {
-    return impl_->source;
+    return impl_->chat_template.source();
 }
 
 const std::map<std::string, bool>& ChatFormat::capabilities() const {
-    return impl_->capabilities;
+    return impl_->chat_template.capabilities();
 }
 
 }  // namespace knap

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "text/chat_models.h"
 
@@ -116,6 +117,35 @@ TEST(ChatFormat, ARefusalIsOneLineWithTheTemplatesWords) {
     const auto error = error_of([&] { model.text({.messages = {{"user", "a"}, {"tool", "b"}}}); });
     EXPECT_THAT(error, testing::AllOf(HasSubstr("the chat template refuses the messages: "),
                                       HasSubstr("No tools here"), testing::Not(HasSubstr("\n"))));
+}
+
+TEST(ChatFormat, LaterSystemMessagesStayOrAreMovedToTheBeginning) {
+    const ChatRequest request{.messages = {{"system", "one"}, {"user", "ask"}, {"system", "two"}},
+                              .open_answer = false};
+    const std::string each = "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}";
+    EXPECT_EQ(ChatModel(each.c_str()).text(request), "[system:one][user:ask][system:two]");
+    const std::string strict =
+        "{% for m in messages %}{% if m.role == 'system' and not loop.first %}"
+        "{{ raise_exception('system must come first') }}{% endif %}{% endfor %}";
+    EXPECT_EQ(ChatModel((strict + each).c_str()).text(request), "[system:one\n\ntwo][user:ask]");
+}
+
+TEST(ChatFormat, ATemplateThatRunsTooLongIsStopped) {
+    const ChatModel model(
+        "{% for i in range(n | default(1)) %}{% for j in range(100) %}{% set x = i + j %}"
+        "{% endfor %}{% endfor %}{{ messages[0].content }}");
+    const auto text = [&](int n) {
+        return model.text({.messages = {{"user", "Hello"}},
+                           .open_answer = false,
+                           .arguments = {{"n", std::to_string(n)}}});
+    };
+    const Stopwatch watch;
+    text(200);
+    // Long enough on this machine, and over soon: the next template waits for it.
+    const int n_slow = static_cast<int>(200 * 2500 / watch.elapsed_ms());
+    EXPECT_THAT(error_of([&] { text(n_slow); }),
+                HasSubstr("the chat template: expected at most 1 s"));
+    EXPECT_EQ(text(1), "Hello");
 }
 
 TEST(ChatFormat, LongMessagesAreNotCut) {

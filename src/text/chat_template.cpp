@@ -1,0 +1,182 @@
+#include "text/chat_template.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <semaphore>
+#include <utility>
+
+#include "llama-common/log.h"
+
+#include "base/error.h"
+#include "text/builtin_formats.h"
+#include "text/time_limit.h"
+
+namespace knap {
+namespace {
+
+constexpr std::chrono::seconds kMaxTime{1};
+// For the template to be free. Each use takes at most kMaxTime.
+constexpr std::chrono::seconds kMaxWait{10};
+
+// llama-common gives templates the date, with std::localtime(), which is not thread-safe: one
+// template is executed at a time. One that is out of time keeps its turn until it ends.
+std::binary_semaphore turn{1};
+
+struct TurnEnd {
+    TurnEnd() = default;
+    TurnEnd(const TurnEnd&) = delete;
+    TurnEnd& operator=(const TurnEnd&) = delete;
+    ~TurnEnd() { turn.release(); }
+};
+
+common_chat_templates_ptr read_template(const Tokenizer& tokenizer,
+                                        const std::string& source,
+                                        bool is_own) {
+    // It would write to standard error, texts of users among it.
+    common_log_set_verbosity_thold(-1);
+    try {
+        // The model's own is passed as none given: then a second one for tools is read too.
+        return common_chat_templates_init(tokenizer.vocabulary(), is_own ? "" : source);
+    } catch (const std::exception&) {
+    }
+    try {
+        common_chat_template again(source, "", "");  // the first exception had lost its text
+    } catch (const std::exception& error) {
+        fail("the chat template cannot be read: ", reason_of(error));
+    }
+    fail("the chat template cannot be read");
+}
+
+common_chat_msg to_common(const ChatMessage& message) {
+    common_chat_msg result;
+    result.role = message.role;
+    result.content = message.content;
+    result.reasoning_content = message.reasoning;
+    result.tool_call_id = message.tool_call_id;
+    result.tool_name = message.tool_name;
+    for (const ToolCall& call : message.tool_calls) {
+        result.tool_calls.push_back({call.name, call.arguments, call.id});
+    }
+    return result;
+}
+
+common_chat_tool_choice to_common(ToolChoice choice) {
+    switch (choice) {
+        case ToolChoice::automatic:
+            return COMMON_CHAT_TOOL_CHOICE_AUTO;
+        case ToolChoice::none:
+            return COMMON_CHAT_TOOL_CHOICE_NONE;
+        case ToolChoice::required:
+            return COMMON_CHAT_TOOL_CHOICE_REQUIRED;
+    }
+    KNAP_ASSERT(false, "every choice is listed");
+    return COMMON_CHAT_TOOL_CHOICE_AUTO;
+}
+
+// Templates may insist on one system message, at the beginning. Returns nullopt if there is no
+// later one.
+std::optional<ChatRequest> with_one_system_message(const ChatRequest& request) {
+    const auto is_system = [](const ChatMessage& message) {
+        return message.role == "system" || message.role == "developer";
+    };
+    const auto& messages = request.messages;
+    if (messages.empty() || std::none_of(messages.begin() + 1, messages.end(), is_system)) {
+        return std::nullopt;
+    }
+    ChatRequest merged = request;
+    merged.messages = {{"system", ""}};
+    for (const ChatMessage& message : messages) {
+        if (!is_system(message)) {
+            merged.messages.push_back(message);
+            continue;
+        }
+        std::string& text = merged.messages.front().content;
+        text += (text.empty() ? "" : "\n\n") + message.content;
+    }
+    return merged;
+}
+
+}  // namespace
+
+std::string reason_of(const std::exception& error) {
+    constexpr std::string_view kLabel = "Error: ";
+    std::string reason = error.what();
+    if (const auto at = reason.rfind(kLabel); at != std::string::npos) {
+        reason.erase(0, at + kLabel.size());
+    }
+    std::replace(reason.begin(), reason.end(), '\n', ' ');
+    return reason.substr(0, 300);
+}
+
+ChatTemplate::ChatTemplate(const Tokenizer& tokenizer, std::string_view given)
+    : source_(choose_template(given, tokenizer.chat_template())),
+      // llama-common has Jinja for this name.
+      is_builtin_(!given.empty() && given != "chatml" && source_.find('{') == std::string::npos),
+      templates_(read_template(tokenizer, source_, given.empty())),
+      capabilities_(common_chat_templates_get_caps(templates_.get())) {
+    if (is_builtin_) {
+        capabilities_["supports_string_content"] = true;
+        capabilities_["supports_system_role"] = true;
+    } else {
+        source_ = common_chat_templates_source(templates_.get());
+    }
+}
+
+common_chat_templates_inputs ChatTemplate::inputs(const ChatRequest& request) const {
+    common_chat_templates_inputs result;
+    for (const ChatMessage& message : request.messages) {
+        result.messages.push_back(to_common(message));
+    }
+    for (const ChatTool& tool : request.tools) {
+        result.tools.push_back({tool.name, tool.description, tool.parameters});
+    }
+    result.use_jinja = !is_builtin_;
+    result.tool_choice = to_common(request.tool_choice);
+    result.parallel_tool_calls =
+        request.parallel_tool_calls.value_or(can("supports_parallel_tool_calls"));
+    result.add_generation_prompt = request.open_answer && !request.continue_final;
+    result.continue_final_message =
+        request.continue_final ? COMMON_CHAT_CONTINUATION_AUTO : COMMON_CHAT_CONTINUATION_NONE;
+    result.enable_thinking = request.enables_thinking;
+    result.reasoning_format =
+        request.extracts_reasoning ? COMMON_REASONING_FORMAT_AUTO : COMMON_REASONING_FORMAT_NONE;
+    result.json_schema = request.json_schema;
+    result.chat_template_kwargs = request.arguments;
+    return result;
+}
+
+common_chat_params ChatTemplate::execute(const ChatRequest& request) const {
+    if (!turn.try_acquire_for(kMaxWait)) {
+        fail("the chat template is still busy with other messages after ", kMaxWait.count(), " s");
+    }
+    auto result = run_within(kMaxTime, [templates = templates_, inputs = inputs(request)] {
+        const TurnEnd end;
+        return common_chat_templates_apply(templates.get(), inputs);
+    });
+    if (!result) {
+        fail("the chat template: expected at most ", kMaxTime.count(),
+             " s to format the messages, found more");
+    }
+    return std::move(*result);
+}
+
+common_chat_params ChatTemplate::apply(const ChatRequest& request) const {
+    std::string reason;
+    try {
+        return execute(request);
+    } catch (const Error&) {
+        throw;
+    } catch (const std::exception& error) {
+        reason = reason_of(error);
+    }
+    try {
+        if (const auto merged = with_one_system_message(request)) {
+            return execute(*merged);
+        }
+    } catch (const std::exception&) {  // the first reason is about the user's own messages
+    }
+    fail("the chat template refuses the messages: ", reason);
+}
+
+}  // namespace knap
