@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/quoted.h"
+#include "base/recent_values.h"
 #include "nlohmann/json.hpp"
 #include "text/schema_pattern.h"
 
@@ -257,7 +258,11 @@ std::string checked_schema(std::string_view schema, std::string_view where, Sche
 }
 
 std::string schema_grammar(const std::string& checked) {
-    return json_schema_to_grammar(common_json::parse(checked), true);
+    // Clients send the same few schemas again and again.
+    static RecentValues<std::string, std::string> recent(kMaxKeptSchemas);
+    return recent.get_or_make(checked, [](const std::string& schema) {
+        return json_schema_to_grammar(common_json::parse(schema), true);
+    });
 }
 
 std::string json_schema_to_gbnf(std::string_view schema) {
