@@ -20,6 +20,7 @@ class AnswerConstraint final : public TokenConstraint {
 
     void keep_fitting(std::vector<Token>& tokens) override { state_.keep_fitting(tokens); }
     bool accept(Token token) override { return state_.accept(token); }
+    bool has_ended() const override { return state_.has_ended(); }
     std::unique_ptr<TokenConstraint> clone() const override;
 
     // At most `n_max` tokens of the text that must follow. Other tokens can spell the same text, so

@@ -41,6 +41,10 @@ const Verdict& Acceptance::judge(const DraftTree& tree,
         }
         ancestors.accept(tree.token(child));
         sampler_.decide(tree.token(child));
+        if (sampler_.has_ended()) {
+            verdict_.next = tree.token(child);
+            return verdict_;
+        }
         verdict_.path.push_back(child);
         node = child;
         ++position;

@@ -39,8 +39,8 @@ struct AcceptanceOptions {
 
 struct Verdict {
     std::vector<int> path;  // accepted nodes of the tree, from the first draft down
-    Token next = 0;         // the correction after the path, or the bonus token after a draft
-                            // accepted to its end
+    Token next = 0;         // the correction after the path, the bonus token after a draft accepted
+                            // to its end, or an accepted draft that ends a constrained text
     // Per emitted token (path, then next): by how much, in logits, the whole model preferred it to
     // its second choice. A gap below the rounding differences between passes is a near tie. Empty
     // under the ratio rule when sampling, where tokens are not the model's choice, and for a

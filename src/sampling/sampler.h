@@ -67,6 +67,8 @@ class Sampler {
     // tokens, and must outlive the sampler. Null: no constraint.
     void constrain(TokenConstraint* constraint) { constraint_ = constraint; }
     TokenConstraint* constraint() const { return constraint_; }
+    // Whether a token that was decided has ended the text, so that none can be chosen.
+    bool has_ended() const { return constraint_ != nullptr && constraint_->has_ended(); }
     // Whether the constraint allows the token next.
     bool fits(Token token) const { return constraint_ == nullptr || constraint_->fits(token); }
     // Moves the constraint past a token that is accept()ed later: a round decides on several tokens

@@ -19,6 +19,8 @@ class TokenConstraint {
     // Moves past a token. After one that ends the text nothing fits. Returns false, and is of no
     // use from then on, when the token does not fit; rarely that shows only here.
     [[nodiscard]] virtual bool accept(Token token) = 0;
+    // Whether a token has ended the text.
+    virtual bool has_ended() const = 0;
     // A second object at the same place, for drafts.
     virtual std::unique_ptr<TokenConstraint> clone() const = 0;
 

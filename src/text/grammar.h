@@ -32,6 +32,7 @@ class GrammarState {
 
     // The text that must follow here, because no other byte and no end fits; at most `max_bytes`.
     std::string forced_text(std::size_t max_bytes) const;
+    bool has_ended() const { return phase_ == Phase::ended; }
 
   private:
     enum class Phase { unstarted, untriggered, applies, ended };

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "sampling/draft_sampler.h"
+#include "support/fake_constraint.h"
 #include "support/toy_language.h"
 
 namespace knap::acceptance_test {
@@ -52,6 +53,28 @@ SamplingOptions with_penalties(SamplingOptions options) {
     options.repeat_last_n = 5;
     options.logit_bias = {{1, 0.8f}, {3, -0.5f}};
     return options;
+}
+
+// Nothing fits after the end of a constrained text, so no token can be chosen there.
+TEST(Acceptance, ADraftMayEndAConstrainedText) {
+    constexpr Token kEnd = 2;
+    Sampler sampler({}, 4, kContext);
+    test::FakeConstraint constraint(
+        [](const Text& text, Token) { return text.empty() || text.back() != kEnd; });
+    constraint.end_of_text = kEnd;
+    sampler.accept(0);
+    sampler.constrain(&constraint);
+    DraftTree tree;
+    tree.set_chain(Text{1, kEnd});
+    const std::vector<float> logits = {0, 9, 0, 0, 0, 0, 9, 0, 0, 0, 0, 9};
+    Acceptance acceptance(sampler, {.measures_gaps = true});
+    const Verdict& verdict = acceptance.judge(tree, logits, 1);
+    EXPECT_THAT(verdict.path, ElementsAre(0));
+    EXPECT_EQ(verdict.next, kEnd);
+    EXPECT_EQ(verdict.gaps.size(), 2u);
+    sampler.accept(1);
+    sampler.accept(kEnd);
+    EXPECT_THAT(constraint.text, ElementsAre(1, kEnd));
 }
 
 // Greedy, shared noise and equality: whatever is drafted, the text is that of plain decoding.

@@ -25,12 +25,14 @@ class FakeConstraint final : public TokenConstraint {
         text.push_back(token);
         return fits;
     }
+    bool has_ended() const override { return !text.empty() && text.back() == end_of_text; }
     std::unique_ptr<TokenConstraint> clone() const override {
         return std::make_unique<FakeConstraint>(*this);
     }
 
     std::vector<Token> text;  // accepted so far
     int n_asked = 0;          // tokens, in all calls
+    Token end_of_text = -1;
 
   private:
     Fits fits_;
