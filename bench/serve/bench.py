@@ -12,9 +12,11 @@ from spread import Spread
 N_CTX = 8192
 WARM_UP = "Name three rivers of Europe."
 
-# Ways of llama.cpp's server to decode without a second model.
-PEER_MODES = {
-    "none": [],
+# Ways of llama.cpp's server to decode without a second model. On CPUs its attention is often faster without "flash
+# attention", which it uses if not told otherwise.
+PEER_ATTENTIONS = {"flash attention": ["-fa", "on"], "no flash attention": ["-fa", "off"]}
+PEER_DRAFTS = {
+    "no drafts": [],
     "ngram-simple": ["--spec-type", "ngram-simple"],
     "ngram-simple, 4 to 8": ["--spec-type", "ngram-simple", "--spec-ngram-simple-size-n", "4",
                              "--spec-ngram-simple-size-m", "8"],
@@ -79,22 +81,31 @@ class Bench:
         server = Server("knap", knap_command(self.options, n_parallel, n_ctx, extra))
         return await self._warm(await stack.enter_async_context(server))
 
-    async def peer(self, stack, mode="none", n_parallel=1, n_ctx=N_CTX):
-        command = peer_command(self.options, n_parallel, n_ctx, PEER_MODES[mode])
-        return await self._warm(await stack.enter_async_context(Server(f"llama.cpp ({mode})", command)))
+    async def peer(self, stack, mode=("no flash attention", "no drafts"), n_parallel=1, n_ctx=N_CTX):
+        attention, drafts = mode
+        command = peer_command(self.options, n_parallel, n_ctx, PEER_ATTENTIONS[attention] + PEER_DRAFTS[drafts])
+        return await self._warm(await stack.enter_async_context(Server(f"llama.cpp ({', '.join(mode)})", command)))
 
     async def _warm(self, server):
         await self.ask(server, WARM_UP, 8)
         return server
 
     async def best_peer_mode(self, rate_of, n_parallel=1, n_ctx=N_CTX):
-        """The mode of llama.cpp's server with the highest rate, and all rates. `rate_of(server)` measures one."""
+        """The mode of llama.cpp's server with the highest rate, and all rates. `rate_of(server)` measures one. The better
+        attention is chosen without drafts, then the best drafts with it."""
         rates = {}
-        for mode in PEER_MODES:
+
+        async def try_mode(mode):
             async with AsyncExitStack() as stack:
                 rates[mode] = await rate_of(await self.peer(stack, mode, n_parallel, n_ctx))
-            self.note(f"llama.cpp, {mode}: {rates[mode]:.1f} tokens/s")
-        return max(rates, key=rates.get), rates
+            self.note(f"llama.cpp, {', '.join(mode)}: {rates[mode]:.1f} tokens/s")
+        for attention in PEER_ATTENTIONS:
+            await try_mode((attention, "no drafts"))
+        attention, _ = max(rates, key=rates.get)
+        for drafts in PEER_DRAFTS:
+            if (attention, drafts) not in rates:
+                await try_mode((attention, drafts))
+        return max(rates, key=rates.get), {", ".join(mode): rate for mode, rate in rates.items()}
 
     def run(self, *arguments):
         """The output of the program `knap`."""

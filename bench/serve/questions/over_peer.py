@@ -23,7 +23,7 @@ async def measure_length(bench, n_prompt, goal):
     rows = []
     for what, rate in (("decoding", "decode_rate"), ("whole request", "stream_rate")):
         ours, theirs = ([getattr(answer, rate) for answer in side] for side in zip(*pairs))
-        rows.append(Row("over-peer", f"one stream after {n_prompt} tokens over llama.cpp ({mode}), {what}",
+        rows.append(Row("over-peer", f"one stream after {n_prompt} tokens over llama.cpp ({', '.join(mode)}), {what}",
                         spread(ratios(ours, theirs)), least=goal if rate == "decode_rate" else None,
                         details={"knap": ours, "llama.cpp": theirs, "trial": trial_rates}))
     return rows

@@ -34,6 +34,6 @@ async def measure(bench):
         pairs = [await in_turns(i, lambda: load_rate(bench, knap, load), lambda: load_rate(bench, peer, load))
                  for i, load in enumerate(loads)]
     ours, theirs = map(list, zip(*pairs))
-    return [Row("streams", f"{N_STREAMS} streams over llama.cpp with {N_STREAMS} slots ({mode}), total tokens/s",
+    return [Row("streams", f"{N_STREAMS} streams over llama.cpp with {N_STREAMS} slots ({', '.join(mode)}), total tokens/s",
                 spread(ratios(ours, theirs)), least=3,
                 details={"knap": ours, "llama.cpp": theirs, "trial": trial_rates})]
