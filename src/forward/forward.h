@@ -30,6 +30,9 @@ class Forward {
     // Polled while passes wait and run, also from compute threads: true cancels them. Null: never.
     // The function must outlive its use.
     void set_cancel(const std::function<bool()>* is_cancelled) { is_cancelled_ = is_cancelled; }
+    bool is_cancelled() const {
+        return is_cancelled_ != nullptr && *is_cancelled_ && (*is_cancelled_)();
+    }
 
     // Runs the pass. Does not change the number of committed rows. The rows must fit max_rows() and
     // the sequence. Takes pages for them if there are none; throws knap::Error when none is left.

@@ -37,6 +37,9 @@ bool fill_rows(Forward& forward, Sequence& cache) {
         return false;
     }
     for (int row = n_computed; row < cache.capacity(); ++row) {
+        if (forward.is_cancelled()) {
+            return false;
+        }
         cache.copy_row(row % n_computed, row);
     }
     return true;

@@ -1,6 +1,8 @@
 #include "search/cost/profile.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <set>
 #include <vector>
 
@@ -156,6 +158,21 @@ TEST_F(ProfileTest, MeasuringCanBeCancelled) {
     EXPECT_FALSE(
         measure_ms(rig_.forward, {.plan = ModulePlan(model_.config.n_layers), .n_context = 0}));
     EXPECT_FALSE(measure_profile(rig_.forward, rig_.cache, classes(), {.max_context = 200}));
+}
+
+// Thousands of rows are written before the first measurement.
+TEST_F(ProfileTest, CanBeCancelledWhileTheCacheIsFilled) {
+    const auto n_before = rig_.forward.pass_totals().n_passes;
+    const std::function<bool()> has_computed = [&] {
+        return rig_.forward.pass_totals().n_passes > n_before;
+    };
+    rig_.forward.set_cancel(&has_computed);
+    EXPECT_FALSE(measure_profile(rig_.forward, rig_.cache, classes(), {.max_context = 200}));
+    rig_.forward.set_cancel(nullptr);
+    rig_.cache.commit(rig_.cache.capacity());
+    const std::vector<std::byte> bytes = rig_.cache_bytes();
+    const auto n_empty = std::ranges::count(bytes, std::byte{0});
+    EXPECT_GT(n_empty, static_cast<std::ptrdiff_t>(bytes.size() / 2)) << "most rows are not copied";
 }
 
 TEST_F(ProfileTest, CanBeCancelledInTheMiddle) {
