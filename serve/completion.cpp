@@ -43,8 +43,8 @@ Completion::Completion(Service& service, std::shared_ptr<Exchange> exchange, Com
 void Completion::start(Service& service, std::shared_ptr<Exchange> exchange, CompletionPlan plan) {
     plan.generation.options.references = service.memory.answers(key_of(exchange->request()));
     if (!plan.generation.prediction.empty()) {
-        plan.generation.options.references.push_back(
-            service.engine.tokenize(plan.generation.prediction, /*add_bos=*/false));
+        plan.generation.options.prediction =
+            service.engine.tokenize(plan.generation.prediction, /*add_bos=*/false);
     }
     const std::shared_ptr<Completion> self(
         new Completion(service, std::move(exchange), std::move(plan)));

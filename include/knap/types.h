@@ -182,6 +182,9 @@ struct GenerateOptions {
     // Texts that the answer may resemble, such as the file that it edits. Strategies that copy
     // drafts (lookup, cascade, knapspec) copy from them too. The answer is the same without them.
     std::vector<std::vector<Token>> references{};
+    // A text that the answer is expected to be much like, from its first token on. Drafts are
+    // copied from it before all others. The answer is the same without it.
+    std::vector<Token> prediction{};
     // Log-probabilities in every TokenEvent: of the token, and of this many most probable tokens,
     // up to kMaxLogprobs. -1: none are computed.
     int n_logprobs = -1;

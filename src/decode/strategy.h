@@ -12,6 +12,7 @@
 
 #include "knap/types.h"
 
+#include "decode/forced_text.h"
 #include "decode/stop_rule.h"
 #include "forward/module_plan.h"
 #include "forward/pass.h"
@@ -41,6 +42,8 @@ struct RequestStart {
     std::span<const Token> prompt{};
     SamplingOptions sampling{};
     std::span<const std::vector<Token>> references{};  // texts that the answer may resemble
+    std::span<const Token> prediction{};               // one that it is expected to be much like
+    bool is_constrained = false;                       // by a grammar
 };
 
 struct RoundState {
@@ -48,9 +51,10 @@ struct RoundState {
     std::span<const Token> history;
     // The longest draft that the request, the context and the scratch rows allow.
     int n_room = 0;
-    double elapsed_ms = 0;  // of the request so far, including its prompt
-    int n_expected = 0;     // how many more tokens the answer may have
-    Load load{};            // other sessions
+    double elapsed_ms = 0;               // of the request so far, including its prompt
+    int n_expected = 0;                  // how many more tokens the answer may have
+    Load load{};                         // other sessions
+    const ForcedText* forced = nullptr;  // what the grammar forces next; null: nothing
 };
 
 // No draft: a step of plain decoding.

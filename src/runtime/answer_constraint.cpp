@@ -21,15 +21,10 @@ std::unique_ptr<TokenConstraint> AnswerConstraint::clone() const {
     return std::unique_ptr<TokenConstraint>(new AnswerConstraint(*this));
 }
 
-std::vector<Token> AnswerConstraint::forced_tokens(int n_max) const {
-    if (n_max <= 0) {
-        return {};
-    }
-    const auto n = static_cast<std::size_t>(n_max);
+ForcedDraft AnswerConstraint::forced(int max_tokens) const {
     constexpr std::size_t kBytesPerToken = 8;  // enough for most texts
-    std::vector<Token> tokens = tokenizer_.encode_inside(state_.forced_text(n * kBytesPerToken));
-    tokens.resize(std::min(tokens.size(), n));
-    return tokens;
+    const auto n = static_cast<std::size_t>(std::max(max_tokens, 0));
+    return {tokenizer_, state_.forced_text(n * kBytesPerToken), max_tokens};
 }
 
 }  // namespace knap

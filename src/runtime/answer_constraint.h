@@ -6,6 +6,7 @@
 
 #include "knap/types.h"
 
+#include "runtime/forced_draft.h"
 #include "sampling/token_constraint.h"
 #include "text/grammar.h"
 
@@ -23,9 +24,8 @@ class AnswerConstraint final : public TokenConstraint {
     bool has_ended() const override { return state_.has_ended(); }
     std::unique_ptr<TokenConstraint> clone() const override;
 
-    // At most `n_max` tokens of the text that must follow. Other tokens can spell the same text, so
-    // these are only likely.
-    std::vector<Token> forced_tokens(int n_max) const;
+    // A draft of at most `max_tokens` tokens of the text that must follow.
+    ForcedDraft forced(int max_tokens) const;
 
   private:
     AnswerConstraint(const Tokenizer& tokenizer, const Grammar& grammar)

@@ -84,7 +84,9 @@ Result Generation::run(int n_reused) {
     }
     strategy_.begin({.prompt = session_.history,
                      .sampling = options_.sampling,
-                     .references = options_.references});
+                     .references = options_.references,
+                     .prediction = options_.prediction,
+                     .is_constrained = constraint_ != nullptr});
     const PassTotals passes_before = session_.forward.pass_totals();
     const auto logits = prefill(n_reused);
 
@@ -164,18 +166,23 @@ std::optional<StopReason> Generation::step() {
 }
 
 // What the grammar forces is drafted for nothing and nearly always accepted, so it goes before what
-// the strategy would draft.
+// the strategy would draft, unless that is a copy with the same beginning.
 Proposal Generation::propose() {
+    std::optional<ForcedDraft> forced;
+    if (constraint_ != nullptr && strategy_.takes_forced_drafts()) {
+        forced.emplace(constraint_->forced(draft_room()));
+    }
+    const bool is_forced = forced && !forced->is_empty();
     Proposal proposal = strategy_.propose({.history = session_.history,
                                            .n_room = draft_room(),
                                            .elapsed_ms = watch_.elapsed_ms(),
                                            .n_expected = n_left(),
-                                           .load = session_.forward.load()});
-    if (constraint_ != nullptr && strategy_.takes_forced_drafts()) {
-        forced_.set_chain(constraint_->forced_tokens(draft_room()));
-        if (!forced_.is_empty()) {
-            proposal.draft = DraftTokens{.tree = &forced_, .are_forced = true};
-        }
+                                           .load = session_.forward.load(),
+                                           .forced = is_forced ? &*forced : nullptr});
+    const auto* copy = std::get_if<DraftTokens>(&proposal.draft);
+    if (is_forced && (copy == nullptr || !forced->is_covered_by(copy->tree->tokens()))) {
+        forced_.set_chain(forced->tokens());
+        proposal.draft = DraftTokens{.tree = &forced_, .are_forced = true};
     }
     return proposal;
 }

@@ -112,6 +112,7 @@ void Session::Impl::check_request(std::span<const Token> prompt,
     for (const std::vector<Token>& reference : options.references) {
         check_tokens("references", reference);
     }
+    check_tokens("prediction", options.prediction);
 }
 
 // Keeps the rows that `prompt` shares with the history, all but those of its last token: that one

@@ -74,6 +74,15 @@ class ConstrainedStrategy : public ::testing::TestWithParam<StrategyCase> {
         }
     }
 
+    Token end_of_text() const {
+        const ModelInfo info = engine_.info();
+        Token token = 0;
+        while (engine_.detokenize({&token, 1}) != info.eos_token) {
+            ++token;
+        }
+        return token;
+    }
+
     std::vector<Token> prompt(unsigned seed) const {
         return prompt_of(GetParam(), engine_, 30, seed);
     }
@@ -99,6 +108,22 @@ TEST_P(ConstrainedStrategy, WritesWhatPlainDecodingWritesUnderTheGrammar) {
     }
     EXPECT_EQ(n_complete_, 10) << "answers end where the grammar does";
     EXPECT_GT(n_forced_, 100) << "keys are drafted without a pass";
+}
+
+// Copies reach to the end of the text, and its last token is drafted too.
+TEST_P(ConstrainedStrategy, DraftsMayEndTheText) {
+    const Token end = end_of_text();
+    for (const SamplingOptions& sampling : samplings()) {
+        GenerateOptions request{.n_predict = 60, .grammar = {.text = "root ::= [a-z]{12}"}};
+        request.sampling = sampling;
+        std::vector<Token> answer = plain_text(session_, prompt(1), request).tokens;
+        answer.push_back(end);
+        request.prediction = answer;
+        request.references = {answer};
+        expect_plain_text(prompt(1), request);
+        last_text_.clear();
+    }
+    EXPECT_EQ(n_complete_, 5);
 }
 
 TEST_P(ConstrainedStrategy, MayBeCutAnywhere) {
@@ -193,6 +218,18 @@ TEST_F(ConstrainedSession, ForcedTokensTakeFewerPasses) {
     EXPECT_GE(drafted.speculation.n_forced, 15);
     EXPECT_LE(drafted.speculation.rounds, plain.speculation.rounds - 15);
     EXPECT_EQ(drafted.speculation.copies.n_drafted, 0) << "forced tokens are no copies";
+}
+
+TEST_F(ConstrainedSession, ACopyThatSpellsForcedTextGoesOnAfterIt) {
+    GenerateOptions request{.speculation = plain_decoding(),
+                            .grammar = {.text = R"(root ::= ("key" [a-z]){20})"}};
+    const Result plain = generate(request);
+    request.references = {plain.tokens};
+    request.speculation.strategy = "lookup";
+    const Result copied = generate(request);
+    EXPECT_EQ(copied.tokens, plain.tokens);
+    EXPECT_GT(copied.speculation.copies.n_accepted, copied.n_generated / 2);
+    EXPECT_LT(copied.speculation.rounds, 20) << "more than a key and a letter in a round";
 }
 
 TEST_F(ConstrainedSession, AnswersEndWhereTheGrammarDoes) {

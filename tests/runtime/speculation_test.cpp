@@ -86,6 +86,7 @@ TEST_F(SpeculativeSession, ReferencesChangeNothingButTheNumberOfPasses) {
     with_answer.references = {prompt(50, 7), plain.tokens};
     GenerateOptions with_noise = request;
     with_noise.references = {prompt(200, 8)};
+    with_noise.prediction = prompt(60, 9);
     for (const SpeculationOptions& speculation : {kLookup, kCascade, SpeculationOptions()}) {
         SCOPED_TRACE(describe_options(speculation));
         EXPECT_EQ(generate(tokens, with_answer, speculation).tokens, plain.tokens);

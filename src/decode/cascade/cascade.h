@@ -17,7 +17,7 @@ class CascadeStrategy final : public Strategy {
     explicit CascadeStrategy(StaticPlanStrategy drafting) : drafting_(std::move(drafting)) {}
 
     void begin(const RequestStart& request) override {
-        source_.begin(request.prompt, request.references);
+        source_.begin(request.prompt, request.references, request.prediction);
     }
     Proposal propose(const RoundState& state) override;
 

@@ -1,16 +1,21 @@
 #include "decode/knapspec/copy_drafts.h"
 
+#include <algorithm>
+#include <cstddef>
+
 #include "decode/knapspec/suspension.h"
 
 namespace knap {
 
 CopyDrafts::CopyDrafts() : source_(kCopyMatches) {}
 
-void CopyDrafts::begin(std::span<const Token> prompt,
-                       std::span<const std::vector<Token>> references) {
-    source_.begin(prompt, references);
-    n_followed_ = prompt.size();
-    acceptance_.fade();
+void CopyDrafts::begin(const RequestStart& request) {
+    source_.begin(request.prompt, request.references, request.prediction);
+    prediction_.begin(request.prediction);
+    n_followed_ = request.prompt.size();
+    is_constrained_ = request.is_constrained;
+    of_matches().fade();
+    predicted_.fade();
     ledger_.clear();
     suspended_until_ = 0;
     n_suspensions_ = 0;
@@ -18,10 +23,15 @@ void CopyDrafts::begin(std::span<const Token> prompt,
 
 void CopyDrafts::follow(std::span<const Token> history) {
     for (; n_followed_ < history.size(); ++n_followed_) {
+        const Token token = history[n_followed_];
         const auto found = source_.find(history.first(n_followed_), 1);
         if (!found.tokens.empty()) {
-            acceptance_.observe(found.match_length, found.tokens.front() == history[n_followed_]);
+            of_matches().observe(found.match_length, found.tokens.front() == token);
         }
+        if (const auto expected = prediction_.next(); !expected.empty()) {
+            predicted_.observe(prediction_.match_length(), expected.front() == token);
+        }
+        prediction_.accept(token);
     }
 }
 
@@ -29,13 +39,23 @@ std::optional<CopyDrafts::Offer> CopyDrafts::offer(std::span<const Token> histor
     if (max_tokens <= 0 || is_suspended()) {
         return std::nullopt;
     }
+    const auto make_offer = [](std::span<const Token> tokens, int match_length,
+                               const MatchAcceptance& acceptance) {
+        return Offer{
+            .tokens = tokens,
+            .acceptance = acceptance.of_copy(match_length, static_cast<int>(tokens.size()))};
+    };
     const auto found = source_.find(history, max_tokens);
+    const auto expected = prediction_.next();
+    if (!expected.empty() && (found.tokens.empty() || predicted_.at(prediction_.match_length()) >=
+                                                          of_matches().at(found.match_length))) {
+        const auto n = std::min(expected.size(), static_cast<std::size_t>(max_tokens));
+        return make_offer(expected.first(n), prediction_.match_length(), predicted_);
+    }
     if (found.tokens.empty()) {
         return std::nullopt;
     }
-    return Offer{.tokens = found.tokens,
-                 .acceptance = acceptance_.of_copy(found.match_length,
-                                                   static_cast<int>(found.tokens.size()))};
+    return make_offer(found.tokens, found.match_length, of_matches());
 }
 
 bool CopyDrafts::record_round(double ms, double plain_ms) {

@@ -1,17 +1,19 @@
-// Drafts copied after a match in the text, offered with their expected acceptance. Every position
-// of the answer tests the copy that could have been made there, drafted or not, so the acceptance
-// is known before anything is risked (docs/methods.md, "Copies by match length").
+// Drafts copied after a match in the text, or along a prediction, offered with their expected
+// acceptance. Every position of the answer tests the copy that could have been made there, drafted
+// or not, so the acceptance is known before anything is risked (docs/methods.md, "Copies by match
+// length").
 #pragma once
 
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "knap/types.h"
 
 #include "decode/knapspec/match_acceptance.h"
 #include "decode/knapspec/speed_ledger.h"
 #include "decode/lookup/lookup_source.h"
+#include "decode/lookup/prediction_cursor.h"
+#include "decode/strategy.h"
 
 namespace knap {
 
@@ -22,7 +24,7 @@ class CopyDrafts {
   public:
     CopyDrafts();
 
-    void begin(std::span<const Token> prompt, std::span<const std::vector<Token>> references = {});
+    void begin(const RequestStart& request);
     // Processes the tokens that the text has gained; it is now `history`.
     void follow(std::span<const Token> history);
 
@@ -41,8 +43,14 @@ class CopyDrafts {
     bool is_suspended() const { return n_followed_ < suspended_until_; }
 
   private:
+    MatchAcceptance& of_matches() { return is_constrained_ ? structured_ : prose_; }
+
     LookupSource source_;
-    MatchAcceptance acceptance_;
+    PredictionCursor prediction_;
+    MatchAcceptance prose_{CopiedText::prose};
+    MatchAcceptance structured_{CopiedText::structured};
+    MatchAcceptance predicted_{CopiedText::predicted};
+    bool is_constrained_ = false;  // the current answer
     SpeedLedger ledger_;
     std::size_t n_followed_ = 0;       // tokens of the text processed so far
     std::size_t suspended_until_ = 0;  // length of the text

@@ -23,6 +23,8 @@ constexpr double kLoadChange = 0.25;
 constexpr int kTrialLength = 3;
 // A guessed token that is reached with a lower probability is not worth its row.
 constexpr double kWorthGuessing = 0.3;
+// Of a token that spells forced text. Other tokens can spell it too.
+constexpr double kForcedAcceptance = 0.95;
 
 // How many tokens of a copy are worth a row in a pass of a plan; at least one.
 int worth_guessing(const CopyDrafts::Offer& offer, int max_length) {
@@ -34,6 +36,15 @@ int worth_guessing(const CopyDrafts::Offer& offer, int max_length) {
         ++n;
     }
     return n;
+}
+
+// A copy that spells what the grammar forces is right so far, but its last token may be a longer
+// one.
+void trust_forced(int n_agreeing, CopyDrafts::Offer& offer) {
+    for (int i = 0; i + 1 < n_agreeing; ++i) {
+        double& acceptance = offer.acceptance.first[static_cast<std::size_t>(i)];
+        acceptance = std::max(acceptance, kForcedAcceptance);
+    }
 }
 
 }  // namespace
@@ -48,7 +59,7 @@ KnapspecStrategy::KnapspecStrategy(const StrategyParts& parts, const KnapspecOpt
 void KnapspecStrategy::begin(const RequestStart& request) {
     budget_.begin();
     scout_.begin(request.sampling);
-    copies_.begin(request.prompt, request.references);
+    copies_.begin(request);
     log_.begin();
     n_prompt_ = request.prompt.size();
     round_cost_ = {};
@@ -139,7 +150,10 @@ Proposal KnapspecStrategy::choose(const RoundState& state) {
     const double rate =
         std::max(usual.tokens_per_ms(), (1 + options_.scout.margin) * plain.tokens_per_ms());
     const int max_copy = std::min(options_.max_copy, state.n_room);
-    const auto offer = options_.copies ? copies_.offer(state.history, max_copy) : std::nullopt;
+    auto offer = options_.copies ? copies_.offer(state.history, max_copy) : std::nullopt;
+    if (offer && state.forced != nullptr) {
+        trust_forced(state.forced->n_agreeing(offer->tokens), *offer);
+    }
     if (offer) {
         const SourceRating copy = rate_copy(offer->acceptance, round_cost_, max_copy, rate);
         const SourceRating cascade = rate_cascade_of(*offer, max_length, rate);

@@ -9,17 +9,24 @@ namespace {
 
 // The longest match length of each bin but the last.
 constexpr std::array kLongest = {2, 3, 4, 6, 9, 15};
-// The belief before any observation, and how many observations it is worth. Copies after short
-// matches are mostly wrong in prose, and long matches mostly continue.
-constexpr std::array kBelief = {0.2, 0.35, 0.45, 0.55, 0.7, 0.8, 0.9};
+// The belief before any observation, by kind of text, and how many observations it is worth. Copies
+// after short matches are mostly wrong in prose, and long matches mostly continue.
+using Beliefs = std::array<double, kLongest.size() + 1>;
+constexpr std::array<Beliefs, 3> kBeliefs = {{{0.2, 0.35, 0.45, 0.55, 0.7, 0.8, 0.9},
+                                              {0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9},
+                                              {0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.97}}};
 constexpr double kBeliefWeight = 8;
 // Decay per observation, so that the table follows a change of style.
 constexpr double kMatchMemory = 0.99;
 
 }  // namespace
 
-MatchAcceptance::MatchAcceptance() {
-    static_assert(kBelief.size() == kBins && kLongest.size() + 1 == kBins);
+MatchAcceptance::MatchAcceptance(CopiedText kind) : kind_(kind) {
+    static_assert(kLongest.size() + 1 == kBins);
+}
+
+double MatchAcceptance::belief(std::size_t bin) const {
+    return kBeliefs[static_cast<std::size_t>(kind_)][bin];
 }
 
 std::size_t MatchAcceptance::bin(int match_length) {
@@ -29,7 +36,7 @@ std::size_t MatchAcceptance::bin(int match_length) {
 
 double MatchAcceptance::at(int match_length) const {
     const std::size_t i = bin(match_length);
-    return (seen_[i].right + kBeliefWeight * kBelief[i]) / (seen_[i].all + kBeliefWeight);
+    return (seen_[i].right + kBeliefWeight * belief(i)) / (seen_[i].all + kBeliefWeight);
 }
 
 AcceptanceByDepth MatchAcceptance::of_copy(int match_length, int n_tokens) const {

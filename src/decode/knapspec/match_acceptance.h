@@ -11,9 +11,16 @@
 
 namespace knap {
 
+// The kind of text that is copied from and into.
+enum class CopiedText {
+    prose,
+    structured,  // by a grammar: its keys and its layout repeat
+    predicted,   // the user says what the answer will be like
+};
+
 class MatchAcceptance {
   public:
-    MatchAcceptance();
+    explicit MatchAcceptance(CopiedText kind = CopiedText::prose);
 
     // The probability that the next token is the one that followed a match of this length.
     double at(int match_length) const;
@@ -31,7 +38,9 @@ class MatchAcceptance {
     };
     static constexpr std::size_t kBins = 7;
     static std::size_t bin(int match_length);
+    double belief(std::size_t bin) const;
 
+    CopiedText kind_;
     std::array<Count, kBins> seen_{};
 };
 

@@ -14,7 +14,7 @@ struct KnapspecOptions {
     bool copies = true;    // allow drafts copied from the text
     bool plans = true;     // allow drafts with plans
     bool cascades = true;  // allow copies that a plan checks and extends
-    int max_copy = 16;     // longest copy, in tokens
+    int max_copy = 32;     // longest copy, in tokens
     PlanScoutOptions scout{};
 };
 

@@ -20,7 +20,7 @@ class LookupStrategy final : public Strategy {
         : n_draft_(options.n_draft), source_(options.ngrams) {}
 
     void begin(const RequestStart& request) override {
-        source_.begin(request.prompt, request.references);
+        source_.begin(request.prompt, request.references, request.prediction);
     }
     Proposal propose(const RoundState& state) override;
 

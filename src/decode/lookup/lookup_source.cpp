@@ -16,20 +16,23 @@ bool starts_with(std::span<const Token> text, std::span<const Token> beginning) 
            std::ranges::equal(text.first(beginning.size()), beginning);
 }
 
-std::vector<Token> joined(std::span<const std::vector<Token>> references) {
-    std::vector<Token> text;
-    for (const std::vector<Token>& reference : references) {
-        text.insert(text.end(), reference.begin(), reference.end());
-        text.push_back(kEndMark);
-    }
-    return text;
+void append_reference(std::span<const Token> reference, std::vector<Token>& text) {
+    text.insert(text.end(), reference.begin(), reference.end());
+    text.push_back(kEndMark);
 }
 
 }  // namespace
 
 void LookupSource::begin(std::span<const Token> prompt,
-                         std::span<const std::vector<Token>> references) {
-    std::vector<Token> head = joined(references);
+                         std::span<const std::vector<Token>> references,
+                         std::span<const Token> prediction) {
+    std::vector<Token> head;
+    for (const std::vector<Token>& reference : references) {
+        append_reference(reference, head);
+    }
+    if (!prediction.empty()) {
+        append_reference(prediction, head);
+    }
     // Another conversation is indexed from scratch, which is cheap next to its prefill.
     if (head != head_ || !starts_with(prompt, index_.text().subspan(head_.size()))) {
         head_ = std::move(head);

@@ -24,8 +24,10 @@ class LookupSource {
     explicit LookupSource(NgramRange lengths = {}) : index_(lengths.min, lengths.max) {}
 
     // Begins a request. The index is kept if the prompt continues the indexed text and the
-    // references are the same.
-    void begin(std::span<const Token> prompt, std::span<const std::vector<Token>> references = {});
+    // references are the same. A prediction is one more reference.
+    void begin(std::span<const Token> prompt,
+               std::span<const std::vector<Token>> references = {},
+               std::span<const Token> prediction = {});
 
     struct Found {
         std::span<const Token> tokens{};  // valid until the next call; empty: no match

@@ -20,7 +20,7 @@ std::vector<Token> repeating(int n, int period) {
 TEST(CopyDrafts, OffersWhatFollowedAnEarlierMatch) {
     CopyDrafts copies;
     const auto text = repeating(50, 10);
-    copies.begin(text);
+    copies.begin({.prompt = text});
     const auto offer = copies.offer(text, 4);
     ASSERT_TRUE(offer.has_value());
     EXPECT_EQ(std::vector<Token>(offer->tokens.begin(), offer->tokens.end()),
@@ -32,10 +32,10 @@ TEST(CopyDrafts, OffersNothingWithoutAMatchOrRoom) {
     CopyDrafts copies;
     std::vector<Token> text(50);
     std::iota(text.begin(), text.end(), 0);
-    copies.begin(text);
+    copies.begin({.prompt = text});
     EXPECT_FALSE(copies.offer(text, 4).has_value());
     const auto loop = repeating(50, 10);
-    copies.begin(loop);
+    copies.begin({.prompt = loop});
     EXPECT_FALSE(copies.offer(loop, 0).has_value());
 }
 
@@ -44,8 +44,8 @@ TEST(CopyDrafts, LearnsFromEveryPositionOfTheText) {
     CopyDrafts right;
     CopyDrafts wrong;
     auto text = repeating(40, 10);
-    right.begin(text);
-    wrong.begin(text);
+    right.begin({.prompt = text});
+    wrong.begin({.prompt = text});
     auto other = text;
     for (int i = 0; i < 100; ++i) {
         text.push_back(static_cast<Token>(text.size()) % 10);
@@ -60,10 +60,50 @@ TEST(CopyDrafts, LearnsFromEveryPositionOfTheText) {
     EXPECT_LT(wrong.offer(other, 1)->acceptance.at(0), 0.1);
 }
 
+std::vector<Token> tokens_of(const std::optional<CopyDrafts::Offer>& offer) {
+    return offer ? std::vector<Token>(offer->tokens.begin(), offer->tokens.end())
+                 : std::vector<Token>();
+}
+
+TEST(CopyDrafts, FollowAPredictionFromTheFirstToken) {
+    const std::vector<Token> prediction = {50, 51, 52, 53, 54, 55};
+    std::vector<Token> text = {1, 2, 3};
+    CopyDrafts copies;
+    copies.begin({.prompt = text, .prediction = prediction});
+    text.push_back(50);
+    copies.follow(text);
+    const auto offer = copies.offer(text, 3);
+    EXPECT_EQ(tokens_of(offer), (std::vector<Token>{51, 52, 53}));
+    EXPECT_GT(offer->acceptance.at(2), 0.9);
+}
+
+TEST(CopyDrafts, APredictionThatIsWrongIsGivenUp) {
+    const auto prediction = repeating(100, 10);
+    auto text = repeating(50, 10);
+    CopyDrafts copies;
+    copies.begin({.prompt = text, .prediction = prediction});
+    for (int i = 0; i < 30; ++i) {  // agrees for two tokens, never for three
+        text.insert(text.end(), {3, 4, 100 + i});
+    }
+    text.insert(text.end(), {3, 4});
+    copies.follow(text);
+    EXPECT_LT(copies.offer(text, 1)->acceptance.at(0), 0.3);
+}
+
+TEST(CopyDrafts, StructuredTextIsTrustedMoreThanProse) {
+    const std::vector<Token> loop = {7, 8, 9, 7, 8};
+    CopyDrafts prose;
+    CopyDrafts structured;
+    prose.begin({.prompt = loop});
+    structured.begin({.prompt = loop, .is_constrained = true});
+    EXPECT_GT(structured.offer(loop, 1)->acceptance.at(0),
+              prose.offer(loop, 1)->acceptance.at(0) + 0.2);
+}
+
 TEST(CopyDrafts, AreSuspendedWhenTheyLoseTime) {
     CopyDrafts copies;
     auto text = repeating(50, 10);
-    copies.begin(text);
+    copies.begin({.prompt = text});
     int n_rounds = 0;
     while (copies.record_round(/*ms=*/10, /*plain_ms=*/8)) {
         ASSERT_LT(++n_rounds, 20);
@@ -79,10 +119,10 @@ TEST(CopyDrafts, AreSuspendedWhenTheyLoseTime) {
 TEST(CopyDrafts, NewTextLiftsTheSuspension) {
     CopyDrafts copies;
     const auto text = repeating(50, 10);
-    copies.begin(text);
+    copies.begin({.prompt = text});
     while (copies.record_round(10, 5)) {
     }
-    copies.begin(text);
+    copies.begin({.prompt = text});
     EXPECT_TRUE(copies.offer(text, 4).has_value());
 }
 
