@@ -1,7 +1,7 @@
 #include "serve/engine/metrics.h"
 
 #include <algorithm>
-#include <sstream>
+#include <string>
 
 namespace knap {
 namespace {
@@ -18,67 +18,6 @@ void raise_to(std::atomic<std::int64_t>& maximum, std::int64_t value) {
     std::int64_t seen = maximum.load();
     while (value > seen && !maximum.compare_exchange_weak(seen, value)) {
     }
-}
-
-// Writes metrics in Prometheus' text format.
-class Page {
-  public:
-    void declare(std::string_view name, std::string_view type, std::string_view help) {
-        out_ << "# HELP " << name << " " << help << "\n# TYPE " << name << " " << type << "\n";
-    }
-    template <typename Value>
-    void sample(std::string_view name, const std::string& labels, Value value) {
-        out_ << name;
-        if (!labels.empty()) {
-            out_ << "{" << labels << "}";
-        }
-        out_ << " " << value << "\n";
-    }
-    template <typename Value>
-    void metric(std::string_view name,
-                std::string_view type,
-                std::string_view help,
-                const std::string& labels,
-                Value value) {
-        declare(name, type, help);
-        sample(name, labels, value);
-    }
-    void histogram(const std::string& name,
-                   std::string_view help,
-                   const std::string& labels,
-                   const Histogram& histogram) {
-        declare(name, "histogram", help);
-        const std::vector<double>& bounds = histogram.upper_bounds();
-        for (std::size_t i = 0; i < bounds.size(); ++i) {
-            std::ostringstream bound;
-            bound << bounds[i];
-            sample(name + "_bucket", labels + ",le=\"" + bound.str() + "\"",
-                   histogram.cumulative(i));
-        }
-        const std::int64_t n = histogram.cumulative(bounds.size());
-        sample(name + "_bucket", labels + ",le=\"+Inf\"", n);
-        sample(name + "_sum", labels, histogram.sum());
-        sample(name + "_count", labels, n);
-    }
-    std::string str() const { return out_.str(); }
-
-  private:
-    std::ostringstream out_;
-};
-
-std::string escaped(std::string_view text) {
-    std::string out;
-    for (const char letter : text) {
-        if (letter == '"' || letter == '\\') {
-            out += '\\';
-        }
-        out += letter == '\n' ? ' ' : letter;
-    }
-    return out;
-}
-
-std::string label(std::string_view name, std::string_view value) {
-    return std::string(name) + "=\"" + escaped(value) + "\"";
 }
 
 }  // namespace
@@ -155,98 +94,102 @@ Metrics::Rates Metrics::rates_since_last_call() {
 
 std::string Metrics::text(const ServerGauges& gauges) {
     const std::lock_guard lock(mutex_);
-    const Rates rates = rates_since_last_call();
-    Page page;
-    const std::string none;
-    const auto counter = [&](const char* name, const char* help, auto value) {
-        page.metric(std::string("llamacpp:") + name, "counter", help, none, value);
-    };
-    counter("prompt_tokens_total", "Prompt tokens computed.", n_prompt_.load());
-    counter("prompt_tokens_cached_total", "Prompt tokens found in the cache.",
-            n_prompt_cached_.load());
-    counter("prompt_seconds_total", "Time spent on prompts.", prompt_s_.load());
-    counter("tokens_predicted_total", "Tokens generated.", n_predicted_.load());
-    counter("tokens_predicted_seconds_total", "Time spent on generating.", predicted_s_.load());
-    counter("n_decode_total", "Rounds of all answers: passes of the whole model.",
-            n_decodes_.load());
-    counter("n_tokens_max", "Most tokens of one conversation.", n_tokens_max_.load());
-    const auto gauge = [&](const char* name, const char* help, auto value) {
-        page.metric(std::string("llamacpp:") + name, "gauge", help, none, value);
-    };
-    gauge("prompt_tokens_seconds", "Prompt tokens per second since the last scrape.",
-          rates.prompt_per_second);
-    gauge("predicted_tokens_seconds", "Generated tokens per second since the last scrape.",
-          rates.predicted_per_second);
-    gauge("requests_processing", "Answers being generated.", gauges.n_running);
-    gauge("requests_deferred", "Answers that wait for a session.", gauges.n_waiting);
-    const auto n_decodes = static_cast<double>(n_decodes_.load());
-    gauge("n_busy_slots_per_decode", "Answers under way, on average over rounds.",
-          n_decodes > 0 ? static_cast<double>(n_busy_.load()) / n_decodes : 0.0);
+    MetricsPage page;
+    write_llamacpp(gauges, page);
+    write_vllm(gauges, page);
+    write_own(page);
+    return page.text();
+}
 
-    const std::string model = label("model_name", model_) + ",engine=\"0\"";
-    for (const char* prefix : {"llamacpp:", "vllm:"}) {
-        const std::string labels = prefix == std::string_view("vllm:") ? model : none;
-        const std::string start = std::string(prefix) + "spec_decode_num_";
-        page.metric(start + "drafts_total", "counter", "Drafts verified.", labels,
-                    n_drafts_.load());
-        page.metric(start + "draft_tokens_total", "counter", "Tokens drafted.", labels,
-                    n_drafted_.load());
-        page.metric(start + "accepted_tokens_total", "counter", "Drafted tokens accepted.", labels,
-                    n_accepted_.load());
-        page.declare(start + "accepted_tokens_per_pos_total", "counter",
-                     "Accepted tokens by their position in the draft.");
-        for (std::size_t i = 0; i < kPositions; ++i) {
-            if (i == 0 || n_accepted_at_[i].load() > 0) {
-                page.sample(
-                    start + "accepted_tokens_per_pos_total",
-                    labels + (labels.empty() ? "" : ",") + label("position", std::to_string(i)),
-                    n_accepted_at_[i].load());
-            }
+void Metrics::write_llamacpp(const ServerGauges& gauges, MetricsPage& page) {
+    page.counter("llamacpp:prompt_tokens_total", "Prompt tokens computed.", n_prompt_.load());
+    page.counter("llamacpp:prompt_tokens_cached_total", "Prompt tokens found in the cache.",
+                 n_prompt_cached_.load());
+    page.counter("llamacpp:prompt_seconds_total", "Time spent on prompts.", prompt_s_.load());
+    page.counter("llamacpp:tokens_predicted_total", "Tokens generated.", n_predicted_.load());
+    page.counter("llamacpp:tokens_predicted_seconds_total", "Time spent on generating.",
+                 predicted_s_.load());
+    page.counter("llamacpp:n_decode_total", "Rounds of all answers: passes of the whole model.",
+                 n_decodes_.load());
+    page.counter("llamacpp:n_tokens_max", "Most tokens of one conversation.", n_tokens_max_.load());
+    const Rates rates = rates_since_last_call();
+    page.gauge("llamacpp:prompt_tokens_seconds", "Prompt tokens per second since the last scrape.",
+               rates.prompt_per_second);
+    page.gauge("llamacpp:predicted_tokens_seconds",
+               "Generated tokens per second since the last scrape.", rates.predicted_per_second);
+    page.gauge("llamacpp:requests_processing", "Answers being generated.", gauges.n_running);
+    page.gauge("llamacpp:requests_deferred", "Answers that wait for a session.", gauges.n_waiting);
+    const auto n_decodes = static_cast<double>(n_decodes_.load());
+    page.gauge("llamacpp:n_busy_slots_per_decode", "Answers under way, on average over rounds.",
+               n_decodes > 0 ? static_cast<double>(n_busy_.load()) / n_decodes : 0.0);
+    write_drafts("llamacpp:", "", page);
+}
+
+void Metrics::write_drafts(const std::string& prefix,
+                           const std::string& labels,
+                           MetricsPage& page) const {
+    const std::string start = prefix + "spec_decode_num_";
+    page.counter(start + "drafts_total", "Drafts verified.", n_drafts_.load(), labels);
+    page.counter(start + "draft_tokens_total", "Tokens drafted.", n_drafted_.load(), labels);
+    page.counter(start + "accepted_tokens_total", "Drafted tokens accepted.", n_accepted_.load(),
+                 labels);
+    const std::string by_position = start + "accepted_tokens_per_pos_total";
+    page.declare(by_position, "counter", "Accepted tokens by their position in the draft.");
+    for (std::size_t i = 0; i < kPositions; ++i) {
+        if (i == 0 || n_accepted_at_[i].load() > 0) {
+            page.sample(by_position,
+                        joined_labels(labels, metric_label("position", std::to_string(i))),
+                        n_accepted_at_[i].load());
         }
     }
-    page.metric("vllm:prompt_tokens_total", "counter", "Prompt tokens, cached ones included.",
-                model, n_prompt_.load() + n_prompt_cached_.load());
-    page.metric("vllm:generation_tokens_total", "counter", "Tokens generated.", model,
-                n_predicted_.load());
+}
+
+void Metrics::write_vllm(const ServerGauges& gauges, MetricsPage& page) const {
+    const std::string model = metric_label("model_name", model_) + ",engine=\"0\"";
+    write_drafts("vllm:", model, page);
+    page.counter("vllm:prompt_tokens_total", "Prompt tokens, cached ones included.",
+                 n_prompt_.load() + n_prompt_cached_.load(), model);
+    page.counter("vllm:generation_tokens_total", "Tokens generated.", n_predicted_.load(), model);
     page.declare("vllm:request_success_total", "counter", "Answers by the reason of their end.");
     for (const auto& [reason, n] : n_ended_) {
-        page.sample("vllm:request_success_total", model + "," + label("finished_reason", reason),
-                    n);
+        page.sample("vllm:request_success_total",
+                    joined_labels(model, metric_label("finished_reason", reason)), n);
     }
-    page.metric("vllm:num_requests_running", "gauge", "Answers being generated.", model,
-                gauges.n_running);
-    page.metric("vllm:num_requests_waiting", "gauge", "Answers that wait for a session.", model,
-                gauges.n_waiting);
-    page.metric("vllm:kv_cache_usage_perc", "gauge", "Share of the cache in use, 0 to 1.", model,
-                gauges.cache_use);
+    page.gauge("vllm:num_requests_running", "Answers being generated.", gauges.n_running, model);
+    page.gauge("vllm:num_requests_waiting", "Answers that wait for a session.", gauges.n_waiting,
+               model);
+    page.gauge("vllm:kv_cache_usage_perc", "Share of the cache in use, 0 to 1.", gauges.cache_use,
+               model);
     page.histogram("vllm:time_to_first_token_seconds", "From the request to its first token.",
-                   model, first_token_s_);
-    page.histogram("vllm:inter_token_latency_seconds", "Between tokens of an answer.", model,
-                   token_gap_s_);
-    page.histogram("vllm:e2e_request_latency_seconds", "From the request to its end.", model,
-                   request_s_);
-    page.histogram("vllm:request_queue_time_seconds", "Waiting for a session.", model, queue_s_);
+                   first_token_s_, model);
+    page.histogram("vllm:inter_token_latency_seconds", "Between tokens of an answer.", token_gap_s_,
+                   model);
+    page.histogram("vllm:e2e_request_latency_seconds", "From the request to its end.", request_s_,
+                   model);
+    page.histogram("vllm:request_queue_time_seconds", "Waiting for a session.", queue_s_, model);
+}
 
+void Metrics::write_own(MetricsPage& page) const {
     page.declare("knap:tokens_total", "counter", "Generated tokens by where they came from.");
     for (const auto& [labels, n] : n_by_origin_) {
         page.sample("knap:tokens_total",
-                    label("strategy", labels.first) + "," + label("origin", labels.second), n);
+                    joined_labels(metric_label("strategy", labels.first),
+                                  metric_label("origin", labels.second)),
+                    n);
     }
-    const auto own = [&](const char* name, const char* help, auto value) {
-        page.metric(std::string("knap:") + name, "counter", help, none, value);
-    };
-    own("draft_seconds_total", "Time spent on drafting.", draft_s_.load());
-    own("verify_seconds_total", "Time spent on verifying.", verify_s_.load());
-    own("search_seconds_total", "Time spent on searching plans.", search_s_.load());
-    own("near_ties_total", "Tokens that rounding may have decided.", n_near_ties_.load());
-    own("forced_tokens_total", "Tokens that a grammar left no choice about.", n_forced_.load());
-    own("disconnects_total", "Clients that left before their answer was complete.",
-        n_disconnects_.load());
+    page.counter("knap:draft_seconds_total", "Time spent on drafting.", draft_s_.load());
+    page.counter("knap:verify_seconds_total", "Time spent on verifying.", verify_s_.load());
+    page.counter("knap:search_seconds_total", "Time spent on searching plans.", search_s_.load());
+    page.counter("knap:near_ties_total", "Tokens that rounding may have decided.",
+                 n_near_ties_.load());
+    page.counter("knap:forced_tokens_total", "Tokens that a grammar left no choice about.",
+                 n_forced_.load());
+    page.counter("knap:disconnects_total", "Clients that left before their answer was complete.",
+                 n_disconnects_.load());
     page.declare("knap:requests_refused_total", "counter", "Requests refused, by status.");
     for (const auto& [status, n] : n_refused_) {
-        page.sample("knap:requests_refused_total", label("code", std::to_string(status)), n);
+        page.sample("knap:requests_refused_total", metric_label("code", std::to_string(status)), n);
     }
-    return page.str();
 }
 
 }  // namespace knap

@@ -14,6 +14,7 @@
 
 #include "serve/engine/histogram.h"
 #include "serve/engine/job.h"
+#include "serve/engine/metrics_page.h"
 
 namespace knap {
 
@@ -52,6 +53,12 @@ class Metrics {
         double predicted_per_second = 0;
     };
     Rates rates_since_last_call();
+    void write_llamacpp(const ServerGauges& gauges, MetricsPage& page);
+    void write_vllm(const ServerGauges& gauges, MetricsPage& page) const;
+    void write_drafts(const std::string& prefix,
+                      const std::string& labels,
+                      MetricsPage& page) const;
+    void write_own(MetricsPage& page) const;
 
     std::string model_;
     Counter n_prompt_ = 0;  // tokens computed
