@@ -7,7 +7,7 @@ _knap() {
     local runtime="-c --ctx-size -t --threads -ub --ubatch-size --exact --repack --kernels"
     local prompt="-p --prompt -f --file --raw"
     local chat="-sys --system --system-prompt --chat-template"
-    local generation="-n --n-predict --predict --stop --ignore-eos --grammar-file"
+    local generation="-n --n-predict --predict --stop --ignore-eos --grammar-file --json-schema-file"
     local sampling="--logit-bias --repeat-penalty --frequency-penalty --presence-penalty --repeat-last-n
         --temp --temperature --top-k --top-p --min-p -s --seed"
     local speculation="--strategy --draft-max --draft-plan --plan-file --draft-width --exit-confidence --acceptance
@@ -17,7 +17,7 @@ _knap() {
     local words=""
 
     case $previous in
-        -m | --model | --adapter | -f | --file | --prompt-cache | --grammar-file | --api-key-file | --chat-template-file | --profile | --data | --plan-file | --resume | -o | --output)
+        -m | --model | --adapter | -f | --file | --prompt-cache | --grammar-file | --json-schema-file | --api-key-file | --chat-template-file | --profile | --data | --plan-file | --resume | -o | --output)
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return

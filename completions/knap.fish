@@ -55,6 +55,7 @@ complete -c knap -n '__fish_seen_subcommand_from run chat serve check explain se
 complete -c knap -n $generates -l stop -x -d 'stop before this text appears'
 complete -c knap -n $generates -l ignore-eos -d 'never choose an end-of-generation token'
 complete -c knap -n $generates -l grammar-file -r -d 'write only what the grammar in the file allows'
+complete -c knap -n $generates -l json-schema-file -r -d 'write only JSON that fits the schema in the file'
 complete -c knap -n $generates -l logit-bias -x -d 'add to the logit of a token'
 complete -c knap -n $generates -l repeat-penalty -x -d 'penalty factor for tokens that have occurred'
 complete -c knap -n $generates -l frequency-penalty -x -d 'penalty per occurrence of a token'

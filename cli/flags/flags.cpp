@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "knap/chat.h"
 #include "knap/knap.h"
 
 #include "base/text_file.h"
@@ -88,10 +89,14 @@ std::string parse_stop(const std::string& text) {
     return text;
 }
 
-std::string read_grammar(const std::string& path) {
-    std::string text = read_text_file(path, "--grammar-file");
+// The text of the file that constrains answers. `known` is what another flag has set.
+std::string read_constraint(const char* flag, const std::string& path, const Grammar& known) {
+    if (!known.text.empty()) {
+        fail_usage(flag, ": expected one of --grammar-file and --json-schema-file, found both");
+    }
+    std::string text = read_text_file(path, flag);
     if (text.empty()) {
-        fail_usage("--grammar-file: expected a grammar in ", path, ", found an empty file");
+        fail_usage(flag, ": expected text in ", path, ", found an empty file");
     }
     return text;
 }
@@ -232,7 +237,15 @@ void add_generation_flags(CLI::App& app, Settings& settings) {
     group.toggle("--ignore-eos", generate.ignore_eos, "never choose an end-of-generation token");
     group.custom(
         {"--grammar-file", "FILE", "write only what the grammar in FILE (GBNF) allows", "none"},
-        [&](const std::string& path) { generate.grammar.text = read_grammar(path); });
+        [&](const std::string& path) {
+            generate.grammar.text = read_constraint("--grammar-file", path, generate.grammar);
+        });
+    group.custom(
+        {"--json-schema-file", "FILE", "write only JSON that fits the schema in FILE", "none"},
+        [&](const std::string& path) {
+            generate.grammar.text =
+                json_schema_to_gbnf(read_constraint("--json-schema-file", path, generate.grammar));
+        });
 }
 
 void add_sampling_flags(CLI::App& app, Settings& settings) {

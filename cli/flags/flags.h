@@ -43,7 +43,7 @@ void add_prompt_flags(CLI::App& app, Settings& settings);   // -p -f --raw
 void add_prompt_cache_flag(CLI::App& app, Settings& settings);
 void add_chat_flags(CLI::App& app, Settings& settings);  // --system --chat-template
 void add_chat_template_flag(CLI::App& app, Settings& settings);
-// -n --stop --ignore-eos --grammar-file
+// -n --stop --ignore-eos --grammar-file --json-schema-file
 void add_generation_flags(CLI::App& app, Settings& settings);
 void add_sampling_flags(CLI::App& app, Settings& settings);
 // Only --temp --top-k --top-p --min-p --seed.

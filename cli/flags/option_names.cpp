@@ -27,6 +27,7 @@ constexpr std::array kNames = {
     OptionName{".grammar", "--grammar-file"},
     OptionName{".host", "--host"},
     OptionName{".ignore_eos", "--ignore-eos"},
+    OptionName{".json_schema", "--json-schema-file"},
     OptionName{".kernels", "--kernels"},
     OptionName{".logit_bias", "--logit-bias"},
     OptionName{".min_p", "--min-p"},

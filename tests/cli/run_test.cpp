@@ -210,6 +210,23 @@ TEST(Run, BadGrammarFilesAreRefused) {
                  "--ignore-eos");
 }
 
+TEST(Run, JsonSchemaFileConstrainsTheText) {
+    const auto file = write_text("answer.json", R"({"type": "object", "required": ["ok"],
+        "properties": {"ok": {"type": "boolean"}}, "additionalProperties": false})");
+    const json object = run_json({"-p", "hello", "-n", "80", "--json-schema-file", file.string()});
+    EXPECT_TRUE(json::parse(object["text"].get<std::string>())["ok"].is_boolean());
+    EXPECT_EQ(object["stop"], "eos");
+}
+
+TEST(Run, BadSchemaFilesAreRefused) {
+    const auto bad = write_text("bad.json", R"({"type": "string", "maxLength": -1})").string();
+    expect_error(run_tiny({"-p", "hello", "--json-schema-file", bad}), 1,
+                 "--json-schema-file: #: `maxLength`: expected a count, found -1");
+    const auto grammar = write_text("good.gbnf", "root ::= \"a\"\n").string();
+    expect_error(run_tiny({"-p", "hello", "--grammar-file", grammar, "--json-schema-file", bad}), 2,
+                 "expected one of --grammar-file and --json-schema-file");
+}
+
 TEST(Run, EndOfTextStopsUnlessIgnored) {
     const std::string bias = std::string(kEndOfTurn) + "+1000";
     const json object = run_json({"-p", "a", "--logit-bias", bias});
