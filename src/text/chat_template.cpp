@@ -16,8 +16,7 @@ namespace knap {
 namespace {
 
 constexpr std::chrono::seconds kMaxTime{1};
-// For the template to be free. Each use takes at most kMaxTime.
-constexpr std::chrono::seconds kMaxWait{10};
+constexpr std::chrono::seconds kMaxWait{10};  // until a template that is out of time ends
 
 // llama-common gives templates the date, with std::localtime(), which is not thread-safe: one
 // template is executed at a time. One that is out of time keeps its turn until it ends.
@@ -28,6 +27,15 @@ struct TurnEnd {
     TurnEnd(const TurnEnd&) = delete;
     TurnEnd& operator=(const TurnEnd&) = delete;
     ~TurnEnd() { turn.release(); }
+};
+
+// When the program ends, waits for a template that is out of time: it uses objects of llama-common
+// that are destroyed after this one, which must therefore be made after them.
+struct ExitGuard {
+    ExitGuard() = default;
+    ExitGuard(const ExitGuard&) = delete;
+    ExitGuard& operator=(const ExitGuard&) = delete;
+    ~ExitGuard() { static_cast<void>(turn.try_acquire_for(kMaxWait)); }
 };
 
 common_chat_templates_ptr read_template(const Tokenizer& tokenizer,
@@ -155,6 +163,7 @@ common_chat_params ChatTemplate::execute(const ChatRequest& request) const {
         return common_chat_templates_apply(templates.get(), inputs);
     });
     if (!result) {
+        static const ExitGuard guard;
         fail("the chat template: expected at most ", kMaxTime.count(),
              " s to format the messages, found more");
     }

@@ -30,8 +30,8 @@ class ChatTemplate {
     // `given`: Jinja, or a name; empty for the model's own.
     ChatTemplate(const Tokenizer& tokenizer, std::string_view given);
 
-    // Throws knap::Error if the template refuses the messages or takes longer than a second. If it
-    // wants all system messages at the beginning, they are moved there.
+    // Throws knap::Error if the template refuses the messages or takes longer than a second of
+    // computing. If it wants all system messages at the beginning, they are moved there.
     common_chat_params apply(const ChatRequest& request) const;
 
     const std::string& source() const { return source_; }
