@@ -8,7 +8,7 @@
 
 #include "runtime/forced_draft.h"
 #include "sampling/token_constraint.h"
-#include "text/grammar.h"
+#include "text/grammar/grammar.h"
 
 namespace knap {
 

@@ -9,7 +9,7 @@
 #include "text/chat_request.h"
 #include "text/chat_template.h"
 #include "text/control_tokens.h"
-#include "text/json_schema.h"
+#include "text/grammar/json_schema.h"
 
 namespace knap {
 

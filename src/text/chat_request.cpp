@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/quoted.h"
 #include "nlohmann/json.hpp"
-#include "text/json_schema.h"
+#include "text/grammar/json_schema.h"
 
 namespace knap {
 

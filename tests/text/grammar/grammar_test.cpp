@@ -1,4 +1,4 @@
-#include "text/grammar.h"
+#include "text/grammar/grammar.h"
 
 #include <memory>
 #include <string>
@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "text/awaited_text.h"
-#include "text/grammar_text.h"
+#include "text/grammar/awaited_text.h"
+#include "text/grammar/grammar_text.h"
 #include "text/tiny_vocabulary.h"
 
 namespace knap::grammar_test {

@@ -1,4 +1,4 @@
-#include "text/awaited_text.h"
+#include "text/grammar/awaited_text.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "text/json_schema.h"
+#include "text/grammar/json_schema.h"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@
 #include "base/quoted.h"
 #include "base/recent_values.h"
 #include "nlohmann/json.hpp"
-#include "text/schema_pattern.h"
+#include "text/grammar/schema_pattern.h"
 
 namespace knap {
 

@@ -1,4 +1,4 @@
-#include "text/grammar_sampler.h"
+#include "text/grammar/grammar_sampler.h"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "device/ggml_log.h"
-#include "text/grammar_text.h"
-#include "text/stderr_capture.h"
+#include "text/grammar/grammar_text.h"
+#include "text/grammar/stderr_capture.h"
 
 namespace knap {
 namespace {

@@ -16,7 +16,7 @@ inline constexpr int kMaxSchemaDepth = 32;
 // array's item with its comma may be three.
 inline constexpr int kMaxStringLength = 2000;
 inline constexpr int kMaxItems = 500;
-inline constexpr int kMaxRepetitions = 20'000;  // of a schema, all bounds added up
+inline constexpr int kMaxRepetitions = 20'000;      // of a schema, all bounds added up
 inline constexpr std::size_t kMaxKeptSchemas = 64;  // whose grammars are remembered
 
 enum class SchemaUse { answer, tool };

@@ -1,4 +1,4 @@
-#include "text/stderr_capture.h"
+#include "text/grammar/stderr_capture.h"
 
 #include <array>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "text/grammar.h"
+#include "text/grammar/grammar.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "text/schema_pattern.h"
+#include "text/grammar/schema_pattern.h"
 
 #include <algorithm>
 #include <exception>

@@ -1,4 +1,4 @@
-#include "text/grammar_text.h"
+#include "text/grammar/grammar_text.h"
 
 #include <algorithm>
 #include <functional>

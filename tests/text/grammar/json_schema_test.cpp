@@ -1,4 +1,4 @@
-#include "text/json_schema.h"
+#include "text/grammar/json_schema.h"
 
 #include <array>
 #include <string>

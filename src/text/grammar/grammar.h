@@ -10,8 +10,8 @@
 
 #include "knap/types.h"
 
-#include "text/awaited_text.h"
-#include "text/grammar_sampler.h"
+#include "text/grammar/awaited_text.h"
+#include "text/grammar/grammar_sampler.h"
 #include "text/tokenizer.h"
 
 namespace knap {
