@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <optional>
-#include <semaphore>
 #include <utility>
 
 #include "llama-common/log.h"
@@ -19,14 +20,42 @@ constexpr std::chrono::seconds kMaxTime{1};
 constexpr std::chrono::seconds kMaxWait{10};  // until a template that is out of time ends
 
 // llama-common gives templates the date, with std::localtime(), which is not thread-safe: one
-// template is executed at a time. One that is out of time keeps its turn until it ends.
-std::binary_semaphore turn{1};
+// template is executed at a time. One that is out of time keeps its turn until it ends, on another
+// thread than the one that took it.
+class Turn {
+  public:
+    // Returns false if another one has it for longer.
+    [[nodiscard]] bool take_within(std::chrono::seconds limit) {
+        std::unique_lock lock(mutex_);
+        const bool is_free = is_free_again_.wait_for(lock, limit, [this] { return !is_taken_; });
+        is_taken_ = true;
+        return is_free;
+    }
+    void give_back() {
+        {
+            const std::lock_guard lock(mutex_);
+            is_taken_ = false;
+        }
+        is_free_again_.notify_one();
+    }
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable is_free_again_;
+    bool is_taken_ = false;
+};
+
+// Never destroyed: a template that is out of time may outlive everything.
+Turn& turn() {
+    static Turn& instance = *new Turn;
+    return instance;
+}
 
 struct TurnEnd {
     TurnEnd() = default;
     TurnEnd(const TurnEnd&) = delete;
     TurnEnd& operator=(const TurnEnd&) = delete;
-    ~TurnEnd() { turn.release(); }
+    ~TurnEnd() { turn().give_back(); }
 };
 
 // When the program ends, waits for a template that is out of time: it uses objects of llama-common
@@ -35,7 +64,7 @@ struct ExitGuard {
     ExitGuard() = default;
     ExitGuard(const ExitGuard&) = delete;
     ExitGuard& operator=(const ExitGuard&) = delete;
-    ~ExitGuard() { static_cast<void>(turn.try_acquire_for(kMaxWait)); }
+    ~ExitGuard() { static_cast<void>(turn().take_within(kMaxWait)); }
 };
 
 common_chat_templates_ptr read_template(const Tokenizer& tokenizer,
@@ -155,7 +184,7 @@ common_chat_templates_inputs ChatTemplate::inputs(const ChatRequest& request) co
 }
 
 common_chat_params ChatTemplate::execute(const ChatRequest& request) const {
-    if (!turn.try_acquire_for(kMaxWait)) {
+    if (!turn().take_within(kMaxWait)) {
         fail("the chat template is still busy with other messages after ", kMaxWait.count(), " s");
     }
     auto result = run_within(kMaxTime, [templates = templates_, inputs = inputs(request)] {
