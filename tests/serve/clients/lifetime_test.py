@@ -87,6 +87,7 @@ def test_deadline_ends_with_length():
 def test_sigterm_lets_answers_finish():
     with Served("--parallel", "2") as served:
         expected = served.chat(max_tokens=300, ignore_eos=True).json()["choices"][0]["message"]["content"]
+        served.wait_for_busy(0, 10)   # its session is free a little later than its answer is there
         with concurrent.futures.ThreadPoolExecutor(5) as threads:
             running = [threads.submit(served.chat, max_tokens=300, ignore_eos=True) for _ in range(4)]
             served.wait_for_busy(2, 10)
