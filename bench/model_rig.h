@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cpu/device_models.h"
 #include "decode/advance.h"
 #include "device/backend.h"
 #include "forward/single_sequence.h"
 #include "graph/attention/attention_policy.h"
-#include "graph/ggml_device_model.h"
 #include "kv/sequence.h"
 #include "model/config.h"
 #include "model/gguf/gguf_file.h"
@@ -49,14 +49,14 @@ struct ModelRig {
           config(read_config(file)),
           weights(Weights::load(file, config, backend, {.kernels = kernels}, {})),
           rows(config,
-               ggml_device_models(config,
-                                  weights->tensors(),
-                                  LayerMap(backend, config.n_layers),
-                                  {.cache_type_k = cache_type,
-                                   .cache_type_v = cache_type,
-                                   .exact = is_exact,
-                                   .kernels = kernels},
-                                  row_invariant_rows(*weights)),
+               new_device_models(config,
+                                 weights->tensors(),
+                                 LayerMap(backend, config.n_layers),
+                                 {.cache_type_k = cache_type,
+                                  .cache_type_v = cache_type,
+                                  .exact = is_exact,
+                                  .kernels = kernels},
+                                 row_invariant_rows(*weights)),
                n_ctx + kScratchRows,
                kUbatch),
           cache(rows.sequence()),

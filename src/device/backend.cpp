@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "ggml-backend.h"
@@ -44,6 +45,8 @@ struct Backend::Impl {
     int n_threads = 0;
     bool is_host = false;
     std::function<bool()> should_abort;
+    std::once_flag team_once;
+    std::unique_ptr<ThreadTeam> team;
     // Numbers graphs, on other devices than the CPU.
     ggml_backend_ptr host_backend;
     ggml_backend_sched_ptr numbering;
@@ -130,6 +133,13 @@ bool Backend::is_host() const {
 
 int Backend::n_threads() const {
     return impl_->n_threads;
+}
+
+ThreadTeam& Backend::team() const {
+    KNAP_ASSERT(impl_->is_host, "only the CPU has threads");
+    std::call_once(impl_->team_once,
+                   [this] { impl_->team = std::make_unique<ThreadTeam>(impl_->n_threads); });
+    return *impl_->team;
 }
 
 // Devices know an unchanged graph by its number, and compare every node of one without. A scheduler

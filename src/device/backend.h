@@ -11,6 +11,7 @@
 #include "ggml-cpp.h"
 
 #include "device/lost_worker.h"
+#include "device/thread_team.h"
 
 namespace knap {
 
@@ -35,6 +36,10 @@ class Backend {
     // True if the device computes in host memory, as the CPU does.
     bool is_host() const;
     int n_threads() const;  // of the pool; 0 on devices other than the CPU
+
+    // The threads that compute operators of our own: as many as the pool has. Made when first asked
+    // for. Only on the CPU.
+    ThreadTeam& team() const;
 
     // Promises that a graph, whose tensors are allocated, will not change any more and may run
     // often, so that the device need not check it for changes.

@@ -11,20 +11,11 @@
 #include "knap/types.h"
 
 #include "graph/graph_cache.h"
+#include "graph/pass_results.h"
 
 namespace knap {
 
 class Backend;
-
-// What a graph gave, of all rows of the pass, padding included.
-struct PassOutputs {
-    std::span<const float> logits{};   // [n_vocab or rows of a reduced head, n_logit_rows]
-    std::span<const Token> choices{};  // [n_logit_rows], or [n_steps] of a chain
-    std::span<const std::span<const float>> captures{};  // each [n_embd, n_rows]
-    std::span<const float> cosines{};
-    std::span<const float> probabilities{};  // of a chain: [n_steps]
-    std::span<const float> stream{};         // [n_embd, n_rows]
-};
 
 class ForwardOutputs {
   public:

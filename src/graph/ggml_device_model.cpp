@@ -26,18 +26,4 @@ std::unique_ptr<Stage> GgmlDeviceModel::new_stage(KvStore& store, int max_rows) 
                            .max_rows = max_rows});
 }
 
-DeviceModels ggml_device_models(const ModelConfig& config,
-                                const ModelTensors& tensors,
-                                const LayerMap& layers,
-                                const RuntimeConfig& runtime,
-                                int exact_rows) {
-    DeviceModels models;
-    for (const LayerShare& share : layers.shares()) {
-        models.push_back(std::make_unique<GgmlDeviceModel>(
-            config, tensors, share, CacheTypes{runtime.cache_type_k, runtime.cache_type_v},
-            choose_attention(config, runtime, *share.backend, exact_rows)));
-    }
-    return models;
-}
-
 }  // namespace knap

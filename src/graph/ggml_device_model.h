@@ -37,11 +37,4 @@ class GgmlDeviceModel final : public DeviceModel {
 
 using DeviceModels = std::vector<std::unique_ptr<DeviceModel>>;
 
-// One for each share of the layers, with the engine's choice of attention.
-DeviceModels ggml_device_models(const ModelConfig& config,
-                                const ModelTensors& tensors,
-                                const LayerMap& layers,
-                                const RuntimeConfig& runtime,
-                                int exact_rows);
-
 }  // namespace knap

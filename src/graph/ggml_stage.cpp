@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/rounding.h"
 #include "device/backend.h"
-#include "forward/choices.h"
 #include "forward/forward.h"
 #include "graph/attention/attention_groups.h"
 #include "graph/attention/ggml_attention.h"
@@ -20,6 +19,7 @@
 #include "graph/forward_outputs.h"
 #include "graph/graph_cache.h"
 #include "graph/pass_graph.h"
+#include "graph/pass_results.h"
 #include "graph/stream_bank.h"
 #include "kv/sequence.h"
 #include "model/head_subset.h"
@@ -81,8 +81,6 @@ class GgmlStage final : public Stage {
     void lay_out(const GraphKey& key, HeadSubset* head, BuiltGraph& built);
     bool reserve(ggml_cgraph* graph, int n_rows);
     bool compute(const BuiltGraph& built, std::span<RowRun* const> runs);
-    void deliver(const PassRows& rows, const GraphKey& key, const PassOutputs& outputs) const;
-    void deliver_logits(const RowRun& run, std::span<const float> logits) const;
 
     const ModelConfig& config_;
     const ModelTensors& tensors_;
@@ -391,7 +389,9 @@ bool GgmlStage::run(std::span<RowRun* const> runs, bool gives_stream) {
     const Stopwatch watch;
     const bool is_complete = compute(built, runs);
     if (is_complete) {
-        deliver(rows_, key_, outputs_.fetch(built));
+        PassOutputs outputs = outputs_.fetch(built);
+        outputs.n_logit_rows = key_.n_logit_rows;
+        deliver(config_, rows_, outputs);
         statistics_.compute_ms += watch.elapsed_ms();
     }
     return is_complete;
@@ -431,62 +431,6 @@ bool GgmlStage::run_chain(const ChainRun& run) {
         statistics_.compute_ms += watch.elapsed_ms();
     }
     return is_complete;
-}
-
-// Gives every run its part.
-void GgmlStage::deliver(const PassRows& rows,
-                        const GraphKey& key,
-                        const PassOutputs& outputs) const {
-    const auto n_embd = static_cast<std::size_t>(config_.n_embd);
-    const std::size_t n_out =
-        key.n_logit_rows > 0 ? outputs.logits.size() / static_cast<std::size_t>(key.n_logit_rows)
-                             : 0;
-    std::size_t logit_row = 0;
-    for (std::size_t i = 0; i < rows.runs.size(); ++i) {
-        const RowRun& run = rows.run(i);
-        RunResult& result = *run.result;
-        const std::size_t n_logits = run.request.logit_rows.size();
-        const auto first = static_cast<std::size_t>(rows.first[i]) * n_embd;
-        const std::size_t n_values = static_cast<std::size_t>(run.n_rows) * n_embd;
-        result.logits.clear();
-        result.choices.clear();
-        if (key.chooses) {
-            const auto own = outputs.choices.subspan(logit_row, n_logits);
-            result.choices.assign(own.begin(), own.end());
-        } else if (n_logits > 0) {
-            deliver_logits(run, outputs.logits.subspan(logit_row * n_out, n_logits * n_out));
-        }
-        logit_row += n_logits;
-        const auto copy_rows = [&](std::span<const float> all, std::vector<float>& own) {
-            const auto part = all.subspan(first, n_values);
-            own.assign(part.begin(), part.end());
-        };
-        result.captures.resize(outputs.captures.empty() ? 0 : run.request.captures.size());
-        for (std::size_t c = 0; c < result.captures.size(); ++c) {
-            const auto at = std::ranges::lower_bound(key.captures, run.request.captures[c]);
-            copy_rows(outputs.captures[static_cast<std::size_t>(at - key.captures.begin())],
-                      result.captures[c]);
-        }
-        result.cosines.assign(outputs.cosines.begin(), outputs.cosines.end());
-        if (key.gives_stream) {
-            copy_rows(outputs.stream, result.stream);
-        }
-    }
-}
-
-void GgmlStage::deliver_logits(const RowRun& run, std::span<const float> logits) const {
-    RunResult& result = *run.result;
-    if (run.reduced_head != nullptr) {
-        run.reduced_head->spread(logits, result.logits);
-    } else if (!run.request.chooses) {
-        result.logits.assign(logits.begin(), logits.end());
-    }
-    if (run.request.chooses) {
-        const auto n_rows = static_cast<int>(run.request.logit_rows.size());
-        append_choices(run.reduced_head != nullptr ? result.logits : logits, n_rows,
-                       result.choices);
-        result.logits.clear();
-    }
 }
 
 std::shared_ptr<const StreamBank> GgmlStage::borrow_bank(std::size_t n_rows) {

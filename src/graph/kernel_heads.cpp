@@ -6,8 +6,7 @@
 
 #include "base/error.h"
 #include "graph/custom_node.h"
-#include "kernels/attention/attention.h"
-#include "kernels/attention/heads.h"
+#include "graph/head_rows.h"
 
 namespace knap {
 namespace {
@@ -28,17 +27,14 @@ struct Source {
     };
 };
 
-const HeadsKernel& heads_kernel() {
-    return heads_kernels().front();
-}
-
 class Heads {
   public:
     Heads(const ggml_tensor* node, const ModelConfig& config)
         : node_(node),
           config_(config),
           cached_{node->src[Source::cached_keys], node->src[Source::cached_values],
-                  node->src[Source::key_scales], node->src[Source::value_scales]} {}
+                  node->src[Source::key_scales], node->src[Source::value_scales]},
+          rows_(config, cached_) {}
 
     // A row's heads are numbered: its queries, its keys, its values.
     int n_per_row() const { return config_.n_heads + 2 * config_.n_kv_heads; }
@@ -47,54 +43,18 @@ class Heads {
         const int key = head - config_.n_heads;
         const int value = key - config_.n_kv_heads;
         if (key < 0) {
-            rotate(row, input(Source::queries, row, head), query(row, head));
+            rows_.rotate(turns(row), input(Source::queries, row, head), query(row, head));
         } else if (slot(row) < 0) {
             return;  // padding
         } else if (value < 0) {
-            store_key(row, key);
+            rows_.store_key(key, slot(row), turns(row), input(Source::keys, row, key));
         } else {
-            store_value(row, value);
+            rows_.store_value(value, slot(row), input(Source::values, row, value));
         }
     }
 
   private:
-    void rotate(std::int64_t row, const float* x, float* out) const {
-        const auto rotate_head = config_.rope.pairing == RopePairing::halves
-                                     ? heads_kernel().rotate_halves
-                                     : heads_kernel().rotate_neighbours;
-        rotate_head(config_.head_dim, config_.rope.n_rot, row_of(Source::rope_table, row), x, out);
-    }
-
-    void store_key(std::int64_t row, int head) const {
-        std::array<float, kMaxAttentionHeadDim> key;
-        rotate(row, input(Source::keys, row, head), key.data());
-        const int lane = slot(row) % kKeyTile;
-        const int first = slot(row) - lane;
-        if (!is_int8()) {
-            heads_kernel().store_key(config_.head_dim, key.data(), lane,
-                                     cached_row<std::uint16_t>(cached_.keys, head, first));
-            return;
-        }
-        *cached_row<std::uint16_t>(cached_.key_scales, head, slot(row)) =
-            heads_kernel().store_int8_key(config_.head_dim, key.data(), lane,
-                                          cached_row<std::uint8_t>(cached_.keys, head, first));
-    }
-
-    void store_value(std::int64_t row, int head) const {
-        const float* value = input(Source::values, row, head);
-        if (!is_int8()) {
-            heads_kernel().store_value(config_.head_dim, value,
-                                       cached_row<std::uint16_t>(cached_.values, head, slot(row)));
-            return;
-        }
-        const int lane = slot(row) % kValueTile;
-        *cached_row<std::uint16_t>(cached_.value_scales, head, slot(row)) =
-            heads_kernel().store_int8_value(
-                config_.head_dim, value, lane,
-                cached_row<std::int8_t>(cached_.values, head, slot(row) - lane));
-    }
-
-    bool is_int8() const { return cached_.key_scales != nullptr; }
+    const float* turns(std::int64_t row) const { return row_of(Source::rope_table, row); }
     const float* row_of(int source, std::int64_t row) const {
         return float_row(node_->src[source], row);
     }
@@ -111,6 +71,7 @@ class Heads {
     const ggml_tensor* node_;
     const ModelConfig& config_;
     KvTensors cached_;
+    HeadRows rows_;
 };
 
 // Each thread takes a contiguous range of all rows' heads.

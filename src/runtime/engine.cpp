@@ -233,9 +233,9 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
     }
     device_models = new_device_models();
     if (adapter != nullptr) {
-        adapter_devices =
-            ggml_device_models(adapter->config(), adapter->tensors(),
-                               LayerMap(head_backend(), adapter->config().n_layers), config, 1);
+        adapter_devices = knap::new_device_models(
+            adapter->config(), adapter->tensors(),
+            LayerMap(head_backend(), adapter->config().n_layers), config, 1);
     }
 }
 
@@ -246,7 +246,7 @@ bool Engine::Impl::pads_to_be_invariant() const {
 }
 
 DeviceModels Engine::Impl::new_device_models() const {
-    return ggml_device_models(model, weights->tensors(), layers(), config, exact_rows);
+    return knap::new_device_models(model, weights->tensors(), layers(), config, exact_rows);
 }
 
 bool Engine::Impl::is_batch_invariant() const {

@@ -8,9 +8,9 @@
 
 #include "knap/knap.h"
 
+#include "cpu/device_models.h"
 #include "forward/plan_cost.h"
 #include "forward/single_sequence.h"
-#include "graph/ggml_device_model.h"
 #include "model/adapter.h"
 #include "model/config.h"
 #include "model/gguf/gguf_file.h"

@@ -13,11 +13,12 @@ BELOW = {
     "kv": ["kernels", "model"],
     "forward": ["kv"],
     "graph": ["forward"],
+    "cpu": ["graph"],
     "search": ["forward"],
     "sampling": ["base"],
     "decode": ["search", "sampling"],
     "text": ["model"],
-    "runtime": ["decode", "graph", "text"],
+    "runtime": ["decode", "cpu", "text"],
     "tools/make_model": ["model"],
     "tools/peer": ["device"],
     "tools/profile": ["runtime"],
@@ -32,7 +33,7 @@ BELOW = {
     "serve/answer": ["serve/api"],
     "serve": ["serve/answer", "serve/http", "text"],
 }
-MAY_SEE_GGML = {"device", "kernels", "model", "graph", "text", "tools/peer", "tools/check", "tools/make_model"}
+MAY_SEE_GGML = {"device", "kernels", "model", "graph", "cpu", "text", "tools/peer", "tools/check", "tools/make_model"}
 # Arithmetic on plans and numbers, tested without a model. May include each other, base and the plan, but not ggml.
 PURE = {"kv/page_pool", "kv/prefix_index", "search/knapsack", "search/module_weights", "search/throughput",
         "search/bayes/gaussian_process", "search/bayes/bayesian_optimiser"}

@@ -16,10 +16,13 @@ DeviceModels device_models(const LoadedModel& model, const ForwardOptions& optio
         const AttentionPolicy usual = choose_attention(
             model.config, {.cache_type_k = options.type_k, .cache_type_v = options.type_v},
             *share.backend);
-        devices.push_back(std::make_unique<GgmlDeviceModel>(
-            model.config, model.weights->tensors(), share,
-            CacheTypes{options.type_k, options.type_v},
-            AttentionPolicy{options.path.value_or(usual.path), options.exact_rows}));
+        const CacheTypes types{options.type_k, options.type_v};
+        const AttentionPolicy policy{options.path.value_or(usual.path), options.exact_rows};
+        const ModelTensors& tensors = model.weights->tensors();
+        devices.push_back(
+            options.uses_graphs
+                ? std::make_unique<GgmlDeviceModel>(model.config, tensors, share, types, policy)
+                : new_device_model(model.config, tensors, share, types, policy));
     }
     return devices;
 }

@@ -7,11 +7,11 @@
 #include <span>
 #include <vector>
 
+#include "cpu/device_models.h"
 #include "device/backend.h"
 #include "device/layer_map.h"
 #include "forward/single_sequence.h"
 #include "graph/attention/attention_policy.h"
-#include "graph/ggml_device_model.h"
 #include "kv/sequence.h"
 #include "model/config.h"
 #include "model/gguf/gguf_file.h"
@@ -45,6 +45,7 @@ struct ForwardOptions {
     CacheType type_v = CacheType::f16;
     std::optional<AttentionPath> path{};  // empty: as the engine chooses
     int exact_rows = 0;                   // see AttentionPolicy
+    bool uses_graphs = false;             // with ggml's graphs also where the engine does without
 };
 
 // A forward pass with its own cache.

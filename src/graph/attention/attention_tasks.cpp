@@ -17,7 +17,7 @@ constexpr double kReadingCost = 4;
 
 void AttentionTasks::plan(std::span<const TaskRun> runs,
                           const std::optional<Window>& window,
-                          int n_threads) {
+                          int n_shares) {
     runs_.assign(runs.begin(), runs.end());
     sights_.clear();
     sight_runs_.clear();
@@ -30,7 +30,7 @@ void AttentionTasks::plan(std::span<const TaskRun> runs,
         add_blocks(static_cast<int>(i));
         n_rows_ += runs_[i].n_rows;
     }
-    share_out(n_threads);
+    share_out(n_shares);
 }
 
 // With full attention, the row of a tree whose path is not at its positions is computed as if it
@@ -116,15 +116,15 @@ void AttentionTasks::add_chunks(ColumnBlock& block) {
     block.n_chunks = static_cast<int>(chunks_.size()) - block.first_chunk;
 }
 
-void AttentionTasks::share_out(int n_threads) {
+void AttentionTasks::share_out(int n_shares) {
     const ColumnBlock& last = blocks_.back();
     const double per_head = last.cost_before + last.cost * last.n_chunks;
     const auto n_blocks = static_cast<int>(blocks_.size());
     borders_.assign(1, {});
     shared_.clear();
     std::size_t n_floats = 0;
-    for (int thread = 1; thread < n_threads; ++thread) {
-        const double target = per_head * config_.n_kv_heads * thread / n_threads;
+    for (int share = 1; share < n_shares; ++share) {
+        const double target = per_head * config_.n_kv_heads * share / n_shares;
         const int head = std::min(static_cast<int>(target / per_head), config_.n_kv_heads - 1);
         const double within = target - per_head * head;
         const auto after = std::ranges::upper_bound(blocks_, within, {}, &ColumnBlock::cost_before);
@@ -154,7 +154,7 @@ void AttentionTasks::share_out(int n_threads) {
         partials_.resize(n_floats);
     }
     if (n_counters_ < shared_.size()) {
-        n_counters_ = static_cast<std::size_t>(n_threads);
+        n_counters_ = static_cast<std::size_t>(n_shares);
         n_done_ = std::make_unique<std::atomic<int>[]>(n_counters_);
     }
     for (std::size_t i = 0; i < shared_.size(); ++i) {

@@ -1,12 +1,12 @@
 // Plans the attention of one pass for our CPU kernel: which columns meet which chunks of the cache,
-// and which thread does what. A plan serves every layer of the pass that attends alike, so a graph
+// and how the work is divided. A plan serves every layer of the pass that attends alike, so a graph
 // does not depend on the sequences, contexts and layouts in a pass.
 //
 // A column of a KV head is one of its query heads in one row. A task is up to kMaxAttentionColumns
-// columns of one KV head and one run, over all chunks that one of them sees. Threads take
-// contiguous shares of all chunks of all tasks, of about equal cost. A task that two or more
-// threads share keeps the partial result of every chunk, and whoever finishes last merges them in
-// order. So the result of a row is the same however the work is shared.
+// columns of one KV head and one run, over all chunks that one of them sees. The chunks of all
+// tasks are divided into contiguous shares of about equal cost, for the threads to compute. A task
+// that is in two or more shares keeps the partial result of every chunk, and whoever finishes last
+// merges them in order. So the result of a row is the same however the work is shared.
 #pragma once
 
 #include <atomic>
@@ -60,7 +60,7 @@ struct SightRun {
     int end = 0;
 };
 
-// Where a thread's share begins.
+// Where a share begins.
 struct ShareBorder {
     int task = 0;
     int chunk = 0;  // of the task
@@ -70,8 +70,8 @@ class AttentionTasks {
   public:
     explicit AttentionTasks(const ModelConfig& config) : config_(config) {}
 
-    // Plans a pass. The runs' layouts must outlive the pass.
-    void plan(std::span<const TaskRun> runs, const std::optional<Window>& window, int n_threads);
+    // Plans a pass, in `n_shares` shares. The runs' layouts must outlive the pass.
+    void plan(std::span<const TaskRun> runs, const std::optional<Window>& window, int n_shares);
 
     const ModelConfig& config() const { return config_; }
     int n_rows() const { return n_rows_; }  // of the pass, without padding
@@ -95,18 +95,18 @@ class AttentionTasks {
                      static_cast<std::size_t>(sight.n_runs));
     }
 
-    int n_threads() const { return static_cast<int>(borders_.size()) - 1; }
-    const ShareBorder& share_begin(int thread) const {
-        return borders_[static_cast<std::size_t>(thread)];
+    int n_shares() const { return static_cast<int>(borders_.size()) - 1; }
+    const ShareBorder& share_begin(int share) const {
+        return borders_[static_cast<std::size_t>(share)];
     }
-    const ShareBorder& share_end(int thread) const {
-        return borders_[static_cast<std::size_t>(thread) + 1];
+    const ShareBorder& share_end(int share) const {
+        return borders_[static_cast<std::size_t>(share) + 1];
     }
 
-    // --- a task that several threads share ---
+    // --- a task of which several shares have a part ---
     // Its partial results: [partial_size, n_columns, n_chunks].
     float* partials(int task) const;
-    // Counts a thread as done with its part. True for the last one, which has to merge.
+    // Counts a part as done. True for the last one, after which they have to be merged.
     bool finish_part(int task) const;
 
   private:
@@ -118,7 +118,7 @@ class AttentionTasks {
     void add_rows(const TaskRun& run, const std::optional<Window>& window);
     void add_blocks(int run);
     void add_chunks(ColumnBlock& block);
-    void share_out(int n_threads);
+    void share_out(int n_shares);
     const SharedTask& shared(int task) const;
 
     const ModelConfig& config_;
@@ -128,7 +128,7 @@ class AttentionTasks {
     std::vector<SightRun> sight_runs_;
     std::vector<ColumnBlock> blocks_;
     std::vector<ChunkSpan> chunks_;
-    std::vector<ShareBorder> borders_;  // [n_threads + 1]
+    std::vector<ShareBorder> borders_;  // [n_shares + 1]
     std::vector<SharedTask> shared_;
     mutable std::vector<float> partials_;
     std::unique_ptr<std::atomic<int>[]> n_done_;  // per shared task: parts

@@ -72,18 +72,15 @@ class Columns {
 // One task: a block of columns of one KV head.
 class Task {
   public:
-    Task(const ggml_tensor* node, const AttentionTasks& tasks, int task)
-        : node_(node),
+    Task(const AttentionData& data, const AttentionTasks& tasks, int task)
+        : data_(data),
+          cached_(data.cached),
           tasks_(tasks),
           config_(tasks.config()),
           block_(tasks.block(task)),
           run_(tasks.run(block_)),
           kv_head_(tasks.kv_head(task)),
-          size_(partial_size(config_.head_dim)),
-          cached_{.keys = node->src[cached_keys],
-                  .values = node->src[cached_values],
-                  .key_scales = node->src[key_scales],
-                  .value_scales = node->src[value_scales]} {}
+          size_(partial_size(config_.head_dim)) {}
 
     // All chunks, by one thread.
     void run_whole() const {
@@ -129,9 +126,7 @@ class Task {
         return (row * static_cast<std::size_t>(config_.n_heads) + static_cast<std::size_t>(head)) *
                static_cast<std::size_t>(config_.head_dim);
     }
-    const float* query(std::size_t column) const {
-        return static_cast<const float*>(node_->src[queries]->data) + offset(column);
-    }
+    const float* query(std::size_t column) const { return data_.queries + offset(column); }
 
     void clear(float* states) const {
         for (std::size_t c = 0; c < n_columns(); ++c) {
@@ -145,8 +140,7 @@ class Task {
     }
     void finish(const float* states) const {
         for (std::size_t c = 0; c < n_columns(); ++c) {
-            finish_partial(config_.head_dim, states + c * size_,
-                           static_cast<float*>(node_->data) + offset(c));
+            finish_partial(config_.head_dim, states + c * size_, data_.out + offset(c));
         }
     }
 
@@ -292,14 +286,14 @@ class Task {
         columns.run(config_, n_positions, copy.rows());
     }
 
-    const ggml_tensor* node_;
+    const AttentionData& data_;
+    const KvTensors& cached_;
     const AttentionTasks& tasks_;
     const ModelConfig& config_;
     const ColumnBlock& block_;
     const TaskRun& run_;
     int kv_head_;
     std::size_t size_;
-    KvTensors cached_;
 };
 
 void clear_padding(ggml_tensor* node, int n_rows) {
@@ -310,17 +304,29 @@ void clear_padding(ggml_tensor* node, int n_rows) {
 
 void compute(ggml_tensor* node, int thread, int n_threads, void* userdata) {
     const auto& tasks = *static_cast<const AttentionTasks*>(userdata);
-    KNAP_ASSERT(n_threads == tasks.n_threads(), "the work is shared among these threads");
+    KNAP_ASSERT(n_threads == tasks.n_shares(), "the work is shared among these threads");
     if (thread == n_threads - 1) {
         clear_padding(node, tasks.n_rows());
     }
-    const ShareBorder end = tasks.share_end(thread);
-    ShareBorder at = tasks.share_begin(thread);
+    run_attention_share({.queries = static_cast<const float*>(node->src[queries]->data),
+                         .out = static_cast<float*>(node->data),
+                         .cached = {.keys = node->src[cached_keys],
+                                    .values = node->src[cached_values],
+                                    .key_scales = node->src[key_scales],
+                                    .value_scales = node->src[value_scales]}},
+                        tasks, thread);
+}
+
+}  // namespace
+
+void run_attention_share(const AttentionData& data, const AttentionTasks& tasks, int share) {
+    const ShareBorder end = tasks.share_end(share);
+    ShareBorder at = tasks.share_begin(share);
     for (; at.task < end.task || (at.task == end.task && at.chunk < end.chunk);
          at = {.task = at.task + 1, .chunk = 0}) {
         const int n_chunks = tasks.block(at.task).n_chunks;
         const int end_chunk = at.task == end.task ? end.chunk : n_chunks;
-        const Task task(node, tasks, at.task);
+        const Task task(data, tasks, at.task);
         if (at.chunk == 0 && end_chunk == n_chunks) {
             task.run_whole();
             continue;
@@ -332,8 +338,6 @@ void compute(ggml_tensor* node, int thread, int n_threads, void* userdata) {
         }
     }
 }
-
-}  // namespace
 
 ggml_tensor* build_cpu_attention(ggml_context* ctx,
                                  const GgmlKvStore& cache,

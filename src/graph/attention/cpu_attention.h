@@ -1,5 +1,5 @@
-// Our attention kernel as a node of a ggml graph. It runs on ggml's thread pool between ggml's own
-// operators.
+// Our attention kernel over the tasks of a pass: for threads of our own, and as a node of a ggml
+// graph, which runs on ggml's thread pool between ggml's own operators.
 #pragma once
 
 #include "ggml.h"
@@ -8,6 +8,17 @@
 #include "graph/cache/ggml_kv_store.h"
 
 namespace knap {
+
+// What the attention of one layer reads and writes.
+struct AttentionData {
+    const float* queries = nullptr;  // [head_dim, n_heads, n_rows], rotated
+    float* out = nullptr;            // the same shape
+    KvTensors cached{};              // of the layer, in a tiled layout
+};
+
+// Computes one of the shares that `tasks` has planned. The shares of a layer may be computed by any
+// threads in any order.
+void run_attention_share(const AttentionData& data, const AttentionTasks& tasks, int share);
 
 // `queries` f32 [head_dim, n_heads, n_rows]; the cache has a tiled layout. Returns f32 [n_heads *
 // head_dim, n_rows]. What the rows attend to is read from `tasks` when the graph runs, so that one

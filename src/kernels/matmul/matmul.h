@@ -68,6 +68,8 @@ struct MatmulKernel {
                               std::span<QuantisedBlock> blocks);
     // silu(gate) * up
     void (*gate_and_quantise)(const float* gate, const float* up, std::span<QuantisedBlock> blocks);
+    // The same as floats: out [n]
+    void (*gate)(const float* gate, const float* up, int n, float* out);
 };
 
 // Every kernel that may run on this machine, fastest first. The last is the plain reference.

@@ -12,6 +12,7 @@ const MatmulKernel kAvx2Matmul{
     .quantise = QuantiseBody<Avx2Simd>::quantise,
     .norm_and_quantise = QuantiseBody<Avx2Simd>::norm_and_quantise,
     .gate_and_quantise = QuantiseBody<Avx2Simd>::gate_and_quantise,
+    .gate = QuantiseBody<Avx2Simd>::gate,
 };
 
 }  // namespace knap

@@ -12,6 +12,7 @@ const MatmulKernel kAvx512Matmul{
     .quantise = QuantiseBody<Avx512Simd>::quantise,
     .norm_and_quantise = QuantiseBody<Avx512Simd>::norm_and_quantise,
     .gate_and_quantise = QuantiseBody<Avx512Simd>::gate_and_quantise,
+    .gate = QuantiseBody<Avx512Simd>::gate,
 };
 
 }  // namespace knap

@@ -12,6 +12,7 @@ const MatmulKernel kPlainMatmul{
     .quantise = QuantiseBody<PlainSimd>::quantise,
     .norm_and_quantise = QuantiseBody<PlainSimd>::norm_and_quantise,
     .gate_and_quantise = QuantiseBody<PlainSimd>::gate_and_quantise,
+    .gate = QuantiseBody<PlainSimd>::gate,
 };
 
 }  // namespace knap

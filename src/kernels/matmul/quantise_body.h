@@ -2,6 +2,7 @@
 // so every instruction set adds the same partial sums in the same order.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/matmul/matmul.h"
@@ -61,11 +62,34 @@ class QuantiseBody {
         }
     }
 
+    static void gate(const float* gate, const float* up, int n, float* out) {
+        int i = 0;
+        for (; i + kQuantBlock <= n; i += kQuantBlock) {
+            gate_block(gate + i, up + i, out + i);
+        }
+        if (i < n) {  // fewer than a block, with zeros behind them
+            float gates[kQuantBlock] = {};
+            float ups[kQuantBlock] = {};
+            std::copy(gate + i, gate + n, gates);
+            std::copy(up + i, up + n, ups);
+            gate_block(gates, ups, gates);
+            std::copy(gates, gates + (n - i), out + i);
+        }
+    }
+
   private:
     using Vector = typename Simd::Vector;
     using Ints = typename Simd::Ints;
     static constexpr int kWidth = Simd::kWidth;
     static constexpr int kVectors = kQuantBlock / kWidth;
+
+    static void gate_block(const float* gate, const float* up, float* out) {
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) {
+            Simd::store(out + v * kWidth, Simd::multiply(silu(Simd::load(gate + v * kWidth)),
+                                                         Simd::load(up + v * kWidth)));
+        }
+    }
 
     static void put(const Vector* values, QuantisedBlock& block) {
         Vector highest = Simd::abs(values[0]);

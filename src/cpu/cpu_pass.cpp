@@ -1,0 +1,535 @@
+#include "cpu/cpu_pass.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "base/error.h"
+#include "cpu/row_norm.h"
+#include "cpu/tiles.h"
+#include "graph/attention/cpu_attention.h"
+#include "graph/head_rows.h"
+#include "kernels/attention/attention.h"
+#include "kernels/matmul/matmul.h"
+
+namespace knap {
+namespace {
+
+// Up to so many numbers, every thread prepares the inputs of a product for itself: that takes less
+// time than to wait for each other once more.
+constexpr int kOwnInputs = 2048;
+// Groups of gate and up in one tile.
+constexpr int kMaxGateGroups = 8;
+constexpr int kAnyGroups = 1 << 20;
+
+const MatmulKernel& matmul() {
+    return matmul_kernels().front();
+}
+
+std::size_t row_bytes(const PackedMatrix& matrix) {
+    return input_row_bytes(input_form(matrix.type), matrix.n_in);
+}
+
+bool takes_floats(const PackedMatrix& matrix) {
+    return input_form(matrix.type) == InputForm::floats;
+}
+
+// Some groups of a matrix as a matrix.
+PackedMatrix slice(const PackedMatrix& matrix, int first_group, int n_groups) {
+    PackedMatrix part = matrix;
+    part.data += group_bytes(matrix.type, matrix.n_in) * static_cast<std::size_t>(first_group);
+    part.n_out = std::min(n_groups * kGroupRows, matrix.n_out - first_group * kGroupRows);
+    return part;
+}
+
+std::span<QuantisedBlock> blocks_at(std::byte* row, int n_in) {
+    return {reinterpret_cast<QuantisedBlock*>(row), static_cast<std::size_t>(n_in / kQuantBlock)};
+}
+
+// Heads are computed in units of as many as fill whole groups of matrix rows.
+struct HeadUnits {
+    explicit HeadUnits(int head_dim) : n_heads(kGroupRows / std::gcd(kGroupRows, head_dim)) {
+        n_groups = n_heads * head_dim / kGroupRows;
+    }
+    int n_heads;
+    int n_groups;
+};
+
+}  // namespace
+
+CpuPass::CpuPass(CpuModel model, int max_rows, int n_threads)
+    : model_(std::move(model)), max_rows_(max_rows), scratch_(static_cast<std::size_t>(n_threads)) {
+    const ModelConfig& config = model_.config;
+    const auto n_rows = static_cast<std::size_t>(max_rows);
+    std::size_t input_bytes = 0;
+    std::size_t own_bytes = 0;
+    std::size_t hidden_bytes = 0;
+    const auto reserve = [&](const CpuMatrix& of) {
+        const std::size_t bytes = row_bytes(*of.matrix);
+        input_bytes = std::max(input_bytes, bytes);
+        const int n_own = std::max(1, kOwnInputs / of.matrix->n_in);
+        own_bytes = std::max(own_bytes, bytes * static_cast<std::size_t>(n_own));
+    };
+    for (const CpuLayer& layer : model_.layers) {
+        reserve(layer.q);
+        reserve(layer.o);
+        if (layer.has_mlp()) {
+            reserve(layer.gate);
+            hidden_bytes = std::max(hidden_bytes, row_bytes(*layer.down.matrix));
+        }
+    }
+    // The head's rows are the stream's, in either form.
+    const std::size_t head_bytes = input_row_bytes(InputForm::floats, config.n_embd);
+    input_bytes = std::max(input_bytes, head_bytes);
+    own_bytes = std::max(own_bytes, std::max(std::size_t{kOwnInputs}, n_embd()) * sizeof(float));
+    const HeadUnits units(config.head_dim);
+    const int tile_width = std::max(units.n_groups, 2 * kMaxGateGroups) * kGroupRows;
+    stream_.resize(n_embd() * n_rows);
+    queries_.resize(static_cast<std::size_t>(config.n_embd_q()) * n_rows);
+    attended_.resize(queries_.size());
+    inputs_.resize(input_bytes * n_rows);
+    hidden_.resize(hidden_bytes * n_rows);
+    for (Scratch& scratch : scratch_) {
+        scratch.inputs.resize(own_bytes);
+        scratch.tile.resize(static_cast<std::size_t>(tile_width * Tiles::kMaxRows));
+    }
+}
+
+std::span<float> CpuPass::stream(int n_rows) {
+    return std::span(stream_).first(n_embd() * static_cast<std::size_t>(n_rows));
+}
+
+std::size_t CpuPass::bytes() const {
+    std::size_t n =
+        (stream_.capacity() + queries_.capacity() + attended_.capacity() + logits_.capacity()) *
+            sizeof(float) +
+        inputs_.capacity() + hidden_.capacity();
+    for (const Scratch& scratch : scratch_) {
+        n += scratch.inputs.capacity() + scratch.tile.capacity() * sizeof(float);
+    }
+    for (const std::vector<float>& capture : captures_) {
+        n += capture.capacity() * sizeof(float);
+    }
+    return n;
+}
+
+class CpuPass::Walk {
+  public:
+    Walk(CpuPass& pass, const CpuRequest& request, TeamMember& member)
+        : pass_(pass),
+          model_(pass.model_),
+          config_(pass.model_.config),
+          request_(request),
+          member_(member),
+          scratch_(pass.scratch_[static_cast<std::size_t>(member.index())]),
+          n_rows_(request.n_rows),
+          n_whole_modules_(count_whole_modules()),
+          n_modules_(count_modules()) {}
+
+    void run() {
+        embed();
+        reach(2 * request_.entry_layer);
+        for (int layer = request_.entry_layer; layer < request_.exit_layer; ++layer) {
+            if (is_over()) {
+                return;
+            }
+            run_attention(layer);
+            reach(2 * layer + 1);
+            run_mlp(layer);
+            reach(2 * layer + 2);
+        }
+        if (!request_.logit_rows.empty()) {
+            run_head();
+        }
+    }
+
+  private:
+    bool attends(int layer) const { return request_.plan->runs(layer, Module::attention); }
+
+    // Modules whose rows all have to be computed, though only some rows' logits are wanted: up to
+    // the last attention, which writes every row to the cache, and to the last capture.
+    int count_whole_modules() const {
+        int n = std::max(2 * request_.entry_layer,
+                         request_.captures.empty() ? 0 : request_.captures.back());
+        for (int layer = request_.entry_layer; layer < request_.exit_layer; ++layer) {
+            n = attends(layer) ? std::max(n, 2 * layer + 1) : n;
+        }
+        return n;
+    }
+
+    // Modules whose result somebody reads. Of later attentions only keys and values are computed.
+    int count_modules() const {
+        if (!request_.logit_rows.empty() || request_.gives_stream) {
+            return 2 * request_.exit_layer;
+        }
+        int n = request_.captures.empty() ? 0 : request_.captures.back();
+        for (int layer = request_.entry_layer; layer < request_.exit_layer; ++layer) {
+            n = attends(layer) ? std::max(n, 2 * layer) : n;
+        }
+        return n;
+    }
+
+    bool is_over() {
+        if (member_.index() == 0 && request_.is_cancelled && request_.is_cancelled()) {
+            member_.stop();
+        }
+        return member_.is_stopped();
+    }
+
+    float* stream_row(int row) const {
+        return pass_.stream_.data() + static_cast<std::ptrdiff_t>(row) * config_.n_embd;
+    }
+
+    void embed() {
+        if (request_.tokens.empty()) {
+            return;
+        }
+        const ggml_tensor& table = *model_.token_embd;
+        const auto to_floats = ggml_get_type_traits(table.type)->to_float;
+        member_.share(n_rows_, [&](int row) {
+            const auto token =
+                static_cast<std::size_t>(request_.tokens[static_cast<std::size_t>(row)]);
+            const std::byte* stored =
+                static_cast<const std::byte*>(table.data) + token * table.nb[1];
+            if (table.type == GGML_TYPE_F32) {
+                std::memcpy(stream_row(row), stored, table.nb[1]);
+            } else {
+                to_floats(stored, stream_row(row), config_.n_embd);
+            }
+        });
+    }
+
+    // The stream is past its first `n_modules` modules.
+    void reach(int n_modules) {
+        if (n_captured_ < request_.captures.size() && request_.captures[n_captured_] == n_modules) {
+            std::vector<float>& capture = pass_.captures_[n_captured_++];
+            member_.share(n_rows_, [&](int row) {
+                std::copy_n(stream_row(row), config_.n_embd,
+                            capture.data() + static_cast<std::ptrdiff_t>(row) * config_.n_embd);
+            });
+        }
+        const auto n_logits = static_cast<int>(request_.logit_rows.size());
+        if (n_modules == n_whole_modules_ && n_logits > 0 && n_logits < n_rows_) {
+            // In order, because rows move towards the front.
+            member_.share(1, [&](int /*item*/) {
+                for (int i = 0; i < n_logits; ++i) {
+                    const int row = request_.logit_rows[static_cast<std::size_t>(i)];
+                    std::memmove(stream_row(i), stream_row(row),
+                                 static_cast<std::size_t>(config_.n_embd) * sizeof(float));
+                }
+            });
+            n_rows_ = n_logits;
+        }
+    }
+
+    // --- inputs of products ---
+
+    // Calls work(tile, inputs) for every tile, where `inputs` are the rows of the pass in the form
+    // of `matrix`, made by prepare(row, out).
+    template <typename Prepare, typename Work>
+    void share_product(const PackedMatrix& matrix, const Tiles& tiles, Prepare prepare, Work work) {
+        const std::size_t n_bytes = row_bytes(matrix);
+        const bool is_own = n_rows_ == 1 || n_rows_ * matrix.n_in <= kOwnInputs;
+        std::byte* inputs = is_own ? scratch_.inputs.data() : pass_.inputs_.data();
+        const auto prepare_row = [&](int row) {
+            prepare(row, inputs + static_cast<std::size_t>(row) * n_bytes);
+        };
+        if (!is_own) {
+            member_.share(n_rows_, prepare_row);
+        }
+        bool is_ready = !is_own;
+        member_.share(tiles.size(), [&](int item) {
+            if (!is_ready) {
+                // Not before this thread has a part in the phase: only then is what it reads still
+                // there.
+                for (int row = 0; row < n_rows_; ++row) {
+                    prepare_row(row);
+                }
+                is_ready = true;
+            }
+            const Tile tile = tiles[item];
+            work(tile, inputs + static_cast<std::size_t>(tile.first_row) * n_bytes);
+        });
+    }
+
+    // Rows of the stream, normalised.
+    auto normed(const float* weight, const PackedMatrix& matrix) const {
+        return [this, weight, is_float = takes_floats(matrix)](int row, std::byte* out) {
+            const float* x = stream_row(row);
+            if (is_float) {
+                norm_row(x, weight, config_.n_embd, config_.rms_eps, reinterpret_cast<float*>(out));
+            } else {
+                matmul().norm_and_quantise(x, weight, config_.n_embd, config_.rms_eps, 0,
+                                           blocks_at(out, config_.n_embd));
+            }
+        };
+    }
+
+    // Rows of what attention has given.
+    auto attended(const PackedMatrix& matrix) const {
+        return [this, is_float = takes_floats(matrix)](int row, std::byte* out) {
+            const int n = config_.n_embd_q();
+            const float* x = pass_.attended_.data() + static_cast<std::ptrdiff_t>(row) * n;
+            if (is_float) {
+                std::memcpy(out, x, static_cast<std::size_t>(n) * sizeof(float));
+            } else {
+                matmul().quantise(x, blocks_at(out, n));
+            }
+        };
+    }
+
+    // --- products ---
+
+    Tiles tiles_of(const PackedMatrix& matrix, int max_groups = kAnyGroups) const {
+        return {matrix.n_groups(), n_rows_, member_.n_threads(), max_groups};
+    }
+
+    // Groups of a matrix times the rows of a tile, with the bias, into rows of `width` numbers.
+    static void multiply(const CpuMatrix& by,
+                         int first_group,
+                         int n_groups,
+                         const std::byte* inputs,
+                         int n_rows,
+                         float* out,
+                         int width) {
+        const PackedMatrix part = slice(*by.matrix, first_group, n_groups);
+        matmul().multiply({.matrix = &part,
+                           .n_groups = part.n_groups(),
+                           .inputs = inputs,
+                           .n_rows = n_rows,
+                           .out = out,
+                           .stride = width});
+        if (by.bias != nullptr) {
+            const float* bias = by.bias + static_cast<std::ptrdiff_t>(first_group) * kGroupRows;
+            for (int row = 0; row < n_rows; ++row) {
+                float* at = out + static_cast<std::ptrdiff_t>(row) * width;
+                for (int i = 0; i < part.n_out; ++i) {
+                    at[i] += bias[i];
+                }
+            }
+        }
+    }
+
+    // Adds the product to the stream.
+    void add_product(const CpuMatrix& by, const Tile& tile, const std::byte* inputs) const {
+        const int width = config_.n_embd;
+        float* out = stream_row(tile.first_row) + std::ptrdiff_t{tile.first_unit} * kGroupRows;
+        if (by.bias == nullptr) {
+            const PackedMatrix part = slice(*by.matrix, tile.first_unit, tile.n_units);
+            matmul().multiply({.matrix = &part,
+                               .n_groups = part.n_groups(),
+                               .inputs = inputs,
+                               .n_rows = tile.n_rows,
+                               .out = out,
+                               .added = out,
+                               .stride = width});
+            return;
+        }
+        // The product and its bias are added first.
+        for (int i = 0; i < tile.n_units; ++i) {
+            const int group = tile.first_unit + i;
+            float* sums = scratch_.tile.data();
+            multiply(by, group, 1, inputs, tile.n_rows, sums, kGroupRows);
+            const int n = std::min(kGroupRows, by.matrix->n_out - group * kGroupRows);
+            for (int row = 0; row < tile.n_rows; ++row) {
+                float* at = out + static_cast<std::ptrdiff_t>(row) * width + i * kGroupRows;
+                for (int k = 0; k < n; ++k) {
+                    at[k] += sums[row * kGroupRows + k];
+                }
+            }
+        }
+    }
+
+    // --- modules ---
+
+    void run_attention(int layer) {
+        if (!attends(layer)) {
+            return;
+        }
+        const bool gives_result = 2 * layer < n_modules_;
+        run_heads(layer, gives_result);
+        if (!gives_result) {
+            return;
+        }
+        const int group = request_.groups->group_of(request_.plan->level(layer, Module::attention));
+        const AttentionTasks& tasks = *request_.tasks[static_cast<std::size_t>(group)];
+        const AttentionData data{.queries = pass_.queries_.data(),
+                                 .out = pass_.attended_.data(),
+                                 .cached = cached(layer)};
+        member_.share(tasks.n_shares(),
+                      [&](int share) { run_attention_share(data, tasks, share); });
+        const CpuMatrix& o = model_.layer(layer).o;
+        share_product(
+            *o.matrix, tiles_of(*o.matrix), attended(*o.matrix),
+            [&](const Tile& tile, const std::byte* inputs) { add_product(o, tile, inputs); });
+    }
+
+    const KvTensors& cached(int layer) const {
+        return model_.cached[static_cast<std::size_t>(layer - model_.first_layer)];
+    }
+
+    // Queries, keys and values: a unit of heads is multiplied, rotated and stored.
+    void run_heads(int layer, bool has_queries) {
+        const CpuLayer& weights = model_.layer(layer);
+        const HeadUnits units(config_.head_dim);
+        const int n_key_units = (config_.n_kv_heads + units.n_heads - 1) / units.n_heads;
+        const int n_query_units =
+            has_queries ? (config_.n_heads + units.n_heads - 1) / units.n_heads : 0;
+        const HeadRows rows(config_, cached(layer));
+        const Tiles tiles(n_query_units + 2 * n_key_units, n_rows_, member_.n_threads(), 1);
+        share_product(*weights.q.matrix, tiles, normed(weights.attn_norm, *weights.q.matrix),
+                      [&](const Tile& tile, const std::byte* inputs) {
+                          const int key_unit = tile.first_unit - n_query_units;
+                          const int value_unit = key_unit - n_key_units;
+                          if (key_unit < 0) {
+                              run_unit(units, weights.q, weights.q_norm, tile.first_unit, tile,
+                                       inputs, [&](int head, int row, const float* x) {
+                                           rows.rotate(turns(row), x, query(row, head));
+                                       });
+                          } else if (value_unit < 0) {
+                              run_unit(units, weights.k, weights.k_norm, key_unit, tile, inputs,
+                                       [&](int head, int row, const float* x) {
+                                           rows.store_key(head, stored(row), turns(row), x);
+                                       });
+                          } else {
+                              run_unit(units, weights.v, nullptr, value_unit, tile, inputs,
+                                       [&](int head, int row, const float* x) {
+                                           rows.store_value(head, stored(row), x);
+                                       });
+                          }
+                      });
+    }
+
+    // Calls give(head, row, numbers) for every head of a unit and every row of the tile.
+    template <typename Give>
+    void run_unit(const HeadUnits& units,
+                  const CpuMatrix& by,
+                  const float* norm,
+                  int unit,
+                  const Tile& tile,
+                  const std::byte* inputs,
+                  Give give) const {
+        const int width = units.n_groups * kGroupRows;
+        float* out = scratch_.tile.data();
+        multiply(by, unit * units.n_groups, units.n_groups, inputs, tile.n_rows, out, width);
+        const int first_head = unit * units.n_heads;
+        const int n_heads =
+            std::min(units.n_heads, by.matrix->n_out / config_.head_dim - first_head);
+        for (int row = 0; row < tile.n_rows; ++row) {
+            for (int i = 0; i < n_heads; ++i) {
+                float* x = out + static_cast<std::ptrdiff_t>(row) * width +
+                           static_cast<std::ptrdiff_t>(i) * config_.head_dim;
+                if (norm != nullptr) {
+                    norm_row(x, norm, config_.head_dim, config_.rms_eps, x);
+                }
+                give(first_head + i, tile.first_row + row, x);
+            }
+        }
+    }
+
+    const float* turns(int row) const { return request_.turns[static_cast<std::size_t>(row)]; }
+    int stored(int row) const { return request_.stored[static_cast<std::size_t>(row)]; }
+    float* query(int row, int head) const {
+        return pass_.queries_.data() + static_cast<std::ptrdiff_t>(row) * config_.n_embd_q() +
+               static_cast<std::ptrdiff_t>(head) * config_.head_dim;
+    }
+
+    void run_mlp(int layer) {
+        const CpuLayer& weights = model_.layer(layer);
+        if (!weights.has_mlp() || !request_.plan->runs(layer, Module::mlp) ||
+            2 * layer + 1 >= n_modules_) {
+            return;
+        }
+        const PackedMatrix& down = *weights.down.matrix;
+        share_product(
+            *weights.gate.matrix, tiles_of(*weights.gate.matrix, kMaxGateGroups),
+            normed(weights.ffn_norm, *weights.gate.matrix),
+            [&](const Tile& tile, const std::byte* inputs) { run_gates(weights, tile, inputs); });
+        const Tiles tiles = tiles_of(down);
+        member_.share(tiles.size(), [&](int item) {
+            const Tile tile = tiles[item];
+            add_product(
+                weights.down, tile,
+                pass_.hidden_.data() + static_cast<std::size_t>(tile.first_row) * row_bytes(down));
+        });
+    }
+
+    // silu(gate) * up, in the form that `down` takes.
+    void run_gates(const CpuLayer& weights, const Tile& tile, const std::byte* inputs) const {
+        const PackedMatrix& down = *weights.down.matrix;
+        const int width = tile.n_units * kGroupRows;
+        float* gates = scratch_.tile.data();
+        float* ups = gates + static_cast<std::ptrdiff_t>(width) * tile.n_rows;
+        multiply(weights.gate, tile.first_unit, tile.n_units, inputs, tile.n_rows, gates, width);
+        multiply(weights.up, tile.first_unit, tile.n_units, inputs, tile.n_rows, ups, width);
+        const int first = tile.first_unit * kGroupRows;
+        const int n = std::min(width, down.n_in - first);
+        for (int row = 0; row < tile.n_rows; ++row) {
+            const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(row) * width;
+            std::byte* out = pass_.hidden_.data() +
+                             static_cast<std::size_t>(tile.first_row + row) * row_bytes(down);
+            if (takes_floats(down)) {
+                matmul().gate(gates + at, ups + at, n, reinterpret_cast<float*>(out) + first);
+            } else {
+                matmul().gate_and_quantise(gates + at, ups + at,
+                                           blocks_at(out, down.n_in)
+                                               .subspan(static_cast<std::size_t>(tile.first_unit),
+                                                        static_cast<std::size_t>(n / kQuantBlock)));
+            }
+        }
+    }
+
+    void run_head() {
+        const CpuMatrix& head = request_.head;
+        const int n_out = head.matrix->n_out;
+        share_product(*head.matrix, tiles_of(*head.matrix),
+                      normed(model_.output_norm, *head.matrix),
+                      [&](const Tile& tile, const std::byte* inputs) {
+                          multiply(head, tile.first_unit, tile.n_units, inputs, tile.n_rows,
+                                   pass_.logits_.data() +
+                                       static_cast<std::ptrdiff_t>(tile.first_row) * n_out +
+                                       static_cast<std::ptrdiff_t>(tile.first_unit) * kGroupRows,
+                                   n_out);
+                      });
+    }
+
+    CpuPass& pass_;
+    const CpuModel& model_;
+    const ModelConfig& config_;
+    const CpuRequest& request_;
+    TeamMember& member_;
+    Scratch& scratch_;
+    int n_rows_;  // in the stream
+    const int n_whole_modules_;
+    const int n_modules_;
+    std::size_t n_captured_ = 0;
+};
+
+bool CpuPass::run(ThreadTeam& team, const CpuRequest& request) {
+    KNAP_ASSERT(request.n_rows > 0 && request.n_rows <= max_rows_, "a pass has room for its rows");
+    static_assert(kGroupRows == kQuantBlock, "a group of gate and up is a block of `down`");
+    const auto n_values = n_embd() * static_cast<std::size_t>(request.n_rows);
+    if (captures_.size() < request.captures.size()) {
+        captures_.resize(request.captures.size());
+    }
+    capture_views_.clear();
+    for (std::size_t i = 0; i < request.captures.size(); ++i) {
+        captures_[i].resize(std::max(captures_[i].size(), n_values));
+        capture_views_.push_back(std::span(captures_[i]).first(n_values));
+    }
+    n_logits_ =
+        request.logit_rows.empty()
+            ? 0
+            : request.logit_rows.size() * static_cast<std::size_t>(request.head.matrix->n_out);
+    logits_.resize(std::max(logits_.size(), n_logits_));
+    bool is_complete = true;
+    team.run([&](TeamMember& member) {
+        Walk(*this, request, member).run();
+        if (member.index() == 0) {
+            is_complete = !member.is_stopped();
+        }
+    });
+    return is_complete;
+}
+
+}  // namespace knap

@@ -1,0 +1,151 @@
+// Threads that compute the phases of a pass together.
+//
+// A job runs on every thread of the team and goes through the same phases on each. A phase is a
+// number of items that may be computed in any order. Each thread has a share of them; one that is
+// done with its own and has waited for a moment takes what others have not begun. So a thread that
+// has lost its core delays the others only by the item it holds, and one that comes late finds the
+// phases done and skips them.
+//
+// Waiting is a few microseconds of spinning, then sleep: on a busy machine a spinning thread would
+// keep the core from the thread that it waits for.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace knap {
+
+class ThreadTeam;
+
+// One thread of the team, during a job.
+class TeamMember {
+  public:
+    TeamMember(ThreadTeam& team, int index) : team_(team), index_(index) {}
+
+    int index() const { return index_; }
+    int n_threads() const;
+
+    // A phase: calls work(item) for items of [0, n_items) until all have been computed, here or on
+    // other threads. What was written before a phase ended is visible after it.
+    template <typename Work>
+    void share(int n_items, Work&& work);
+
+    // Ends the job early: no thread begins another phase once it has noticed.
+    void stop();
+    bool is_stopped() const;
+
+  private:
+    // The next item of `owner`'s share [begin, end), or `end` if none is left.
+    std::uint32_t take(int owner, std::uint32_t begin, std::uint32_t end);
+    template <typename Work>
+    std::uint32_t work_off(int owner, std::uint32_t first, int n_items, Work& work);
+
+    ThreadTeam& team_;
+    int index_;
+    std::uint32_t next_ = 0;  // items of all phases before the next one
+};
+
+class ThreadTeam {
+  public:
+    // `n_threads` at least 1, the calling thread of run() included.
+    explicit ThreadTeam(int n_threads);
+    ~ThreadTeam();
+    ThreadTeam(const ThreadTeam&) = delete;
+    ThreadTeam& operator=(const ThreadTeam&) = delete;
+
+    int n_threads() const { return n_threads_; }
+
+    // Runs job(TeamMember&) on the calling thread and, as they wake, on the others; returns when
+    // none of them is in it any more. Calls from several threads take turns. A job must not throw.
+    template <typename Job>
+    void run(Job&& job) {
+        run_job([](void* given, TeamMember& member) { (*static_cast<Job*>(given))(member); }, &job);
+    }
+
+  private:
+    friend class TeamMember;
+    // Each on a cache line of its own, because threads write to them all the time.
+    struct alignas(64) Counter {
+        std::atomic<std::uint32_t> value{0};
+    };
+
+    using JobFunction = void (*)(void* given, TeamMember& member);
+    void run_job(JobFunction job, void* given);
+    void serve(int index);
+    std::uint32_t wait_for_job(std::uint32_t last);
+    void finish(std::uint32_t n_items, std::uint32_t target);
+    // Waits for a moment; true if `target` items are done.
+    bool spin_until(std::uint32_t target) const;
+    void sleep_until(std::uint32_t target);
+
+    const int n_threads_;
+    std::mutex turn_;
+    JobFunction job_ = nullptr;
+    void* given_ = nullptr;
+    Counter number_;    // of the job that may be entered; 0: none
+    Counter newest_;    // number of the last job
+    Counter n_inside_;  // threads in a job
+    Counter n_done_;    // items of the job
+    Counter n_asleep_;  // threads that wait for items
+    Counter is_stopped_;
+    std::atomic<bool> is_closing_{false};
+    std::unique_ptr<Counter[]> cursors_;  // of each thread's share: the next item
+    std::vector<std::jthread> threads_;
+};
+
+inline int TeamMember::n_threads() const {
+    return team_.n_threads();
+}
+
+inline std::uint32_t TeamMember::take(int owner, std::uint32_t begin, std::uint32_t end) {
+    // Items are numbered through all phases of a job, so a cursor below `begin` is one that nobody
+    // has moved in this phase.
+    std::atomic<std::uint32_t>& cursor = team_.cursors_[static_cast<std::size_t>(owner)].value;
+    std::uint32_t at = cursor.load(std::memory_order_relaxed);
+    while (at < end) {
+        const std::uint32_t item = at < begin ? begin : at;
+        if (cursor.compare_exchange_weak(at, item + 1, std::memory_order_relaxed)) {
+            return item;
+        }
+    }
+    return end;
+}
+
+template <typename Work>
+std::uint32_t TeamMember::work_off(int owner, std::uint32_t first, int n_items, Work& work) {
+    const auto n = static_cast<std::uint64_t>(n_items);
+    const auto n_shares = static_cast<std::uint64_t>(n_threads());
+    const auto share = static_cast<std::uint64_t>(owner);
+    const std::uint32_t begin = first + static_cast<std::uint32_t>(n * share / n_shares);
+    const std::uint32_t end = first + static_cast<std::uint32_t>(n * (share + 1) / n_shares);
+    std::uint32_t n_done = 0;
+    if (begin == end) {
+        return n_done;
+    }
+    for (std::uint32_t item = take(owner, begin, end); item != end;
+         item = take(owner, begin, end)) {
+        work(static_cast<int>(item - first));
+        ++n_done;
+    }
+    return n_done;
+}
+
+template <typename Work>
+void TeamMember::share(int n_items, Work&& work) {
+    const std::uint32_t first = next_;
+    next_ += static_cast<std::uint32_t>(n_items);
+    team_.finish(work_off(index_, first, n_items, work), next_);
+    if (team_.spin_until(next_)) {
+        return;
+    }
+    for (int i = 1; i < n_threads(); ++i) {
+        team_.finish(work_off((index_ + i) % n_threads(), first, n_items, work), next_);
+    }
+    team_.sleep_until(next_);
+}
+
+}  // namespace knap

@@ -1,0 +1,138 @@
+#include "device/thread_team.h"
+
+#include <chrono>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace knap::test::thread_team_test {
+namespace {
+
+class ThreadTeams : public ::testing::TestWithParam<int> {
+  protected:
+    ThreadTeam team_{GetParam()};
+};
+
+TEST_P(ThreadTeams, ComputeEveryItemOnce) {
+    for (const int n_items : {0, 1, 2, 7, 100}) {
+        std::vector<std::atomic<int>> counts(static_cast<std::size_t>(n_items));
+        team_.run([&](TeamMember& member) {
+            member.share(n_items, [&](int item) { ++counts[static_cast<std::size_t>(item)]; });
+        });
+        for (const std::atomic<int>& count : counts) {
+            EXPECT_EQ(count, 1) << n_items;
+        }
+    }
+}
+
+// Each phase reads what all items of the one before have written.
+TEST_P(ThreadTeams, FinishAPhaseBeforeTheNext) {
+    constexpr int kItems = 13;
+    constexpr int kPhases = 200;
+    std::vector<int> numbers(kItems, 1);
+    std::vector<int> sums(kItems);
+    team_.run([&](TeamMember& member) {
+        for (int phase = 0; phase < kPhases; ++phase) {
+            member.share(kItems, [&](int item) {
+                sums[static_cast<std::size_t>(item)] =
+                    std::accumulate(numbers.begin(), numbers.end(), 0) % 1000;
+            });
+            member.share(kItems, [&](int item) {
+                numbers[static_cast<std::size_t>(item)] =
+                    sums[static_cast<std::size_t>(item)] + item;
+            });
+        }
+    });
+    std::vector<int> expected(kItems, 1);
+    for (int phase = 0; phase < kPhases; ++phase) {
+        const int sum = std::accumulate(expected.begin(), expected.end(), 0) % 1000;
+        std::iota(expected.begin(), expected.end(), sum);
+    }
+    EXPECT_EQ(numbers, expected);
+}
+
+TEST_P(ThreadTeams, RunManyJobs) {
+    constexpr int kJobs = 500;
+    std::atomic<int> n_done = 0;
+    for (int i = 0; i < kJobs; ++i) {
+        team_.run([&](TeamMember& member) { member.share(3, [&](int /*item*/) { ++n_done; }); });
+    }
+    EXPECT_EQ(n_done, 3 * kJobs);
+}
+
+// Longer than threads spin, so that they fall asleep.
+TEST_P(ThreadTeams, WakeAfterAPause) {
+    std::atomic<int> n_done = 0;
+    for (int i = 0; i < 5; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        team_.run([&](TeamMember& member) {
+            member.share(4, [&](int item) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(item == 3 ? 2 : 0));
+                ++n_done;
+            });
+            member.share(4, [&](int /*item*/) { ++n_done; });
+        });
+    }
+    EXPECT_EQ(n_done, 5 * 8);
+}
+
+TEST_P(ThreadTeams, EndAJobThatIsStopped) {
+    std::atomic<int> n_phases = 0;
+    team_.run([&](TeamMember& member) {
+        for (int phase = 0; phase < 100 && !member.is_stopped(); ++phase) {
+            if (member.index() == 0 && phase == 3) {
+                member.stop();
+            }
+            member.share(2, [&](int item) { n_phases += item == 0 ? 1 : 0; });
+        }
+    });
+    EXPECT_GE(n_phases, 4);
+    EXPECT_LT(n_phases, 100);
+    int n_items = 0;
+    team_.run([&](TeamMember& member) { member.share(1, [&](int /*item*/) { ++n_items; }); });
+    EXPECT_EQ(n_items, 1);  // the next job is not stopped
+}
+
+TEST_P(ThreadTeams, TakeTurnsForSeveralCallers) {
+    constexpr int kJobs = 100;
+    int n_done = 0;  // no two jobs at a time
+    const auto call = [&] {
+        for (int i = 0; i < kJobs; ++i) {
+            team_.run(
+                [&](TeamMember& member) { member.share(1, [&](int /*item*/) { ++n_done; }); });
+        }
+    };
+    std::thread other(call);
+    call();
+    other.join();
+    EXPECT_EQ(n_done, 2 * kJobs);
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, ThreadTeams, ::testing::Values(1, 2, 3, 8));
+
+// One thread holds an item until all others of the phase are done, also those of its own share.
+TEST(ThreadTeam, OtherThreadsTakeWhatASlowOneHasNotBegun) {
+    constexpr int kItems = 20;
+    ThreadTeam team(2);
+    std::atomic<int> n_others = 0;
+    bool is_helped = false;
+    team.run([&](TeamMember& member) {
+        member.share(kItems, [&](int item) {
+            if (item != kItems / 2) {  // the first of the second thread's share
+                ++n_others;
+                return;
+            }
+            const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+            while (n_others < kItems - 1 && std::chrono::steady_clock::now() < end) {
+                std::this_thread::yield();
+            }
+            is_helped = n_others == kItems - 1;
+        });
+    });
+    EXPECT_TRUE(is_helped);
+}
+
+}  // namespace
+}  // namespace knap::test::thread_team_test
