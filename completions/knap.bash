@@ -4,7 +4,7 @@ _knap() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]-}
     local common="-v --verbose -h --help"
     local model="-m --model --adapter --device --list-devices -ngl --n-gpu-layers --rpc --rpc-timeout -fa --flash-attn -ctk --cache-type-k -ctv --cache-type-v"
-    local runtime="-c --ctx-size -t --threads -ub --ubatch-size --exact --repack --kernels"
+    local runtime="-c --ctx-size -t --threads --cpu-mask --prio -ub --ubatch-size --exact --repack --kernels"
     local prompt="-p --prompt -f --file --raw"
     local chat="-sys --system --system-prompt --chat-template"
     local generation="-n --n-predict --predict --stop --ignore-eos --grammar-file --json-schema-file"
@@ -23,6 +23,7 @@ _knap() {
             return
             ;;
         -fa | --flash-attn | --repack) words="auto on off" ;;
+        --prio) words="-1 0 1 2 3" ;;
         --exact | --idle-work) words="on off" ;;
         --kernels) words="auto ggml" ;;
         -ctk | --cache-type-k | -ctv | --cache-type-v) words="f16 f32 q8_0" ;;

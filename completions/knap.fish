@@ -45,6 +45,8 @@ complete -c knap -n $loads -s v -l verbose -d 'log more to standard error'
 
 complete -c knap -n $computes -s c -l ctx-size -x -d 'context size in tokens'
 complete -c knap -n "$computes; or __fish_seen_subcommand_from worker" -s t -l threads -x -d 'number of threads'
+complete -c knap -n $computes -l cpu-mask -x -d 'CPUs to run on, as hexadecimal bits'
+complete -c knap -n $computes -l prio -x -a '-1 0 1 2 3' -d 'priority'
 complete -c knap -n $computes -o ub -l ubatch-size -x -d 'maximum number of prompt tokens per pass'
 complete -c knap -n $computes -l exact -x -a 'on off' -d 'keep verification batches bit-identical'
 complete -c knap -n $computes -l repack -x -a 'auto on off' -d 'copy weights into the layouts of faster kernels'

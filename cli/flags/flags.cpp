@@ -12,6 +12,7 @@
 
 #include "base/text_file.h"
 #include "cli/flags/flag_group.h"
+#include "cli/scheduling.h"
 #include "device/worker_address.h"
 #include "tools/measure/contenders.h"
 
@@ -187,6 +188,14 @@ void add_runtime_flags(CLI::App& app, Settings& settings) {
                   concat("context size in tokens; 0: the model's, at most ", kDefaultMaxContext));
     group.integer("-t,--threads", runtime.n_threads, {.min = 0, .max = kMaxThreads},
                   "number of threads; 0: one per available physical core");
+    group.custom(
+        {"--cpu-mask", "MASK", "CPUs to run on, as hexadecimal bits: 0x5 for 0 and 2", "all"},
+        restrict_to_cpus);
+    group.custom({"--prio", "N", "priority: -1 low, 0 normal, 1 medium, 2 high, 3 highest", "0"},
+                 [](const std::string& text) {
+                     set_priority(parse_integer("--prio", text,
+                                                {.min = kLowestPriority, .max = kHighestPriority}));
+                 });
     group.integer("--ubatch-size", runtime.n_ubatch, {.min = 1, .max = kMaxUbatch},
                   "maximum number of prompt tokens per pass");
     group.choice("--exact", runtime.exact, as_choices(kOnOff),

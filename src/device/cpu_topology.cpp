@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -75,11 +76,39 @@ std::optional<double> tightest(const fs::path& mount, fs::path group, Quota quot
     }
 }
 
+// "0-3,8" as numbers; what is not a list of numbers is left out.
+std::set<int> parse_cpu_list(const std::string& text) {
+    std::set<int> cpus;
+    for (const auto& part : split(text, ',')) {
+        std::istringstream range{std::string(part)};
+        int first = 0;
+        int last = 0;
+        if (!(range >> first)) {
+            continue;
+        }
+        char dash = 0;
+        if (!(range >> dash >> last)) {
+            last = first;
+        }
+        for (int cpu = first; cpu <= last; ++cpu) {
+            cpus.insert(cpu);
+        }
+    }
+    return cpus;
+}
+
 bool lists_cpu_controller(const std::string& controllers) {
     return std::ranges::count(split(controllers, ','), "cpu") > 0;
 }
 
 }  // namespace
+
+std::set<int> performance_cpus(const std::set<int>& allowed_cpus, const fs::path& devices) {
+    const std::set<int> fast = parse_cpu_list(read_line(devices / "cpu_core" / "cpus"));
+    std::set<int> both;
+    std::ranges::set_intersection(allowed_cpus, fast, std::inserter(both, both.end()));
+    return both.empty() ? allowed_cpus : both;
+}
 
 int count_physical_cores(const std::set<int>& allowed_cpus, const fs::path& sys_cpu) {
     std::set<std::string> cores;
@@ -116,7 +145,8 @@ int cgroup_cpu_limit(const fs::path& proc_self_cgroup, const fs::path& cgroup_mo
 }
 
 int default_thread_count() {
-    int n = count_physical_cores(allowed_cpus(), "/sys/devices/system/cpu");
+    int n = count_physical_cores(performance_cpus(allowed_cpus(), "/sys/devices"),
+                                 "/sys/devices/system/cpu");
     if (n == 0) {
         n = static_cast<int>(std::thread::hardware_concurrency());
     }

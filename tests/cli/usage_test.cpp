@@ -54,6 +54,13 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{{"run", "-n", "-2"},
                "--n-predict: expected a whole number of at least -1, found '-2'"},
         Misuse{{"run", "-n", "1.5"}, "found '1.5'"},
+        Misuse{{"run", "--cpu-mask", "0"}, "--cpu-mask: expected a hexadecimal mask"},
+        Misuse{{"run", "--cpu-mask", "0x"}, "--cpu-mask: expected a hexadecimal mask"},
+        Misuse{{"run", "--cpu-mask", "fast"},
+               "--cpu-mask: expected a hexadecimal mask with a bit "
+               "set, such as 0x5 for CPUs 0 and 2, found 'fast'"},
+        Misuse{{"run", "--cpu-mask", std::string(300, 'f')}, "--cpu-mask: expected"},
+        Misuse{{"run", "--prio", "4"}, "--prio: expected a whole number from -1 to 3, found '4'"},
         Misuse{{"run", "-n", ""}, "found ''"},
         Misuse{{"run", "-n", "99999999999"}, "found '99999999999'"},
         Misuse{{"run", "-c", "-1"},

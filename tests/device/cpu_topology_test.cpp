@@ -41,6 +41,18 @@ TEST_F(CpuTopology, CpusWithoutTopologyCountAsCores) {
     EXPECT_EQ(count_physical_cores({}, root_), 0);
 }
 
+TEST_F(CpuTopology, OnlyPerformanceCoresCountWhereThereAreOthers) {
+    const std::set<int> all{0, 1, 2, 3, 4, 5, 6, 7};
+    EXPECT_EQ(performance_cpus(all, root_), all) << "one kind of core";
+    write("cpu_core/cpus", "0-3,6");
+    write("cpu_atom/cpus", "4-5,7");
+    EXPECT_EQ(performance_cpus(all, root_), (std::set<int>{0, 1, 2, 3, 6}));
+    EXPECT_EQ(performance_cpus({3, 4, 5}, root_), std::set<int>{3});
+    EXPECT_EQ(performance_cpus({4, 7}, root_), (std::set<int>{4, 7})) << "no other is allowed";
+    write("cpu_core/cpus", "none");
+    EXPECT_EQ(performance_cpus(all, root_), all);
+}
+
 TEST_F(CpuTopology, TightestCgroupOnThePathApplies) {
     write("self", "0::/user/job");
     write("mount/cpu.max", "max 100000");
