@@ -152,6 +152,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels,
                          ::testing::Values(packed("tiny-llama", "Q4_0"),
                                            packed("tiny-llama", "Q4_1"),
                                            packed("tiny-qwen2", "Q5_0"),
+                                           packed("tiny-llama", "Q5_1"),
                                            packed("tiny-qwen3", "Q8_0"),
                                            packed("small-llama", "Q4_K"),
                                            packed("small-llama", "Q4_K_M"),
@@ -159,6 +160,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels,
                                            packed("small-llama", "Q6_K"),
                                            packed("tiny-mha", "F16"),
                                            packed("tiny-llama", "BF16"),
+                                           packed("tiny-qwen2", "F32"),
                                            packed("small-llama", "Q4_1", CacheType::f32)));
 
 // From 8 rows on ggml multiplies K-quants with another kernel; below that the promise holds.

@@ -7,8 +7,7 @@
 
 namespace knap {
 InputForm input_form(ggml_type type) {
-    return type == GGML_TYPE_F16 || type == GGML_TYPE_BF16 ? InputForm::floats
-                                                           : InputForm::quantised;
+    return ggml_is_quantized(type) ? InputForm::quantised : InputForm::floats;
 }
 
 std::size_t input_row_bytes(InputForm form, int n_in) {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
 #include "base/error.h"
 #include "kernels/matmul/matmul.h"
@@ -28,6 +29,8 @@ class MatmulBody {
                 return run<QuantisedTiles<GGML_TYPE_Q4_1>>(product);
             case GGML_TYPE_Q5_0:
                 return run<QuantisedTiles<GGML_TYPE_Q5_0>>(product);
+            case GGML_TYPE_Q5_1:
+                return run<QuantisedTiles<GGML_TYPE_Q5_1>>(product);
             case GGML_TYPE_Q8_0:
                 return run<QuantisedTiles<GGML_TYPE_Q8_0>>(product);
             case GGML_TYPE_Q4_K:
@@ -40,6 +43,8 @@ class MatmulBody {
                 return run<FloatTiles<GGML_TYPE_F16>>(product);
             case GGML_TYPE_BF16:
                 return run<FloatTiles<GGML_TYPE_BF16>>(product);
+            case GGML_TYPE_F32:
+                return run<FloatTiles<GGML_TYPE_F32>>(product);
             default:
                 KNAP_ASSERT(false, "the type has a packed layout");
         }
@@ -310,8 +315,15 @@ class MatmulBody {
 
         static int count_steps(int n_in) { return n_in; }
 
-        static Vector load(const std::uint16_t* weights) {
-            return Type == GGML_TYPE_F16 ? Simd::load_half(weights) : Simd::load_bfloat(weights);
+        using Stored = std::conditional_t<Type == GGML_TYPE_F32, float, std::uint16_t>;
+
+        static Vector load(const Stored* weights) {
+            if constexpr (Type == GGML_TYPE_F32) {
+                return Simd::load(weights);
+            } else {
+                return Type == GGML_TYPE_F16 ? Simd::load_half(weights)
+                                             : Simd::load_bfloat(weights);
+            }
         }
 
         template <int Columns>
@@ -321,7 +333,7 @@ class MatmulBody {
                         int n_in,
                         Ahead& ahead,
                         Vector (&sums)[Columns][kVectors]) {
-            const auto* weights = reinterpret_cast<const std::uint16_t*>(group) + first_row;
+            const auto* weights = reinterpret_cast<const Stored*>(group) + first_row;
             const auto* x = reinterpret_cast<const float*>(inputs);
 #pragma GCC unroll 8
             for (int c = 0; c < Columns; ++c) {

@@ -26,6 +26,12 @@ struct StoredQ5_0 {
     std::uint8_t high[4];
     std::uint8_t nibbles[16];
 };
+struct StoredQ5_1 {
+    std::uint16_t d;
+    std::uint16_t m;
+    std::uint8_t high[4];
+    std::uint8_t nibbles[16];
+};
 struct StoredQ8_0 {
     std::uint16_t d;
     std::int8_t values[kQuantBlock];
@@ -56,6 +62,13 @@ void split_nibbles(const std::uint8_t* nibbles, Codes& codes) {
     for (std::size_t i = 0; i < 16; ++i) {
         codes[i] = nibbles[i] & 0x0fU;
         codes[i + 16] = nibbles[i] >> 4U;
+    }
+}
+
+// Bit i of the four bytes is the fifth bit of input i.
+void add_fifth_bits(const std::uint8_t* high, Codes& codes) {
+    for (std::size_t i = 0; i < kQuantBlock; ++i) {
+        codes[i] |= (high[i / 8] >> i % 8 & 1U) << 4U;
     }
 }
 
@@ -113,10 +126,18 @@ void pack(const StoredQ5_0& block, int row, std::byte* unit) {
     using Layout = UnitLayout<GGML_TYPE_Q5_0>;
     Codes codes;
     split_nibbles(block.nibbles, codes);
-    for (std::size_t i = 0; i < kQuantBlock; ++i) {
-        codes[i] |= (block.high[i / 8] >> i % 8 & 1U) << 4U;
-    }
+    add_fifth_bits(block.high, codes);
     put_half(unit, row, block.d);
+    put_codes(codes, Layout::kHighBits, row, unit + Layout::low(0), unit + Layout::high(0));
+}
+
+void pack(const StoredQ5_1& block, int row, std::byte* unit) {
+    using Layout = UnitLayout<GGML_TYPE_Q5_1>;
+    Codes codes;
+    split_nibbles(block.nibbles, codes);
+    add_fifth_bits(block.high, codes);
+    put_half(unit, row, block.d);
+    put_half(unit + Layout::kMinima, row, block.m);
     put_codes(codes, Layout::kHighBits, row, unit + Layout::low(0), unit + Layout::high(0));
 }
 
@@ -216,10 +237,12 @@ void pack_units(const std::byte* stored, int n_in, int row, std::byte* group) {
     }
 }
 
+template <std::size_t Size>
 void pack_floats(const std::byte* stored, int n_in, int row, std::byte* group) {
+    constexpr auto kSize = static_cast<std::ptrdiff_t>(Size);
     for (int i = 0; i < n_in; ++i) {
-        std::memcpy(group + (std::ptrdiff_t{i} * kGroupRows + row) * 2,
-                    stored + std::ptrdiff_t{i} * 2, 2);
+        std::memcpy(group + (std::ptrdiff_t{i} * kGroupRows + row) * kSize, stored + i * kSize,
+                    Size);
     }
 }
 
@@ -238,6 +261,7 @@ bool can_pack(ggml_type type, std::int64_t n_in) {
         case GGML_TYPE_Q4_0:
         case GGML_TYPE_Q4_1:
         case GGML_TYPE_Q5_0:
+        case GGML_TYPE_Q5_1:
         case GGML_TYPE_Q8_0:
         case GGML_TYPE_Q4_K:
         case GGML_TYPE_Q5_K:
@@ -245,6 +269,7 @@ bool can_pack(ggml_type type, std::int64_t n_in) {
             return n_in % ggml_blck_size(type) == 0;
         case GGML_TYPE_F16:
         case GGML_TYPE_BF16:
+        case GGML_TYPE_F32:
             return true;
         default:
             return false;
@@ -272,6 +297,8 @@ void pack_row(const PackedMatrix& matrix, int row, const std::byte* stored) {
             return pack_units<GGML_TYPE_Q4_1, StoredQ4_1>(stored, n_in, in_group, group);
         case GGML_TYPE_Q5_0:
             return pack_units<GGML_TYPE_Q5_0, StoredQ5_0>(stored, n_in, in_group, group);
+        case GGML_TYPE_Q5_1:
+            return pack_units<GGML_TYPE_Q5_1, StoredQ5_1>(stored, n_in, in_group, group);
         case GGML_TYPE_Q8_0:
             return pack_units<GGML_TYPE_Q8_0, StoredQ8_0>(stored, n_in, in_group, group);
         case GGML_TYPE_Q4_K:
@@ -282,7 +309,9 @@ void pack_row(const PackedMatrix& matrix, int row, const std::byte* stored) {
             return pack_units<GGML_TYPE_Q6_K, StoredQ6_K>(stored, n_in, in_group, group);
         case GGML_TYPE_F16:
         case GGML_TYPE_BF16:
-            return pack_floats(stored, n_in, in_group, group);
+            return pack_floats<sizeof(std::uint16_t)>(stored, n_in, in_group, group);
+        case GGML_TYPE_F32:
+            return pack_floats<sizeof(float)>(stored, n_in, in_group, group);
         default:
             KNAP_ASSERT(false, "can_pack() accepted the type");
     }

@@ -10,9 +10,9 @@
 //   high  5-bit types: [32 rows][4] bytes; bit j of byte t is the fifth bit of input 4 j + t.
 //         6-bit types: [2][32 rows][4] bytes; bits 2 j and 2 j + 1 of byte t are the fifth and
 //         sixth bits of input 4 j + t in the first half, of input 16 + 4 j + t in the second
-// Scales, f16 unless noted: d [32 rows]; Q4_1 also m [32]; Q4_K and Q5_K d [32], dmin [32], and the
-// six-bit scales and minima of the eight sub-blocks (see SixBits); Q6_K d [32] and i8 [16][32].
-// Floats: [n_in][32 rows].
+// Scales, f16 unless noted: d [32 rows]; Q4_1 and Q5_1 also m [32]; Q4_K and Q5_K d [32], dmin
+// [32], and the six-bit scales and minima of the eight sub-blocks (see SixBits); Q6_K d [32] and i8
+// [16][32]. Floats: [n_in][32 rows].
 #pragma once
 
 #include <cstddef>

@@ -41,6 +41,11 @@ struct UnitLayout<GGML_TYPE_Q5_0> : BlockedUnit<32, 5, kHalvesBytes> {
     static constexpr int kOffset = 16;
 };
 template <>
+struct UnitLayout<GGML_TYPE_Q5_1> : BlockedUnit<32, 5, 2 * kHalvesBytes> {
+    static constexpr int kOffset = 0;
+    static constexpr int kMinima = kHalvesBytes;
+};
+template <>
 struct UnitLayout<GGML_TYPE_Q8_0> : BlockedUnit<32, 8, kHalvesBytes> {
     static constexpr int kOffset = 128;
 };

@@ -14,7 +14,8 @@ struct WeightCodes {
     using Bytes = typename Simd::Bytes;
 
     static constexpr bool kIsSuperBlock = Type == GGML_TYPE_Q4_K || Type == GGML_TYPE_Q5_K;
-    static constexpr bool kHasMinima = Type == GGML_TYPE_Q4_1 || kIsSuperBlock;
+    static constexpr bool kHasMinima =
+        Type == GGML_TYPE_Q4_1 || Type == GGML_TYPE_Q5_1 || kIsSuperBlock;
     // Scales per 32 inputs: one, or one for each half.
     static constexpr int kHalves = Type == GGML_TYPE_Q6_K ? 2 : 1;
     // log2 of the offset that dots must start from, or 0 when there is none.

@@ -15,8 +15,8 @@ namespace knap::matmul_test {
 namespace {
 
 constexpr ggml_type kTypes[] = {
-    GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q8_0, GGML_TYPE_Q4_K,
-    GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_F16,  GGML_TYPE_BF16,
+    GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q8_0, GGML_TYPE_Q4_K,
+    GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_F16,  GGML_TYPE_BF16, GGML_TYPE_F32,
 };
 
 std::vector<float> random_numbers(std::size_t n, unsigned seed) {
@@ -53,13 +53,20 @@ struct Weights {
           matrix{type, n_in, n_out, memory.data()} {
         const std::vector<float> exact = random_numbers(numbers.size(), 7);
         ggml_quantize_chunk(type, exact.data(), stored.data(), 0, n_out, n_in, nullptr);
-        const std::size_t row_bytes = ggml_row_size(type, n_in);
+        read_numbers();
         for (int row = 0; row < n_out; ++row) {
-            const auto i = static_cast<std::size_t>(row);
-            const std::byte* bytes = stored.data() + i * row_bytes;
-            ggml_get_type_traits(type)->to_float(
-                bytes, numbers.data() + i * static_cast<std::size_t>(n_in), n_in);
-            pack_row(matrix, row, bytes);
+            pack_row(matrix, row,
+                     stored.data() + static_cast<std::size_t>(row) * ggml_row_size(type, n_in));
+        }
+    }
+
+    void read_numbers() {
+        if (matrix.type == GGML_TYPE_F32) {
+            std::memcpy(numbers.data(), stored.data(), stored.size());
+        } else {
+            ggml_get_type_traits(matrix.type)
+                ->to_float(stored.data(), numbers.data(),
+                           static_cast<std::int64_t>(numbers.size()));
         }
     }
 
@@ -344,7 +351,7 @@ TEST(PackedMatrix, TakesTheSpaceOfTheFile) {
 
 TEST(PackedMatrix, RefusesTypesAndWidthsWithoutALayout) {
     EXPECT_FALSE(can_pack(GGML_TYPE_Q2_K, 256));
-    EXPECT_FALSE(can_pack(GGML_TYPE_F32, 256));
+    EXPECT_FALSE(can_pack(GGML_TYPE_I32, 256));
     EXPECT_FALSE(can_pack(GGML_TYPE_Q4_K, 128));
     EXPECT_FALSE(can_pack(GGML_TYPE_Q4_0, 48));
     EXPECT_TRUE(can_pack(GGML_TYPE_F16, 37));

@@ -54,7 +54,7 @@ TEST(RowCheck, OurKernelsAreExactForEveryTypeTheyTake) {
         GTEST_SKIP() << "none of our kernels runs on this machine";
     }
     for (const char* type :
-         {"Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "F16", "BF16"}) {
+         {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "F16", "BF16", "F32"}) {
         const RowReport report = check("small-llama", type);
         EXPECT_EQ(report.products.front().layout, "packed") << type;
         EXPECT_TRUE(report.passes.is_complete()) << type;
