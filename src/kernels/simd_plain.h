@@ -18,6 +18,7 @@ struct PlainSimd {
     using Vector = float;
     using Ints = std::int32_t;
     using Bytes = std::array<std::uint8_t, 4>;
+    using Table = const std::uint8_t*;
     static constexpr int kWidth = 1;
     static constexpr int kRegisters = 16;
     static constexpr bool kDotsOffsetBytes = true;
@@ -36,6 +37,7 @@ struct PlainSimd {
                                 int high_shift) {
         return static_cast<float>((*low >> low_shift & 15) + (*high >> high_shift & 3) * 16);
     }
+    static Vector load_exponents(const std::uint8_t* p) { return std::ldexp(1.0f, *p - 128); }
     static Vector add(Vector a, Vector b) { return a + b; }
     static Vector subtract(Vector a, Vector b) { return a - b; }
     static Vector multiply(Vector a, Vector b) { return a * b; }
@@ -94,6 +96,10 @@ struct PlainSimd {
             code[i] |= static_cast<std::uint8_t>(moved & Mask);
         }
         return code;
+    }
+    static Table load_table(const std::uint8_t* p) { return p; }
+    static Bytes look_up(Table table, Bytes x) {
+        return each(x, [table](unsigned byte) { return table[byte]; });
     }
     static Ints dot(Ints sum, Bytes codes, Bytes inputs) {
         for (std::size_t i = 0; i < codes.size(); ++i) {

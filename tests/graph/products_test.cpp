@@ -68,6 +68,9 @@ INSTANTIATE_TEST_SUITE_P(Models,
                                            Case{"tiny-qwen3", "Q8_0"},
                                            Case{"small-llama", "Q4_K_M"},
                                            Case{"small-llama", "Q5_K"},
+                                           Case{"tiny-llama", "IQ4_NL"},
+                                           Case{"small-llama", "IQ4_XS"},
+                                           Case{"tiny-llama", "MXFP4"},
                                            Case{"tiny-mha", "F16"},
                                            Case{"tiny-llama", "BF16"}));
 

@@ -142,6 +142,9 @@ INSTANTIATE_TEST_SUITE_P(Types,
                                            Stored{"Q2_K", Repack::on},
                                            Stored{"Q4_K", Repack::on},
                                            packed("Q5_1"),
+                                           packed("IQ4_NL"),
+                                           packed("IQ4_XS"),
+                                           packed("MXFP4"),
                                            packed("F32")));
 
 }  // namespace

@@ -33,12 +33,18 @@ class MatmulBody {
                 return run<QuantisedTiles<GGML_TYPE_Q5_1>>(product);
             case GGML_TYPE_Q8_0:
                 return run<QuantisedTiles<GGML_TYPE_Q8_0>>(product);
+            case GGML_TYPE_IQ4_NL:
+                return run<QuantisedTiles<GGML_TYPE_IQ4_NL>>(product);
+            case GGML_TYPE_MXFP4:
+                return run<QuantisedTiles<GGML_TYPE_MXFP4>>(product);
             case GGML_TYPE_Q4_K:
                 return run<QuantisedTiles<GGML_TYPE_Q4_K>>(product);
             case GGML_TYPE_Q5_K:
                 return run<QuantisedTiles<GGML_TYPE_Q5_K>>(product);
             case GGML_TYPE_Q6_K:
                 return run<QuantisedTiles<GGML_TYPE_Q6_K>>(product);
+            case GGML_TYPE_IQ4_XS:
+                return run<QuantisedTiles<GGML_TYPE_IQ4_XS>>(product);
             case GGML_TYPE_F16:
                 return run<FloatTiles<GGML_TYPE_F16>>(product);
             case GGML_TYPE_BF16:

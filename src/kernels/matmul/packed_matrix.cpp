@@ -32,6 +32,10 @@ struct StoredQ5_1 {
     std::uint8_t high[4];
     std::uint8_t nibbles[16];
 };
+struct StoredMXFP4 {
+    std::uint8_t exponent;
+    std::uint8_t nibbles[16];
+};
 struct StoredQ8_0 {
     std::uint16_t d;
     std::int8_t values[kQuantBlock];
@@ -54,6 +58,13 @@ struct StoredQ6_K {
     std::uint8_t high[kSuperBlock / 4];
     std::int8_t scales[kSuperBlock / 16];
     std::uint16_t d;
+};
+
+struct StoredIQ4_XS {
+    std::uint16_t d;
+    std::uint16_t scales_high;
+    std::uint8_t scales_low[4];
+    std::uint8_t nibbles[kSuperBlock / 2];
 };
 
 using Codes = std::array<std::uint8_t, kQuantBlock>;  // unsigned weights of 32 inputs
@@ -105,6 +116,7 @@ void put_half(std::byte* halves, int row, std::uint16_t value) {
     std::memcpy(halves + std::ptrdiff_t{row} * 2, &value, sizeof value);
 }
 
+// Also IQ4_NL: the same bytes, but the nibbles are indices.
 void pack(const StoredQ4_0& block, int row, std::byte* unit) {
     using Layout = UnitLayout<GGML_TYPE_Q4_0>;
     Codes codes;
@@ -139,6 +151,14 @@ void pack(const StoredQ5_1& block, int row, std::byte* unit) {
     put_half(unit, row, block.d);
     put_half(unit + Layout::kMinima, row, block.m);
     put_codes(codes, Layout::kHighBits, row, unit + Layout::low(0), unit + Layout::high(0));
+}
+
+void pack(const StoredMXFP4& block, int row, std::byte* unit) {
+    using Layout = UnitLayout<GGML_TYPE_MXFP4>;
+    Codes codes;
+    split_nibbles(block.nibbles, codes);
+    Layout::exponents(unit)[row] = std::byte(block.exponent);
+    put_codes(codes, Layout::kHighBits, row, Layout::codes(unit), nullptr);
 }
 
 void pack(const StoredQ8_0& block, int row, std::byte* unit) {
@@ -227,6 +247,20 @@ void pack(const StoredQ6_K& block, int row, std::byte* unit) {
     }
 }
 
+void pack(const StoredIQ4_XS& block, int row, std::byte* unit) {
+    using Layout = UnitLayout<GGML_TYPE_IQ4_XS>;
+    put_half(unit, row, block.d);
+    auto& scales = *reinterpret_cast<SixBits*>(unit + Layout::kSubScales);
+    for (int b = 0; b < Layout::kBlocks; ++b) {
+        const unsigned low = block.scales_low[b / 2] >> b % 2 * 4 & 0x0fU;
+        const unsigned high = block.scales_high >> 2 * b & 3U;
+        scales.set(b, row, low | high << 4U);
+        Codes codes;
+        split_nibbles(block.nibbles + std::ptrdiff_t{b} * kQuantBlock / 2, codes);
+        put_codes(codes, Layout::kHighBits, row, unit + Layout::low(b), nullptr);
+    }
+}
+
 template <ggml_type Type, typename Stored>
 void pack_units(const std::byte* stored, int n_in, int row, std::byte* group) {
     using Layout = UnitLayout<Type>;
@@ -262,10 +296,13 @@ bool can_pack(ggml_type type, std::int64_t n_in) {
         case GGML_TYPE_Q4_1:
         case GGML_TYPE_Q5_0:
         case GGML_TYPE_Q5_1:
+        case GGML_TYPE_IQ4_NL:
+        case GGML_TYPE_MXFP4:
         case GGML_TYPE_Q8_0:
         case GGML_TYPE_Q4_K:
         case GGML_TYPE_Q5_K:
         case GGML_TYPE_Q6_K:
+        case GGML_TYPE_IQ4_XS:
             return n_in % ggml_blck_size(type) == 0;
         case GGML_TYPE_F16:
         case GGML_TYPE_BF16:
@@ -281,8 +318,9 @@ std::size_t group_bytes(ggml_type type, int n_in) {
 }
 
 std::size_t packed_bytes(ggml_type type, int n_in, int n_out) {
-    return group_bytes(type, n_in) *
-           static_cast<std::size_t>((n_out + kGroupRows - 1) / kGroupRows);
+    const std::size_t n_bytes =
+        group_bytes(type, n_in) * static_cast<std::size_t>((n_out + kGroupRows - 1) / kGroupRows);
+    return (n_bytes + kPackedAlignment - 1) / kPackedAlignment * kPackedAlignment;
 }
 
 void pack_row(const PackedMatrix& matrix, int row, const std::byte* stored) {
@@ -301,12 +339,18 @@ void pack_row(const PackedMatrix& matrix, int row, const std::byte* stored) {
             return pack_units<GGML_TYPE_Q5_1, StoredQ5_1>(stored, n_in, in_group, group);
         case GGML_TYPE_Q8_0:
             return pack_units<GGML_TYPE_Q8_0, StoredQ8_0>(stored, n_in, in_group, group);
+        case GGML_TYPE_IQ4_NL:
+            return pack_units<GGML_TYPE_IQ4_NL, StoredQ4_0>(stored, n_in, in_group, group);
+        case GGML_TYPE_MXFP4:
+            return pack_units<GGML_TYPE_MXFP4, StoredMXFP4>(stored, n_in, in_group, group);
         case GGML_TYPE_Q4_K:
             return pack_units<GGML_TYPE_Q4_K, StoredQ4_K>(stored, n_in, in_group, group);
         case GGML_TYPE_Q5_K:
             return pack_units<GGML_TYPE_Q5_K, StoredQ5_K>(stored, n_in, in_group, group);
         case GGML_TYPE_Q6_K:
             return pack_units<GGML_TYPE_Q6_K, StoredQ6_K>(stored, n_in, in_group, group);
+        case GGML_TYPE_IQ4_XS:
+            return pack_units<GGML_TYPE_IQ4_XS, StoredIQ4_XS>(stored, n_in, in_group, group);
         case GGML_TYPE_F16:
         case GGML_TYPE_BF16:
             return pack_floats<sizeof(std::uint16_t)>(stored, n_in, in_group, group);

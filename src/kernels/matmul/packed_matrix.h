@@ -23,13 +23,14 @@
 namespace knap {
 
 inline constexpr int kGroupRows = 32;
+inline constexpr std::size_t kPackedAlignment = 64;
 inline constexpr int kQuantBlock = 32;  // inputs that share an integer dot product
 
 struct PackedMatrix {
     ggml_type type = GGML_TYPE_COUNT;
     int n_in = 0;
     int n_out = 0;
-    std::byte* data = nullptr;  // packed_bytes(), aligned to 64
+    std::byte* data = nullptr;  // packed_bytes(), aligned to kPackedAlignment
 
     int n_groups() const { return (n_out + kGroupRows - 1) / kGroupRows; }
 };
@@ -38,6 +39,8 @@ struct PackedMatrix {
 // row b has sub-block b in its low half and sub-block b + 4 in its high half. Then bits 4 and 5,
 // [2][32]: sub-block b is at bit 2 (b % 4) of byte row b / 4.
 struct SixBits {
+    static constexpr float kSignedOffset = 32;  // of types whose numbers are signed
+
     std::uint8_t low[4][kGroupRows];
     std::uint8_t high[2][kGroupRows];
 
@@ -47,6 +50,7 @@ struct SixBits {
 // True when there is a layout for such a matrix.
 bool can_pack(ggml_type type, std::int64_t n_in);
 std::size_t group_bytes(ggml_type type, int n_in);
+// A multiple of kPackedAlignment, so that matrices can follow one another.
 std::size_t packed_bytes(ggml_type type, int n_in, int n_out);
 
 // Writes row `row`, given as the file stores it, and leaves the others alone. Start from zeroed

@@ -18,9 +18,12 @@ struct WeightCodes {
         Type == GGML_TYPE_Q4_1 || Type == GGML_TYPE_Q5_1 || kIsSuperBlock;
     // Scales per 32 inputs: one, or one for each half.
     static constexpr int kHalves = Type == GGML_TYPE_Q6_K ? 2 : 1;
+    static constexpr bool kHasCodebook = requires { Layout::kCodebook; };
+    // Codes of up to eight bits: 128 + w for signed weights w. Others are below 64.
+    static constexpr bool kHasByteCodes = Layout::kOffset == 128;
     // log2 of the offset that dots must start from, or 0 when there is none.
     static constexpr int kOffsetBits = [] {
-        const int offset = Layout::kIsBytes && !Simd::kDotsOffsetBytes ? 0 : Layout::kOffset;
+        const int offset = kHasByteCodes && !Simd::kDotsOffsetBytes ? 0 : Layout::kOffset;
         int bits = 0;
         while (1 << bits < offset) {
             ++bits;
@@ -36,12 +39,16 @@ struct WeightCodes {
 
     template <int Quad>
     [[gnu::always_inline]] static Pair load(const std::byte* unit, int block, int row) {
-        const std::byte* low = unit + Layout::low(block) + Quad * kQuadBytes + row * 4;
+        const std::byte* low = codes_of(unit, block) + Quad * kQuadBytes + row * 4;
         if constexpr (Layout::kIsBytes) {
             return {Simd::load_bytes(low), Simd::load_bytes(low + 4 * kQuadBytes)};
         }
         const Bytes nibbles = Simd::load_bytes(low);
         Pair codes{Simd::low_nibbles(nibbles), Simd::high_nibbles(nibbles)};
+        if constexpr (kHasCodebook) {
+            const auto table = Simd::load_table(Layout::kCodebook.data());
+            codes = {Simd::look_up(table, codes.first), Simd::look_up(table, codes.second)};
+        }
         if constexpr (Layout::kHighBits == 1) {
             const Bytes high = Simd::load_bytes(unit + Layout::high(block) + row * 4);
             codes.first = Simd::template merge_bits<4 - Quad, 16>(codes.first, high);
@@ -64,7 +71,7 @@ struct WeightCodes {
         if constexpr (kHalves == 2) {
             dots[0] = Simd::dot(dots[0], codes.first, first);
             dots[1] = Simd::dot(dots[1], codes.second, second);
-        } else if constexpr (Layout::kIsBytes) {
+        } else if constexpr (kHasByteCodes) {
             dots[0] = Simd::dot_bytes(dots[0], codes.first, first);
             dots[0] = Simd::dot_bytes(dots[0], codes.second, second);
         } else {
@@ -76,6 +83,10 @@ struct WeightCodes {
                                                int block,
                                                int half,
                                                int row) {
+        if constexpr (Type == GGML_TYPE_MXFP4) {
+            return Simd::load_exponents(
+                reinterpret_cast<const std::uint8_t*>(Layout::exponents(unit)) + row);
+        }
         const Vector d = halves(unit, row);
         if constexpr (Type == GGML_TYPE_Q6_K) {
             const auto* scales = reinterpret_cast<const std::int8_t*>(unit + Layout::kSubScales);
@@ -83,6 +94,10 @@ struct WeightCodes {
                 d, Simd::load_signed_bytes(scales + (2 * block + half) * kGroupRows + row));
         } else if constexpr (kIsSuperBlock) {
             return Simd::multiply(d, six_bits(unit + Layout::kSubScales, block, row));
+        } else if constexpr (Type == GGML_TYPE_IQ4_XS) {
+            const Vector offset = Simd::broadcast(SixBits::kSignedOffset);
+            return Simd::multiply(
+                d, Simd::subtract(six_bits(unit + Layout::kSubScales, block, row), offset));
         } else {
             return d;
         }
@@ -102,6 +117,14 @@ struct WeightCodes {
     }
 
   private:
+    [[gnu::always_inline]] static const std::byte* codes_of(const std::byte* unit, int block) {
+        if constexpr (Type == GGML_TYPE_MXFP4) {
+            return Layout::codes(unit);
+        } else {
+            return unit + Layout::low(block);
+        }
+    }
+
     [[gnu::always_inline]] static Vector halves(const std::byte* bytes, int row) {
         return Simd::load_half(reinterpret_cast<const std::uint16_t*>(bytes) + row);
     }

@@ -15,8 +15,9 @@ namespace knap::matmul_test {
 namespace {
 
 constexpr ggml_type kTypes[] = {
-    GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q8_0, GGML_TYPE_Q4_K,
-    GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_F16,  GGML_TYPE_BF16, GGML_TYPE_F32,
+    GGML_TYPE_Q4_0,   GGML_TYPE_Q4_1,  GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q8_0,
+    GGML_TYPE_IQ4_NL, GGML_TYPE_MXFP4, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K,
+    GGML_TYPE_IQ4_XS, GGML_TYPE_F16,   GGML_TYPE_BF16, GGML_TYPE_F32,
 };
 
 std::vector<float> random_numbers(std::size_t n, unsigned seed) {
@@ -241,6 +242,36 @@ TEST_P(Matmul, AddsTheGivenNumbers) {
     EXPECT_TRUE(has_same_bits(multiply(kernel, weights.matrix, inputs, 0, 8, 1 << 20, added), sum));
 }
 
+// Row i has the exponent i: from numbers below the smallest normal one to the largest whose
+// products with 8-bit inputs are finite.
+TEST(Mxfp4, TakesEveryExponent) {
+    constexpr int kExponents = 248;
+    Weights weights(GGML_TYPE_MXFP4, 32, kExponents);
+    const std::size_t row_bytes = ggml_row_size(GGML_TYPE_MXFP4, 32);
+    for (int i = 0; i < kExponents; ++i) {
+        std::byte* row = weights.stored.data() + static_cast<std::size_t>(i) * row_bytes;
+        row[0] = std::byte(i);
+        pack_row(weights.matrix, i, row);
+    }
+    weights.read_numbers();
+    for (const MatmulKernel& kernel : matmul_kernels()) {
+        const Inputs inputs(kernel, weights.matrix, 1, 5);
+        const std::vector<float> found = multiply(kernel, weights.matrix, inputs, 0, 1, 1 << 20);
+        for (std::size_t o = 0; o < found.size(); ++o) {
+            double expected = 0;
+            double size = 0;
+            for (std::size_t i = 0; i < 32; ++i) {
+                const double term = double{weights.numbers[o * 32 + i]} * inputs.numbers[i];
+                expected += term;
+                size += std::fabs(term);
+            }
+            ASSERT_GT(size, 0);
+            ASSERT_NEAR(found[o], expected, 2e-6 * size + 2e-45)
+                << to_string(kernel.isa) << ", exponent " << o;
+        }
+    }
+}
+
 std::string case_name(const ::testing::TestParamInfo<Case>& info) {
     return std::string(to_string(info.param.kernel.isa)) + "_" + ggml_type_name(info.param.type);
 }
@@ -346,6 +377,14 @@ TEST(PackedMatrix, TakesTheSpaceOfTheFile) {
     for (const ggml_type type : kTypes) {
         EXPECT_EQ(packed_bytes(type, 512, 64), ggml_row_size(type, 512) * 64);
         EXPECT_EQ(packed_bytes(type, 512, 65), ggml_row_size(type, 512) * 96);
+    }
+}
+
+TEST(PackedMatrix, LeavesTheNextOneAligned) {
+    for (const ggml_type type : kTypes) {
+        for (const auto& [n_in, n_out] : shapes(type)) {
+            EXPECT_EQ(packed_bytes(type, n_in, n_out) % kPackedAlignment, 0u);
+        }
     }
 }
 
