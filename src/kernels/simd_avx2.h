@@ -48,6 +48,11 @@ struct Avx2Simd {
         const __m128i bytes = _mm_or_si128(nibbles, _mm_slli_epi16(pairs, 4));
         return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
     }
+    static Vector load_four_bits(const std::uint8_t* p, int shift) {
+        const __m128i bytes = _mm_and_si128(
+            _mm_srl_epi16(load_row_bytes(p), _mm_cvtsi32_si128(shift)), _mm_set1_epi8(15));
+        return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+    }
     static Vector load_exponents(const std::uint8_t* p) {
         const __m256i e = _mm256_cvtepu8_epi32(load_row_bytes(p));
         const __m256i one = _mm256_set1_epi32(1);
@@ -126,6 +131,10 @@ struct Avx2Simd {
     static Bytes low_nibbles(Bytes x) { return _mm256_and_si256(x, _mm256_set1_epi8(15)); }
     static Bytes high_nibbles(Bytes x) {
         return _mm256_and_si256(_mm256_srli_epi16(x, 4), _mm256_set1_epi8(15));
+    }
+    template <int Right, int Mask>
+    static Bytes take_bits(Bytes x) {
+        return _mm256_and_si256(_mm256_srli_epi16(x, Right), _mm256_set1_epi8(Mask));
     }
     template <int Left, int Mask>
     static Bytes merge_bits(Bytes code, Bytes high) {

@@ -51,6 +51,12 @@ struct Avx512Simd {
         const __m128i bytes = _mm_or_si128(nibbles, _mm_slli_epi16(pairs, 4));
         return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
     }
+    // Four-bit numbers: p >> shift & 15.
+    static Vector load_four_bits(const std::uint8_t* p, int shift) {
+        const __m128i bytes = _mm_and_si128(
+            _mm_srl_epi16(load_row_bytes(p), _mm_cvtsi32_si128(shift)), _mm_set1_epi8(15));
+        return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
+    }
     // 2^(p[i] - 128). Below 2^-126 only a bit of the fraction is set.
     static Vector load_exponents(const std::uint8_t* p) {
         const __m512i e = _mm512_cvtepu8_epi32(load_row_bytes(p));
@@ -107,6 +113,10 @@ struct Avx512Simd {
     static Bytes low_nibbles(Bytes x) { return _mm512_and_si512(x, _mm512_set1_epi8(15)); }
     static Bytes high_nibbles(Bytes x) {
         return _mm512_and_si512(_mm512_srli_epi16(x, 4), _mm512_set1_epi8(15));
+    }
+    template <int Right, int Mask>
+    static Bytes take_bits(Bytes x) {
+        return _mm512_and_si512(_mm512_srli_epi16(x, Right), _mm512_set1_epi8(Mask));
     }
     // ORs into `code` the bits of `high`, shifted left by `Left` (right if negative), that `Mask`
     // selects.

@@ -37,6 +37,9 @@ struct PlainSimd {
                                 int high_shift) {
         return static_cast<float>((*low >> low_shift & 15) + (*high >> high_shift & 3) * 16);
     }
+    static Vector load_four_bits(const std::uint8_t* p, int shift) {
+        return static_cast<float>(*p >> shift & 15);
+    }
     static Vector load_exponents(const std::uint8_t* p) { return std::ldexp(1.0f, *p - 128); }
     static Vector add(Vector a, Vector b) { return a + b; }
     static Vector subtract(Vector a, Vector b) { return a - b; }
@@ -88,6 +91,10 @@ struct PlainSimd {
     }
     static Bytes high_nibbles(Bytes x) {
         return each(x, [](unsigned byte) { return byte >> 4U; });
+    }
+    template <int Right, int Mask>
+    static Bytes take_bits(Bytes x) {
+        return each(x, [](unsigned byte) { return byte >> Right & Mask; });
     }
     template <int Left, int Mask>
     static Bytes merge_bits(Bytes code, Bytes high) {

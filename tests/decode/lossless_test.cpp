@@ -153,6 +153,7 @@ INSTANTIATE_TEST_SUITE_P(
                       packed("tiny-qwen3", "BF16"),
                       packed("tiny-qwen2", "F32"),
                       packed("tiny-llama", "IQ4_NL"),
+                      packed("small-llama", "Q2_K"),
                       packed("small-llama", "Q4_K_M")));
 
 TEST_P(ExactTrees, EqualPlainDecodingBitForBit) {

@@ -37,6 +37,10 @@ class MatmulBody {
                 return run<QuantisedTiles<GGML_TYPE_IQ4_NL>>(product);
             case GGML_TYPE_MXFP4:
                 return run<QuantisedTiles<GGML_TYPE_MXFP4>>(product);
+            case GGML_TYPE_Q2_K:
+                return run<QuantisedTiles<GGML_TYPE_Q2_K>>(product);
+            case GGML_TYPE_Q3_K:
+                return run<QuantisedTiles<GGML_TYPE_Q3_K>>(product);
             case GGML_TYPE_Q4_K:
                 return run<QuantisedTiles<GGML_TYPE_Q4_K>>(product);
             case GGML_TYPE_Q5_K:
@@ -255,6 +259,9 @@ class MatmulBody {
                             Simd::fmadd(dot, Simd::broadcast(blocks[c * stride].scale), sums[c][v]);
                     }
                 }
+                if constexpr (Codes::kHasHalfMinima) {
+                    add_half_minima<Columns>(unit, b, row, v, blocks, stride, sums);
+                }
                 if constexpr (Codes::kHasMinima) {
                     const Vector minimum = Codes::minimum(unit, b, row);
 #pragma GCC unroll 8
@@ -262,6 +269,26 @@ class MatmulBody {
                         sums[c][v] = Simd::fmadd(
                             minimum, Simd::broadcast(blocks[c * stride].scaled_sum), sums[c][v]);
                     }
+                }
+            }
+        }
+
+        template <int Columns>
+        [[gnu::always_inline]] static void add_half_minima(const std::byte* unit,
+                                                           int b,
+                                                           int row,
+                                                           int v,
+                                                           const QuantisedBlock* blocks,
+                                                           std::ptrdiff_t stride,
+                                                           Vector (&sums)[Columns][kVectors]) {
+#pragma GCC unroll 8
+            for (int half = 0; half < Codes::kHalves; ++half) {
+                const Vector minimum = Codes::half_minimum(unit, b, half, row);
+#pragma GCC unroll 8
+                for (int c = 0; c < Columns; ++c) {
+                    const QuantisedBlock& block = blocks[c * stride];
+                    const float less = block.scale * static_cast<float>(block.less[half]);
+                    sums[c][v] = Simd::fmadd(minimum, Simd::broadcast(less), sums[c][v]);
                 }
             }
         }

@@ -18,8 +18,9 @@ struct BlockedUnit {
     static constexpr int kInputs = Inputs;  // per unit
     static constexpr int kBlocks = Inputs / kQuantBlock;
     static constexpr bool kIsBytes = Bits == 8;
-    static constexpr int kHighBits = kIsBytes ? 0 : Bits - 4;
-    static constexpr int kLowBytes = (kIsBytes ? 8 : 4) * kQuadBytes;
+    static constexpr int kLowBits = kIsBytes ? 8 : Bits < 4 ? 2 : 4;
+    static constexpr int kHighBits = Bits - kLowBits;
+    static constexpr int kLowBytes = kLowBits * kQuadBytes;
     static constexpr int kBlockBytes = kLowBytes + kHighBits * kQuadBytes;
     static constexpr int kBytes = HeaderBytes + kBlocks * kBlockBytes;
 
@@ -91,6 +92,19 @@ struct UnitLayout<GGML_TYPE_MXFP4> : BlockedUnit<32, 4, kGroupRows> {
     }
 };
 
+template <>
+struct UnitLayout<GGML_TYPE_Q2_K> : BlockedUnit<256, 2, 2 * kHalvesBytes + 16 * kGroupRows> {
+    static constexpr int kOffset = 0;
+    static constexpr int kMinima = kHalvesBytes;
+    // u8 [16 inputs each][32 rows]: the scale in the low nibble, the minimum in the high one.
+    static constexpr int kSubScales = 2 * kHalvesBytes;
+};
+template <>
+struct UnitLayout<GGML_TYPE_Q3_K>
+    : BlockedUnit<256, 3, kHalvesBytes + 2 * static_cast<int>(sizeof(SixBits))> {
+    static constexpr int kOffset = 4;
+    static constexpr int kSubScales = kHalvesBytes;  // of the first halves, then of the second
+};
 template <int Bits>
 struct SuperBlockUnit
     : BlockedUnit<256, Bits, 2 * kHalvesBytes + 2 * static_cast<int>(sizeof(SixBits))> {
