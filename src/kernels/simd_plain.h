@@ -1,6 +1,7 @@
-// One lane, in portable code: the reference for the vector types (simd_avx2.h, simd_avx512.h).
-// Kernels are templates over such a type. Each file compiled for an instruction set includes one of
-// these headers. Everything is in an unnamed namespace so that no two of those files share code.
+// One lane, in portable code: the reference for the vector types (simd_neon.h, simd_avx2.h,
+// simd_avx512.h). Kernels are templates over such a type. Each file compiled for an instruction set
+// includes one of these headers. Everything is in an unnamed namespace so that no two of those
+// files share code.
 #pragma once
 
 #include <array>

@@ -19,6 +19,8 @@ std::span<const MatmulKernel> matmul_kernels() {
     static const std::vector<MatmulKernel> kernels = usable_kernels<MatmulKernel>({
 #if defined(__x86_64__)
         &kAvx512Matmul, &kAvxVnniMatmul, &kAvx2Matmul,
+#elif defined(__aarch64__)
+        &kNeonMatmul,
 #endif
             &kPlainMatmul,
     });
