@@ -28,7 +28,7 @@ export CCACHE_NOHASHDIR := 1
 
 DEMO_PROMPTS := examples/prompts/long.txt examples/prompts/short.txt
 
-.PHONY: all build knap demo test test-slow mutate bench bench-serve sanitize tsan install uninstall format format-check tidy model clean help setup configure browser tables pictures test-env balancer
+.PHONY: all build knap demo test test-arm test-slow mutate bench bench-serve sanitize tsan install uninstall format format-check tidy model clean help setup configure browser tables pictures test-env balancer
 
 all: build ## build everything (the default)
 
@@ -39,9 +39,23 @@ demo: configure model ## generate two texts with and without speculation, side b
 	@echo "knap: running $(BUILD)/example_side_by_side on $(DEMO_PROMPTS)"
 	@$(BUILD)/example_side_by_side "$$(deps/setup model-path)" $(DEMO_PROMPTS)
 
-test: build model browser test-env ## run all tests, including those that need the default model
+# With the kernels for ARM, unless this machine is one: there the other tests run them.
+test: build model browser test-env $(if $(filter release,$(PRESET)),$(if $(filter x86_64,$(shell uname -m)),test-arm)) ## run all tests, including those that need the default model
 	@echo "knap: testing $(BUILD)"
 	@ctest --preset $(PRESET) -j $(JOBS) $(TEST_ARGS)
+
+# Also on an emulated CPU without dot products, where the plain reference has to be chosen.
+test-arm: ## run the tests of the CPU kernels for 64-bit ARM in an emulator
+	@deps/setup packages
+	@deps/setup packages "g++-aarch64-linux-gnu aarch64-linux-gnu-g++" "qemu-user qemu-aarch64" googletest
+	@echo "knap: building build-arm/kernel_tests"
+	@mkdir -p build-arm
+	@sources="$$(deps/setup sources)"; { cmake -S tests/arm -B build-arm -G Ninja -DCMAKE_BUILD_TYPE=Release \
+	    -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/aarch64.cmake -DKNAP_LLAMA_SOURCES="$$sources" && \
+	    cmake --build build-arm -j $(JOBS) --target kernel_tests; } > build-arm/build.log 2>&1 || { cat build-arm/build.log; exit 1; }
+	@echo "knap: testing build-arm"
+	@qemu-aarch64 build-arm/kernel_tests --gtest_brief=1 --gtest_filter='-*/plain*'
+	@qemu-aarch64 -cpu cortex-a53 build-arm/kernel_tests --gtest_brief=1 --gtest_filter='RowQuantiser.*:InstructionSets.*'
 
 test-slow: build model test-env balancer ## run the random suites (lossless, several sessions, HTTP) with many more cases (takes minutes)
 	@ctest --preset slow -j $(JOBS) $(TEST_ARGS)
@@ -197,7 +211,7 @@ tidy: setup ## run clang-tidy over the program and the library
 
 clean: ## remove the build folders, but not the cached prefix and model
 	@echo "knap: removing the build folders"
-	@rm -rf build build-debug build-sanitize build-tsan build-tidy build-cuda
+	@rm -rf build build-debug build-sanitize build-tsan build-tidy build-cuda build-arm
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22

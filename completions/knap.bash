@@ -37,7 +37,7 @@ _knap() {
                 llama-3.2-3b llama-3.1-8b llama-3.1-70b qwen3-4b qwen3-8b qwen3-14b qwen3-32b"
             ;;
         --type | --head-type)
-            words="F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q4_K_M Q5_K Q6_K IQ4_NL MXFP4"
+            words="F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q4_K_M Q5_K Q6_K IQ4_NL IQ4_XS MXFP4"
             ;;
         *)
             case $command in

@@ -11,7 +11,7 @@ set -l prompts '__fish_seen_subcommand_from run explain'
 set -l templates 'chatml llama2 llama3 mistral-v1 mistral-v3 mistral-v7 gemma phi3 phi4 zephyr'
 set -l strategies 'autoregressive static lookup cascade knapspec knapspec-paper clasp swift del draft-verify asd layerskip kangaroo'
 set -l shapes 'tiny-llama tiny-qwen2 tiny-qwen3 tiny-mha small-llama small-qwen3 smollm2-135m llama-3.2-1b llama-3.2-3b llama-3.1-8b llama-3.1-70b qwen3-4b qwen3-8b qwen3-14b qwen3-32b'
-set -l types 'F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q4_K_M Q5_K Q6_K IQ4_NL MXFP4'
+set -l types 'F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q4_K_M Q5_K Q6_K IQ4_NL IQ4_XS MXFP4'
 
 complete -c knap -f
 complete -c knap -n "not __fish_seen_subcommand_from $commands" -a run -d 'answer a prompt'

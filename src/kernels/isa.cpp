@@ -4,6 +4,10 @@
 #include <array>
 #include <cstdlib>
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
 #include "base/error.h"
 
 namespace knap {
@@ -11,8 +15,8 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr std::array kNames{std::pair{Isa::plain, "plain"sv}, std::pair{Isa::avx2, "avx2"sv},
-                            std::pair{Isa::avx_vnni, "avxvnni"sv},
+constexpr std::array kNames{std::pair{Isa::plain, "plain"sv}, std::pair{Isa::neon, "neon"sv},
+                            std::pair{Isa::avx2, "avx2"sv}, std::pair{Isa::avx_vnni, "avxvnni"sv},
                             std::pair{Isa::avx512, "avx512"sv}};
 
 #if defined(__x86_64__)
@@ -35,6 +39,8 @@ bool machine_has(Isa isa) {
     switch (isa) {
         case Isa::plain:
             return true;
+        case Isa::neon:
+            return false;
         case Isa::avx2:
             return has_avx2();
         case Isa::avx_vnni:
@@ -46,6 +52,20 @@ bool machine_has(Isa isa) {
                    __builtin_cpu_supports("avx512vnni") != 0;
     }
     return false;
+}
+#elif defined(__aarch64__)
+bool has_dot_products() {
+#if defined(__linux__)
+    return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#elif defined(__ARM_FEATURE_DOTPROD)
+    return true;
+#else
+    return false;
+#endif
+}
+
+bool machine_has(Isa isa) {
+    return isa == Isa::plain || (isa == Isa::neon && has_dot_products());
 }
 #else
 bool machine_has(Isa isa) {
@@ -62,7 +82,7 @@ Isa highest_allowed() {
     const auto named =
         std::ranges::find_if(kNames, [&](const auto& entry) { return entry.second == wanted; });
     if (named == kNames.end()) {
-        fail("KNAP_ISA: expected plain, avx2, avxvnni or avx512, found ", wanted);
+        fail("KNAP_ISA: expected plain, neon, avx2, avxvnni or avx512, found ", wanted);
     }
     return named->first;
 }

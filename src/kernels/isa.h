@@ -7,12 +7,13 @@ namespace knap {
 
 enum class Isa {
     plain,     // any machine; the reference
+    neon,      // with the dot products of ARMv8.2
     avx2,      // with FMA and F16C
     avx_vnni,  // AVX2 with AVX-VNNI
     avx512,    // F, BW, VL and VNNI
 };
 
-std::string_view to_string(Isa isa);  // "plain", "avx2", "avxvnni", "avx512"
+std::string_view to_string(Isa isa);  // "plain", "neon", "avx2", "avxvnni", "avx512"
 
 // True when this machine has the instructions and KNAP_ISA, if set, names this set or a later one
 // of the list. Throws knap::Error when KNAP_ISA names no set.

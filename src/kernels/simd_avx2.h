@@ -14,6 +14,7 @@ struct Avx2Simd {
     using Vector = __m256;
     using Ints = __m256i;
     using Bytes = __m256i;
+    using Table = __m256i;
     static constexpr int kWidth = 8;
     static constexpr int kRegisters = 16;
 
@@ -46,6 +47,18 @@ struct Avx2Simd {
             _mm_srl_epi16(load_row_bytes(high), _mm_cvtsi32_si128(high_shift)), _mm_set1_epi8(3));
         const __m128i bytes = _mm_or_si128(nibbles, _mm_slli_epi16(pairs, 4));
         return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+    }
+    static Vector load_four_bits(const std::uint8_t* p, int shift) {
+        const __m128i bytes = _mm_and_si128(
+            _mm_srl_epi16(load_row_bytes(p), _mm_cvtsi32_si128(shift)), _mm_set1_epi8(15));
+        return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+    }
+    static Vector load_exponents(const std::uint8_t* p) {
+        const __m256i e = _mm256_cvtepu8_epi32(load_row_bytes(p));
+        const __m256i one = _mm256_set1_epi32(1);
+        return _mm256_castsi256_ps(
+            _mm256_max_epi32(_mm256_slli_epi32(_mm256_sub_epi32(e, one), 23),
+                             _mm256_slli_epi32(_mm256_add_epi32(e, one), 21)));
     }
     static Vector add(Vector a, Vector b) { return _mm256_add_ps(a, b); }
     static Vector subtract(Vector a, Vector b) { return _mm256_sub_ps(a, b); }
@@ -119,12 +132,20 @@ struct Avx2Simd {
     static Bytes high_nibbles(Bytes x) {
         return _mm256_and_si256(_mm256_srli_epi16(x, 4), _mm256_set1_epi8(15));
     }
+    template <int Right, int Mask>
+    static Bytes take_bits(Bytes x) {
+        return _mm256_and_si256(_mm256_srli_epi16(x, Right), _mm256_set1_epi8(Mask));
+    }
     template <int Left, int Mask>
     static Bytes merge_bits(Bytes code, Bytes high) {
         const Bytes moved =
             Left >= 0 ? _mm256_slli_epi16(high, Left) : _mm256_srli_epi16(high, -Left);
         return _mm256_or_si256(code, _mm256_and_si256(moved, _mm256_set1_epi8(Mask)));
     }
+    static Table load_table(const std::uint8_t* p) {
+        return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    }
+    static Bytes look_up(Table table, Bytes x) { return _mm256_shuffle_epi8(table, x); }
 
 #if defined(__AVXVNNI__)
     static constexpr bool kDotsOffsetBytes = true;

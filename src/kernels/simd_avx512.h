@@ -14,6 +14,7 @@ struct Avx512Simd {
     using Vector = __m512;
     using Ints = __m512i;
     using Bytes = __m512i;
+    using Table = __m512i;
     static constexpr int kWidth = 16;
     static constexpr int kRegisters = 32;
     // dot_bytes() must start from -128 times the sum of the inputs.
@@ -49,6 +50,20 @@ struct Avx512Simd {
             _mm_srl_epi16(load_row_bytes(high), _mm_cvtsi32_si128(high_shift)), _mm_set1_epi8(3));
         const __m128i bytes = _mm_or_si128(nibbles, _mm_slli_epi16(pairs, 4));
         return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
+    }
+    // Four-bit numbers: p >> shift & 15.
+    static Vector load_four_bits(const std::uint8_t* p, int shift) {
+        const __m128i bytes = _mm_and_si128(
+            _mm_srl_epi16(load_row_bytes(p), _mm_cvtsi32_si128(shift)), _mm_set1_epi8(15));
+        return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
+    }
+    // 2^(p[i] - 128). Below 2^-126 only a bit of the fraction is set.
+    static Vector load_exponents(const std::uint8_t* p) {
+        const __m512i e = _mm512_cvtepu8_epi32(load_row_bytes(p));
+        const __m512i one = _mm512_set1_epi32(1);
+        return _mm512_castsi512_ps(
+            _mm512_max_epi32(_mm512_slli_epi32(_mm512_sub_epi32(e, one), 23),
+                             _mm512_slli_epi32(_mm512_add_epi32(e, one), 21)));
     }
     static Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
     static Vector subtract(Vector a, Vector b) { return _mm512_sub_ps(a, b); }
@@ -99,6 +114,10 @@ struct Avx512Simd {
     static Bytes high_nibbles(Bytes x) {
         return _mm512_and_si512(_mm512_srli_epi16(x, 4), _mm512_set1_epi8(15));
     }
+    template <int Right, int Mask>
+    static Bytes take_bits(Bytes x) {
+        return _mm512_and_si512(_mm512_srli_epi16(x, Right), _mm512_set1_epi8(Mask));
+    }
     // ORs into `code` the bits of `high`, shifted left by `Left` (right if negative), that `Mask`
     // selects.
     template <int Left, int Mask>
@@ -107,6 +126,11 @@ struct Avx512Simd {
             Left >= 0 ? _mm512_slli_epi16(high, Left) : _mm512_srli_epi16(high, -Left);
         return _mm512_or_si512(code, _mm512_and_si512(moved, _mm512_set1_epi8(Mask)));
     }
+    // Sixteen bytes, and the one of them that each byte of `x`, below 16, is the index of.
+    static Table load_table(const std::uint8_t* p) {
+        return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    }
+    static Bytes look_up(Table table, Bytes x) { return _mm512_shuffle_epi8(table, x); }
     // Adds the dot product of four codes below 64 and four signed inputs to every lane of `sum`.
     static Ints dot(Ints sum, Bytes codes, Bytes inputs) {
         // The same as _mm512_dpbusd_epi32, for which GCC 12 copies the sums back and forth.

@@ -1,6 +1,7 @@
-// One lane, in portable code: the reference for the vector types (simd_avx2.h, simd_avx512.h).
-// Kernels are templates over such a type. Each file compiled for an instruction set includes one of
-// these headers. Everything is in an unnamed namespace so that no two of those files share code.
+// One lane, in portable code: the reference for the vector types (simd_neon.h, simd_avx2.h,
+// simd_avx512.h). Kernels are templates over such a type. Each file compiled for an instruction set
+// includes one of these headers. Everything is in an unnamed namespace so that no two of those
+// files share code.
 #pragma once
 
 #include <array>
@@ -18,6 +19,7 @@ struct PlainSimd {
     using Vector = float;
     using Ints = std::int32_t;
     using Bytes = std::array<std::uint8_t, 4>;
+    using Table = const std::uint8_t*;
     static constexpr int kWidth = 1;
     static constexpr int kRegisters = 16;
     static constexpr bool kDotsOffsetBytes = true;
@@ -36,6 +38,10 @@ struct PlainSimd {
                                 int high_shift) {
         return static_cast<float>((*low >> low_shift & 15) + (*high >> high_shift & 3) * 16);
     }
+    static Vector load_four_bits(const std::uint8_t* p, int shift) {
+        return static_cast<float>(*p >> shift & 15);
+    }
+    static Vector load_exponents(const std::uint8_t* p) { return std::ldexp(1.0f, *p - 128); }
     static Vector add(Vector a, Vector b) { return a + b; }
     static Vector subtract(Vector a, Vector b) { return a - b; }
     static Vector multiply(Vector a, Vector b) { return a * b; }
@@ -87,6 +93,10 @@ struct PlainSimd {
     static Bytes high_nibbles(Bytes x) {
         return each(x, [](unsigned byte) { return byte >> 4U; });
     }
+    template <int Right, int Mask>
+    static Bytes take_bits(Bytes x) {
+        return each(x, [](unsigned byte) { return byte >> Right & Mask; });
+    }
     template <int Left, int Mask>
     static Bytes merge_bits(Bytes code, Bytes high) {
         for (std::size_t i = 0; i < code.size(); ++i) {
@@ -94,6 +104,10 @@ struct PlainSimd {
             code[i] |= static_cast<std::uint8_t>(moved & Mask);
         }
         return code;
+    }
+    static Table load_table(const std::uint8_t* p) { return p; }
+    static Bytes look_up(Table table, Bytes x) {
+        return each(x, [table](unsigned byte) { return table[byte]; });
     }
     static Ints dot(Ints sum, Bytes codes, Bytes inputs) {
         for (std::size_t i = 0; i < codes.size(); ++i) {

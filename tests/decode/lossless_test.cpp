@@ -151,6 +151,9 @@ INSTANTIATE_TEST_SUITE_P(
                       packed("tiny-llama", "Q4_1"),
                       packed("tiny-llama", "F16"),
                       packed("tiny-qwen3", "BF16"),
+                      packed("tiny-qwen2", "F32"),
+                      packed("tiny-llama", "IQ4_NL"),
+                      packed("small-llama", "Q2_K"),
                       packed("small-llama", "Q4_K_M")));
 
 TEST_P(ExactTrees, EqualPlainDecodingBitForBit) {

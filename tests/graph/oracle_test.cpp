@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/matmul/matmul.h"
+#include "model/row_invariance.h"
 #include "support/gguf_variant.h"
 #include "support/loaded_model.h"
 #include "support/logits.h"
@@ -61,7 +63,7 @@ class Oracle : public ::testing::TestWithParam<OracleCase> {
         return rows;
     }
 
-    void expect_close(AttentionPath path);
+    void expect_close(LoadedModel& model, AttentionPath path);
 
     std::filesystem::path path_;
     LlamaPeer oracle_;
@@ -89,16 +91,25 @@ float bound(std::string_view type) {
 }
 
 TEST_P(Oracle, KernelPathStaysWithinTheBound) {
-    expect_close(AttentionPath::kernel);
+    expect_close(model_, AttentionPath::kernel);
+}
+
+TEST_P(Oracle, OurProductsStayWithinTheBound) {
+    if (!has_fast_matmul()) {
+        GTEST_SKIP() << "no kernels of ours on this machine";
+    }
+    LoadedModel packed(path_, Repack::automatic, /*n_threads=*/1, Kernels::automatic);
+    ASSERT_EQ(layout_of(packed.weights->tensors().layers.front().wq), WeightLayout::packed);
+    expect_close(packed, AttentionPath::kernel);
 }
 
 TEST_P(Oracle, FoldedPathStaysWithinTheBound) {
-    expect_close(AttentionPath::folded);
+    expect_close(model_, AttentionPath::folded);
 }
 
-void Oracle::expect_close(AttentionPath path) {
+void Oracle::expect_close(LoadedModel& model, AttentionPath path) {
     run_oracle();
-    ForwardRig rig(model_, {.path = path});
+    ForwardRig rig(model, {.path = path});
     const auto rows = run([&](std::span<const Token> tokens) { return rig.feed(tokens); });
     ASSERT_EQ(rows.size(), expected_.size());
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -142,6 +153,7 @@ INSTANTIATE_TEST_SUITE_P(Architectures,
                                            OracleCase{"small-llama", "Q4_K"},
                                            OracleCase{"small-llama", "Q5_K"},
                                            OracleCase{"small-llama", "Q6_K"},
+                                           OracleCase{"small-llama", "IQ4_XS"},
                                            OracleCase{"small-qwen3", "Q4_K"}),
                          [](const auto& test) {
                              std::string name =

@@ -10,6 +10,7 @@
 #include "model/row_invariance.h"
 #include "support/loaded_model.h"
 #include "support/rounding_error.h"
+#include "support/tiny_gguf.h"
 #include "support/tiny_model.h"
 
 namespace knap::test::products_test {
@@ -63,15 +64,23 @@ INSTANTIATE_TEST_SUITE_P(Models,
                          ::testing::Values(Case{"tiny-llama", "Q4_0"},
                                            Case{"tiny-llama", "Q4_1"},
                                            Case{"tiny-qwen2", "Q5_0"},
+                                           Case{"tiny-llama", "Q5_1"},
                                            Case{"tiny-qwen3", "Q8_0"},
+                                           Case{"small-llama", "Q2_K"},
+                                           Case{"small-llama", "Q3_K"},
                                            Case{"small-llama", "Q4_K_M"},
                                            Case{"small-llama", "Q5_K"},
+                                           Case{"tiny-llama", "IQ4_NL"},
+                                           Case{"small-llama", "IQ4_XS"},
+                                           Case{"tiny-llama", "MXFP4"},
                                            Case{"tiny-mha", "F16"},
                                            Case{"tiny-llama", "BF16"}));
 
 // Types that we have no layout for stay ggml's, beside those that we have one for.
 TEST(Products, OfOtherTypesAreGgmls) {
-    LoadedModel model(tiny_model("tiny-llama", "Q5_1"), Repack::automatic, 1, Kernels::automatic);
+    const std::filesystem::path path = temporary_folder() / "other-types.gguf";
+    TinyGguf("llama", {.n_embd = 256, .n_ff = 256}, GGML_TYPE_TQ1_0).write(path);
+    LoadedModel model(path, Repack::automatic, 1, Kernels::automatic);
     EXPECT_EQ(layout_of(model.weights->tensors().layers.front().wq), WeightLayout::plain);
     EXPECT_EQ(model.weights->statistics().packed_types, "off");
 }

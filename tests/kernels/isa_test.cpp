@@ -28,7 +28,8 @@ TEST(InstructionSets, UnknownNamesAreRefused) {
         may_use(Isa::plain);
         FAIL();
     } catch (const Error& error) {
-        EXPECT_STREQ(error.what(), "KNAP_ISA: expected plain, avx2, avxvnni or avx512, found sse");
+        EXPECT_STREQ(error.what(),
+                     "KNAP_ISA: expected plain, neon, avx2, avxvnni or avx512, found sse");
     }
 }
 

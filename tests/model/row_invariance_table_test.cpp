@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/matmul/matmul.h"
 #include "model/row_invariance.h"
 #include "support/loaded_model.h"
 #include "support/tiny_gguf.h"
@@ -82,10 +83,18 @@ TEST(ModelRowInvariance, NormsAndBiasesDoNotCount) {
 struct Stored {
     const char* type;
     Repack repack = Repack::off;
+    Kernels kernels = Kernels::ggml;
 };
 
+Stored packed(const char* type) {
+    return {type, Repack::automatic, Kernels::automatic};
+}
+
 void PrintTo(const Stored& stored, std::ostream* out) {
-    *out << stored.type << (stored.repack == Repack::off ? "" : "/repacked");
+    *out << stored.type
+         << (stored.kernels == Kernels::automatic ? "/packed"
+             : stored.repack == Repack::off       ? ""
+                                                  : "/repacked");
 }
 
 constexpr int kTokens = 60;
@@ -103,12 +112,19 @@ class ComputedRows : public ::testing::TestWithParam<Stored> {};
 
 // Passes as large as the table allows are bit-identical to single-row passes.
 TEST_P(ComputedRows, AreBitIdenticalUpToTheLimit) {
-    LoadedModel model(tiny_model("small-llama", GetParam().type), GetParam().repack);
+    LoadedModel model(tiny_model("small-llama", GetParam().type), GetParam().repack,
+                      /*n_threads=*/1, GetParam().kernels);
+    if (GetParam().kernels == Kernels::automatic && !has_fast_matmul()) {
+        GTEST_SKIP() << "no kernels of ours on this machine";
+    }
     if (GetParam().repack == Repack::on && model.weights->statistics().repacked_types == "off") {
         GTEST_SKIP() << "no repacked layout on this machine";
     }
     const int n_rows = row_invariant_rows(*model.weights);
     ASSERT_GT(n_rows, 1) << "nothing to compare";
+    if (GetParam().kernels == Kernels::automatic) {
+        EXPECT_EQ(n_rows, kAnyRows);
+    }
     const auto tokens = random_tokens(kTokens, model.config.n_vocab, 17);
     ForwardRig together(model, {.capacity = 128});
     ForwardRig alone(model, {.capacity = 128});
@@ -124,7 +140,14 @@ INSTANTIATE_TEST_SUITE_P(Types,
                                            Stored{"Q4_K"},
                                            Stored{"Q6_K"},
                                            Stored{"Q2_K", Repack::on},
-                                           Stored{"Q4_K", Repack::on}));
+                                           Stored{"Q4_K", Repack::on},
+                                           packed("Q5_1"),
+                                           packed("Q2_K"),
+                                           packed("Q3_K"),
+                                           packed("IQ4_NL"),
+                                           packed("IQ4_XS"),
+                                           packed("MXFP4"),
+                                           packed("F32")));
 
 }  // namespace
 }  // namespace knap::test::row_invariance_table_test

@@ -31,7 +31,8 @@ constexpr NamedType kTypes[] = {
     plain("Q2_K", GGML_TYPE_Q2_K, 10),     plain("Q3_K", GGML_TYPE_Q3_K, 12),
     plain("Q4_K", GGML_TYPE_Q4_K, 14),     {"Q4_K_M", GGML_TYPE_Q4_K, GGML_TYPE_Q6_K, 15},
     plain("Q5_K", GGML_TYPE_Q5_K, 16),     plain("Q6_K", GGML_TYPE_Q6_K, 18),
-    plain("IQ4_NL", GGML_TYPE_IQ4_NL, 25), plain("MXFP4", GGML_TYPE_MXFP4, 38),
+    plain("IQ4_NL", GGML_TYPE_IQ4_NL, 25), plain("IQ4_XS", GGML_TYPE_IQ4_XS, 30),
+    plain("MXFP4", GGML_TYPE_MXFP4, 38),
 };
 
 bool is_same_name(std::string_view a, std::string_view b) {

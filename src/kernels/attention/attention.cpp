@@ -24,6 +24,8 @@ std::span<const AttentionKernel> attention_kernels() {
     static const std::vector<AttentionKernel> kernels = usable_kernels<AttentionKernel>({
 #if defined(__x86_64__)
         &kAvx512Attention, &kAvx2Attention,
+#elif defined(__aarch64__)
+        &kNeonAttention,
 #endif
             &kPlainAttention,
     });

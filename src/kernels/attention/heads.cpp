@@ -10,6 +10,8 @@ std::span<const HeadsKernel> heads_kernels() {
     static const std::vector<HeadsKernel> kernels = usable_kernels<HeadsKernel>({
 #if defined(__x86_64__)
         &kAvx512Heads, &kAvx2Heads,
+#elif defined(__aarch64__)
+        &kNeonHeads,
 #endif
             &kPlainHeads,
     });

@@ -1,7 +1,7 @@
 // Dot products of eight-bit integers, four at a time, in one lane. This is the reference:
-// int8_avx2.h and int8_avx512.h give bit-identical results. These types complement the vector types
-// of simd_*.h and have the same number of lanes. Keys come with kKeyOffset added, as the cache
-// stores them.
+// int8_neon.h, int8_avx2.h and int8_avx512.h give bit-identical results. These types complement the
+// vector types of simd_*.h and have the same number of lanes. Keys come with kKeyOffset added, as
+// the cache stores them.
 #pragma once
 
 #include <array>

@@ -7,8 +7,7 @@
 
 namespace knap {
 InputForm input_form(ggml_type type) {
-    return type == GGML_TYPE_F16 || type == GGML_TYPE_BF16 ? InputForm::floats
-                                                           : InputForm::quantised;
+    return ggml_is_quantized(type) ? InputForm::quantised : InputForm::floats;
 }
 
 std::size_t input_row_bytes(InputForm form, int n_in) {
@@ -20,6 +19,8 @@ std::span<const MatmulKernel> matmul_kernels() {
     static const std::vector<MatmulKernel> kernels = usable_kernels<MatmulKernel>({
 #if defined(__x86_64__)
         &kAvx512Matmul, &kAvxVnniMatmul, &kAvx2Matmul,
+#elif defined(__aarch64__)
+        &kNeonMatmul,
 #endif
             &kPlainMatmul,
     });

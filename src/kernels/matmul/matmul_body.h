@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
 #include "base/error.h"
 #include "kernels/matmul/matmul.h"
@@ -28,18 +29,32 @@ class MatmulBody {
                 return run<QuantisedTiles<GGML_TYPE_Q4_1>>(product);
             case GGML_TYPE_Q5_0:
                 return run<QuantisedTiles<GGML_TYPE_Q5_0>>(product);
+            case GGML_TYPE_Q5_1:
+                return run<QuantisedTiles<GGML_TYPE_Q5_1>>(product);
             case GGML_TYPE_Q8_0:
                 return run<QuantisedTiles<GGML_TYPE_Q8_0>>(product);
+            case GGML_TYPE_IQ4_NL:
+                return run<QuantisedTiles<GGML_TYPE_IQ4_NL>>(product);
+            case GGML_TYPE_MXFP4:
+                return run<QuantisedTiles<GGML_TYPE_MXFP4>>(product);
+            case GGML_TYPE_Q2_K:
+                return run<QuantisedTiles<GGML_TYPE_Q2_K>>(product);
+            case GGML_TYPE_Q3_K:
+                return run<QuantisedTiles<GGML_TYPE_Q3_K>>(product);
             case GGML_TYPE_Q4_K:
                 return run<QuantisedTiles<GGML_TYPE_Q4_K>>(product);
             case GGML_TYPE_Q5_K:
                 return run<QuantisedTiles<GGML_TYPE_Q5_K>>(product);
             case GGML_TYPE_Q6_K:
                 return run<QuantisedTiles<GGML_TYPE_Q6_K>>(product);
+            case GGML_TYPE_IQ4_XS:
+                return run<QuantisedTiles<GGML_TYPE_IQ4_XS>>(product);
             case GGML_TYPE_F16:
                 return run<FloatTiles<GGML_TYPE_F16>>(product);
             case GGML_TYPE_BF16:
                 return run<FloatTiles<GGML_TYPE_BF16>>(product);
+            case GGML_TYPE_F32:
+                return run<FloatTiles<GGML_TYPE_F32>>(product);
             default:
                 KNAP_ASSERT(false, "the type has a packed layout");
         }
@@ -244,6 +259,9 @@ class MatmulBody {
                             Simd::fmadd(dot, Simd::broadcast(blocks[c * stride].scale), sums[c][v]);
                     }
                 }
+                if constexpr (Codes::kHasHalfMinima) {
+                    add_half_minima<Columns>(unit, b, row, v, blocks, stride, sums);
+                }
                 if constexpr (Codes::kHasMinima) {
                     const Vector minimum = Codes::minimum(unit, b, row);
 #pragma GCC unroll 8
@@ -251,6 +269,26 @@ class MatmulBody {
                         sums[c][v] = Simd::fmadd(
                             minimum, Simd::broadcast(blocks[c * stride].scaled_sum), sums[c][v]);
                     }
+                }
+            }
+        }
+
+        template <int Columns>
+        [[gnu::always_inline]] static void add_half_minima(const std::byte* unit,
+                                                           int b,
+                                                           int row,
+                                                           int v,
+                                                           const QuantisedBlock* blocks,
+                                                           std::ptrdiff_t stride,
+                                                           Vector (&sums)[Columns][kVectors]) {
+#pragma GCC unroll 8
+            for (int half = 0; half < Codes::kHalves; ++half) {
+                const Vector minimum = Codes::half_minimum(unit, b, half, row);
+#pragma GCC unroll 8
+                for (int c = 0; c < Columns; ++c) {
+                    const QuantisedBlock& block = blocks[c * stride];
+                    const float less = block.scale * static_cast<float>(block.less[half]);
+                    sums[c][v] = Simd::fmadd(minimum, Simd::broadcast(less), sums[c][v]);
                 }
             }
         }
@@ -310,8 +348,15 @@ class MatmulBody {
 
         static int count_steps(int n_in) { return n_in; }
 
-        static Vector load(const std::uint16_t* weights) {
-            return Type == GGML_TYPE_F16 ? Simd::load_half(weights) : Simd::load_bfloat(weights);
+        using Stored = std::conditional_t<Type == GGML_TYPE_F32, float, std::uint16_t>;
+
+        static Vector load(const Stored* weights) {
+            if constexpr (Type == GGML_TYPE_F32) {
+                return Simd::load(weights);
+            } else {
+                return Type == GGML_TYPE_F16 ? Simd::load_half(weights)
+                                             : Simd::load_bfloat(weights);
+            }
         }
 
         template <int Columns>
@@ -321,7 +366,7 @@ class MatmulBody {
                         int n_in,
                         Ahead& ahead,
                         Vector (&sums)[Columns][kVectors]) {
-            const auto* weights = reinterpret_cast<const std::uint16_t*>(group) + first_row;
+            const auto* weights = reinterpret_cast<const Stored*>(group) + first_row;
             const auto* x = reinterpret_cast<const float*>(inputs);
 #pragma GCC unroll 8
             for (int c = 0; c < Columns; ++c) {

@@ -1,4 +1,4 @@
-// The kernels of each instruction set. Those marked x86-64 are linked only there.
+// The kernels of each instruction set. Those marked with an architecture are linked only there.
 #pragma once
 
 #include "kernels/matmul/matmul.h"
@@ -6,6 +6,7 @@
 namespace knap {
 
 extern const MatmulKernel kPlainMatmul;
+extern const MatmulKernel kNeonMatmul;     // aarch64
 extern const MatmulKernel kAvx2Matmul;     // x86-64
 extern const MatmulKernel kAvxVnniMatmul;  // x86-64
 extern const MatmulKernel kAvx512Matmul;   // x86-64

@@ -26,9 +26,31 @@ struct StoredQ5_0 {
     std::uint8_t high[4];
     std::uint8_t nibbles[16];
 };
+struct StoredQ5_1 {
+    std::uint16_t d;
+    std::uint16_t m;
+    std::uint8_t high[4];
+    std::uint8_t nibbles[16];
+};
+struct StoredMXFP4 {
+    std::uint8_t exponent;
+    std::uint8_t nibbles[16];
+};
 struct StoredQ8_0 {
     std::uint16_t d;
     std::int8_t values[kQuantBlock];
+};
+struct StoredQ2_K {
+    std::uint8_t scales[kSuperBlock / 16];
+    std::uint8_t pairs[kSuperBlock / 4];
+    std::uint16_t d;
+    std::uint16_t dmin;
+};
+struct StoredQ3_K {
+    std::uint8_t high[kSuperBlock / 8];
+    std::uint8_t pairs[kSuperBlock / 4];
+    std::uint8_t scales[12];
+    std::uint16_t d;
 };
 struct StoredQ4_K {
     std::uint16_t d;
@@ -50,6 +72,13 @@ struct StoredQ6_K {
     std::uint16_t d;
 };
 
+struct StoredIQ4_XS {
+    std::uint16_t d;
+    std::uint16_t scales_high;
+    std::uint8_t scales_low[4];
+    std::uint8_t nibbles[kSuperBlock / 2];
+};
+
 using Codes = std::array<std::uint8_t, kQuantBlock>;  // unsigned weights of 32 inputs
 
 void split_nibbles(const std::uint8_t* nibbles, Codes& codes) {
@@ -59,32 +88,62 @@ void split_nibbles(const std::uint8_t* nibbles, Codes& codes) {
     }
 }
 
-// Writes the codes of 32 inputs of row `row`: four low bits, and `high_bits` more.
-void put_codes(const Codes& codes, int high_bits, int row, std::byte* low, std::byte* high) {
-    const auto byte_at = [row](std::byte* rows, std::size_t quad, std::size_t t) -> std::byte& {
-        return rows[(quad * kGroupRows + static_cast<std::size_t>(row)) * 4 + t];
-    };
+// Bit i of the four bytes is the fifth bit of input i.
+void add_fifth_bits(const std::uint8_t* high, Codes& codes) {
+    for (std::size_t i = 0; i < kQuantBlock; ++i) {
+        codes[i] |= (high[i / 8] >> i % 8 & 1U) << 4U;
+    }
+}
+
+std::byte& byte_at(std::byte* rows, std::size_t quad, int row, std::size_t t) {
+    return rows[(quad * kGroupRows + static_cast<std::size_t>(row)) * 4 + t];
+}
+
+void put_nibbles(const Codes& codes, int row, std::byte* rows) {
     for (std::size_t quad = 0; quad < 4; ++quad) {
         for (std::size_t t = 0; t < 4; ++t) {
-            byte_at(low, quad, t) =
+            byte_at(rows, quad, row, t) =
                 std::byte((codes[4 * quad + t] & 0x0fU) | (codes[16 + 4 * quad + t] & 0x0fU) << 4U);
         }
     }
-    for (std::size_t t = 0; high_bits == 1 && t < 4; ++t) {
-        unsigned bits = 0;
-        for (std::size_t quad = 0; quad < 8; ++quad) {
-            bits |= (codes[4 * quad + t] >> 4U & 1U) << quad;
-        }
-        byte_at(high, 0, t) = std::byte(bits);
-    }
-    for (std::size_t t = 0; high_bits == 2 && t < 4; ++t) {
-        for (std::size_t half = 0; half < 2; ++half) {
+}
+
+// Bits `shift` and `shift` + 1 of every code.
+void put_pairs(const Codes& codes, unsigned shift, int row, std::byte* rows) {
+    for (std::size_t half = 0; half < 2; ++half) {
+        for (std::size_t t = 0; t < 4; ++t) {
             unsigned bits = 0;
             for (std::size_t quad = 0; quad < 4; ++quad) {
-                bits |= (codes[16 * half + 4 * quad + t] >> 4U & 3U) << 2 * quad;
+                bits |= (codes[16 * half + 4 * quad + t] >> shift & 3U) << 2 * quad;
             }
-            byte_at(high, half, t) = std::byte(bits);
+            byte_at(rows, half, row, t) = std::byte(bits);
         }
+    }
+}
+
+// Bit `shift` of every code.
+void put_bits(const Codes& codes, unsigned shift, int row, std::byte* rows) {
+    for (std::size_t t = 0; t < 4; ++t) {
+        unsigned bits = 0;
+        for (std::size_t quad = 0; quad < 8; ++quad) {
+            bits |= (codes[4 * quad + t] >> shift & 1U) << quad;
+        }
+        byte_at(rows, 0, row, t) = std::byte(bits);
+    }
+}
+
+// Writes the codes of 32 inputs of row `row`. `rows` are the block's.
+template <typename Layout>
+void put_codes(const Codes& codes, int row, std::byte* rows) {
+    if constexpr (Layout::kLowBits == 2) {
+        put_pairs(codes, 0, row, rows);
+    } else {
+        put_nibbles(codes, row, rows);
+    }
+    if constexpr (Layout::kHighBits == 1) {
+        put_bits(codes, Layout::kLowBits, row, rows + Layout::kLowBytes);
+    } else if constexpr (Layout::kHighBits == 2) {
+        put_pairs(codes, Layout::kLowBits, row, rows + Layout::kLowBytes);
     }
 }
 
@@ -92,12 +151,13 @@ void put_half(std::byte* halves, int row, std::uint16_t value) {
     std::memcpy(halves + std::ptrdiff_t{row} * 2, &value, sizeof value);
 }
 
+// Also IQ4_NL: the same bytes, but the nibbles are indices.
 void pack(const StoredQ4_0& block, int row, std::byte* unit) {
     using Layout = UnitLayout<GGML_TYPE_Q4_0>;
     Codes codes;
     split_nibbles(block.nibbles, codes);
     put_half(unit, row, block.d);
-    put_codes(codes, Layout::kHighBits, row, unit + Layout::low(0), nullptr);
+    put_codes<Layout>(codes, row, unit + Layout::low(0));
 }
 
 void pack(const StoredQ4_1& block, int row, std::byte* unit) {
@@ -106,18 +166,34 @@ void pack(const StoredQ4_1& block, int row, std::byte* unit) {
     split_nibbles(block.nibbles, codes);
     put_half(unit, row, block.d);
     put_half(unit + Layout::kMinima, row, block.m);
-    put_codes(codes, Layout::kHighBits, row, unit + Layout::low(0), nullptr);
+    put_codes<Layout>(codes, row, unit + Layout::low(0));
 }
 
 void pack(const StoredQ5_0& block, int row, std::byte* unit) {
     using Layout = UnitLayout<GGML_TYPE_Q5_0>;
     Codes codes;
     split_nibbles(block.nibbles, codes);
-    for (std::size_t i = 0; i < kQuantBlock; ++i) {
-        codes[i] |= (block.high[i / 8] >> i % 8 & 1U) << 4U;
-    }
+    add_fifth_bits(block.high, codes);
     put_half(unit, row, block.d);
-    put_codes(codes, Layout::kHighBits, row, unit + Layout::low(0), unit + Layout::high(0));
+    put_codes<Layout>(codes, row, unit + Layout::low(0));
+}
+
+void pack(const StoredQ5_1& block, int row, std::byte* unit) {
+    using Layout = UnitLayout<GGML_TYPE_Q5_1>;
+    Codes codes;
+    split_nibbles(block.nibbles, codes);
+    add_fifth_bits(block.high, codes);
+    put_half(unit, row, block.d);
+    put_half(unit + Layout::kMinima, row, block.m);
+    put_codes<Layout>(codes, row, unit + Layout::low(0));
+}
+
+void pack(const StoredMXFP4& block, int row, std::byte* unit) {
+    using Layout = UnitLayout<GGML_TYPE_MXFP4>;
+    Codes codes;
+    split_nibbles(block.nibbles, codes);
+    Layout::exponents(unit)[row] = std::byte(block.exponent);
+    put_codes<Layout>(codes, row, Layout::codes(unit));
 }
 
 void pack(const StoredQ8_0& block, int row, std::byte* unit) {
@@ -128,6 +204,47 @@ void pack(const StoredQ8_0& block, int row, std::byte* unit) {
         for (int t = 0; t < 4; ++t) {
             bytes[t] = std::byte(block.values[4 * quad + t] + Layout::kOffset);
         }
+    }
+}
+
+// Q2_K and Q3_K store 128 inputs at a time: the bits of 32 bytes hold four runs of 32.
+void read_k_pairs(const std::uint8_t* pairs, int block, Codes& codes) {
+    const std::uint8_t* bytes = pairs + std::ptrdiff_t{block / 4} * kQuantBlock;
+    for (std::size_t i = 0; i < kQuantBlock; ++i) {
+        codes[i] = bytes[i] >> block % 4 * 2 & 3U;
+    }
+}
+
+void pack(const StoredQ2_K& block, int row, std::byte* unit) {
+    using Layout = UnitLayout<GGML_TYPE_Q2_K>;
+    put_half(unit, row, block.d);
+    put_half(unit + Layout::kMinima, row, block.dmin);
+    for (int i = 0; i < 16; ++i) {
+        unit[Layout::kSubScales + i * kGroupRows + row] = std::byte(block.scales[i]);
+    }
+    for (int b = 0; b < Layout::kBlocks; ++b) {
+        Codes codes;
+        read_k_pairs(block.pairs, b, codes);
+        put_codes<Layout>(codes, row, unit + Layout::low(b));
+    }
+}
+
+void pack(const StoredQ3_K& block, int row, std::byte* unit) {
+    using Layout = UnitLayout<GGML_TYPE_Q3_K>;
+    put_half(unit, row, block.d);
+    auto* scales = reinterpret_cast<SixBits*>(unit + Layout::kSubScales);
+    for (int i = 0; i < 16; ++i) {
+        const unsigned low = block.scales[i % 8] >> i / 8 * 4 & 0x0fU;
+        const unsigned high = block.scales[8 + i % 4] >> i / 4 * 2 & 3U;
+        scales[i % 2].set(i / 2, row, low | high << 4U);
+    }
+    for (int b = 0; b < Layout::kBlocks; ++b) {
+        Codes codes;
+        read_k_pairs(block.pairs, b, codes);
+        for (std::size_t i = 0; i < kQuantBlock; ++i) {
+            codes[i] |= (block.high[i] >> b & 1U) << 2U;
+        }
+        put_codes<Layout>(codes, row, unit + Layout::low(b));
     }
 }
 
@@ -164,7 +281,7 @@ void pack(const StoredQ4_K& block, int row, std::byte* unit) {
     for (int b = 0; b < Layout::kBlocks; ++b) {
         Codes codes;
         read_k_nibbles(block.nibbles, b, codes);
-        put_codes(codes, Layout::kHighBits, row, unit + Layout::low(b), nullptr);
+        put_codes<Layout>(codes, row, unit + Layout::low(b));
     }
 }
 
@@ -177,7 +294,7 @@ void pack(const StoredQ5_K& block, int row, std::byte* unit) {
         for (std::size_t i = 0; i < kQuantBlock; ++i) {
             codes[i] |= (block.high[i] >> b & 1U) << 4U;
         }
-        put_codes(codes, Layout::kHighBits, row, unit + Layout::low(b), unit + Layout::high(b));
+        put_codes<Layout>(codes, row, unit + Layout::low(b));
     }
 }
 
@@ -202,7 +319,21 @@ void pack(const StoredQ6_K& block, int row, std::byte* unit) {
     for (int b = 0; b < Layout::kBlocks; ++b) {
         Codes codes;
         read_q6_codes(block, b, codes);
-        put_codes(codes, Layout::kHighBits, row, unit + Layout::low(b), unit + Layout::high(b));
+        put_codes<Layout>(codes, row, unit + Layout::low(b));
+    }
+}
+
+void pack(const StoredIQ4_XS& block, int row, std::byte* unit) {
+    using Layout = UnitLayout<GGML_TYPE_IQ4_XS>;
+    put_half(unit, row, block.d);
+    auto& scales = *reinterpret_cast<SixBits*>(unit + Layout::kSubScales);
+    for (int b = 0; b < Layout::kBlocks; ++b) {
+        const unsigned low = block.scales_low[b / 2] >> b % 2 * 4 & 0x0fU;
+        const unsigned high = block.scales_high >> 2 * b & 3U;
+        scales.set(b, row, low | high << 4U);
+        Codes codes;
+        split_nibbles(block.nibbles + std::ptrdiff_t{b} * kQuantBlock / 2, codes);
+        put_codes<Layout>(codes, row, unit + Layout::low(b));
     }
 }
 
@@ -216,10 +347,12 @@ void pack_units(const std::byte* stored, int n_in, int row, std::byte* group) {
     }
 }
 
+template <std::size_t Size>
 void pack_floats(const std::byte* stored, int n_in, int row, std::byte* group) {
+    constexpr auto kSize = static_cast<std::ptrdiff_t>(Size);
     for (int i = 0; i < n_in; ++i) {
-        std::memcpy(group + (std::ptrdiff_t{i} * kGroupRows + row) * 2,
-                    stored + std::ptrdiff_t{i} * 2, 2);
+        std::memcpy(group + (std::ptrdiff_t{i} * kGroupRows + row) * kSize, stored + i * kSize,
+                    Size);
     }
 }
 
@@ -238,13 +371,20 @@ bool can_pack(ggml_type type, std::int64_t n_in) {
         case GGML_TYPE_Q4_0:
         case GGML_TYPE_Q4_1:
         case GGML_TYPE_Q5_0:
+        case GGML_TYPE_Q5_1:
+        case GGML_TYPE_IQ4_NL:
+        case GGML_TYPE_MXFP4:
         case GGML_TYPE_Q8_0:
+        case GGML_TYPE_Q2_K:
+        case GGML_TYPE_Q3_K:
         case GGML_TYPE_Q4_K:
         case GGML_TYPE_Q5_K:
         case GGML_TYPE_Q6_K:
+        case GGML_TYPE_IQ4_XS:
             return n_in % ggml_blck_size(type) == 0;
         case GGML_TYPE_F16:
         case GGML_TYPE_BF16:
+        case GGML_TYPE_F32:
             return true;
         default:
             return false;
@@ -256,8 +396,9 @@ std::size_t group_bytes(ggml_type type, int n_in) {
 }
 
 std::size_t packed_bytes(ggml_type type, int n_in, int n_out) {
-    return group_bytes(type, n_in) *
-           static_cast<std::size_t>((n_out + kGroupRows - 1) / kGroupRows);
+    const std::size_t n_bytes =
+        group_bytes(type, n_in) * static_cast<std::size_t>((n_out + kGroupRows - 1) / kGroupRows);
+    return (n_bytes + kPackedAlignment - 1) / kPackedAlignment * kPackedAlignment;
 }
 
 void pack_row(const PackedMatrix& matrix, int row, const std::byte* stored) {
@@ -272,17 +413,31 @@ void pack_row(const PackedMatrix& matrix, int row, const std::byte* stored) {
             return pack_units<GGML_TYPE_Q4_1, StoredQ4_1>(stored, n_in, in_group, group);
         case GGML_TYPE_Q5_0:
             return pack_units<GGML_TYPE_Q5_0, StoredQ5_0>(stored, n_in, in_group, group);
+        case GGML_TYPE_Q5_1:
+            return pack_units<GGML_TYPE_Q5_1, StoredQ5_1>(stored, n_in, in_group, group);
         case GGML_TYPE_Q8_0:
             return pack_units<GGML_TYPE_Q8_0, StoredQ8_0>(stored, n_in, in_group, group);
+        case GGML_TYPE_IQ4_NL:
+            return pack_units<GGML_TYPE_IQ4_NL, StoredQ4_0>(stored, n_in, in_group, group);
+        case GGML_TYPE_MXFP4:
+            return pack_units<GGML_TYPE_MXFP4, StoredMXFP4>(stored, n_in, in_group, group);
+        case GGML_TYPE_Q2_K:
+            return pack_units<GGML_TYPE_Q2_K, StoredQ2_K>(stored, n_in, in_group, group);
+        case GGML_TYPE_Q3_K:
+            return pack_units<GGML_TYPE_Q3_K, StoredQ3_K>(stored, n_in, in_group, group);
         case GGML_TYPE_Q4_K:
             return pack_units<GGML_TYPE_Q4_K, StoredQ4_K>(stored, n_in, in_group, group);
         case GGML_TYPE_Q5_K:
             return pack_units<GGML_TYPE_Q5_K, StoredQ5_K>(stored, n_in, in_group, group);
         case GGML_TYPE_Q6_K:
             return pack_units<GGML_TYPE_Q6_K, StoredQ6_K>(stored, n_in, in_group, group);
+        case GGML_TYPE_IQ4_XS:
+            return pack_units<GGML_TYPE_IQ4_XS, StoredIQ4_XS>(stored, n_in, in_group, group);
         case GGML_TYPE_F16:
         case GGML_TYPE_BF16:
-            return pack_floats(stored, n_in, in_group, group);
+            return pack_floats<sizeof(std::uint16_t)>(stored, n_in, in_group, group);
+        case GGML_TYPE_F32:
+            return pack_floats<sizeof(float)>(stored, n_in, in_group, group);
         default:
             KNAP_ASSERT(false, "can_pack() accepted the type");
     }

@@ -14,12 +14,18 @@ struct WeightCodes {
     using Bytes = typename Simd::Bytes;
 
     static constexpr bool kIsSuperBlock = Type == GGML_TYPE_Q4_K || Type == GGML_TYPE_Q5_K;
-    static constexpr bool kHasMinima = Type == GGML_TYPE_Q4_1 || kIsSuperBlock;
+    static constexpr bool kHasMinima =
+        Type == GGML_TYPE_Q4_1 || Type == GGML_TYPE_Q5_1 || kIsSuperBlock;
     // Scales per 32 inputs: one, or one for each half.
-    static constexpr int kHalves = Type == GGML_TYPE_Q6_K ? 2 : 1;
+    static constexpr int kHalves =
+        Type == GGML_TYPE_Q2_K || Type == GGML_TYPE_Q3_K || Type == GGML_TYPE_Q6_K ? 2 : 1;
+    static constexpr bool kHasHalfMinima = Type == GGML_TYPE_Q2_K;
+    static constexpr bool kHasCodebook = requires { Layout::kCodebook; };
+    // Codes of up to eight bits: 128 + w for signed weights w. Others are below 64.
+    static constexpr bool kHasByteCodes = Layout::kOffset == 128;
     // log2 of the offset that dots must start from, or 0 when there is none.
     static constexpr int kOffsetBits = [] {
-        const int offset = Layout::kIsBytes && !Simd::kDotsOffsetBytes ? 0 : Layout::kOffset;
+        const int offset = kHasByteCodes && !Simd::kDotsOffsetBytes ? 0 : Layout::kOffset;
         int bits = 0;
         while (1 << bits < offset) {
             ++bits;
@@ -35,16 +41,21 @@ struct WeightCodes {
 
     template <int Quad>
     [[gnu::always_inline]] static Pair load(const std::byte* unit, int block, int row) {
-        const std::byte* low = unit + Layout::low(block) + Quad * kQuadBytes + row * 4;
         if constexpr (Layout::kIsBytes) {
+            const std::byte* low = codes_of(unit, block) + Quad * kQuadBytes + row * 4;
             return {Simd::load_bytes(low), Simd::load_bytes(low + 4 * kQuadBytes)};
         }
-        const Bytes nibbles = Simd::load_bytes(low);
-        Pair codes{Simd::low_nibbles(nibbles), Simd::high_nibbles(nibbles)};
+        Pair codes = load_low<Quad>(codes_of(unit, block) + row * 4);
+        if constexpr (kHasCodebook) {
+            const auto table = Simd::load_table(Layout::kCodebook.data());
+            codes = {Simd::look_up(table, codes.first), Simd::look_up(table, codes.second)};
+        }
         if constexpr (Layout::kHighBits == 1) {
             const Bytes high = Simd::load_bytes(unit + Layout::high(block) + row * 4);
-            codes.first = Simd::template merge_bits<4 - Quad, 16>(codes.first, high);
-            codes.second = Simd::template merge_bits<-Quad, 16>(codes.second, high);
+            constexpr int kBit = Layout::kLowBits;
+            codes.first = Simd::template merge_bits<kBit - Quad, 1 << kBit>(codes.first, high);
+            codes.second =
+                Simd::template merge_bits<kBit - 4 - Quad, 1 << kBit>(codes.second, high);
         }
         if constexpr (Layout::kHighBits == 2) {
             const std::byte* high = unit + Layout::high(block) + row * 4;
@@ -63,7 +74,7 @@ struct WeightCodes {
         if constexpr (kHalves == 2) {
             dots[0] = Simd::dot(dots[0], codes.first, first);
             dots[1] = Simd::dot(dots[1], codes.second, second);
-        } else if constexpr (Layout::kIsBytes) {
+        } else if constexpr (kHasByteCodes) {
             dots[0] = Simd::dot_bytes(dots[0], codes.first, first);
             dots[0] = Simd::dot_bytes(dots[0], codes.second, second);
         } else {
@@ -75,6 +86,10 @@ struct WeightCodes {
                                                int block,
                                                int half,
                                                int row) {
+        if constexpr (Type == GGML_TYPE_MXFP4) {
+            return Simd::load_exponents(
+                reinterpret_cast<const std::uint8_t*>(Layout::exponents(unit)) + row);
+        }
         const Vector d = halves(unit, row);
         if constexpr (Type == GGML_TYPE_Q6_K) {
             const auto* scales = reinterpret_cast<const std::int8_t*>(unit + Layout::kSubScales);
@@ -82,6 +97,13 @@ struct WeightCodes {
                 d, Simd::load_signed_bytes(scales + (2 * block + half) * kGroupRows + row));
         } else if constexpr (kIsSuperBlock) {
             return Simd::multiply(d, six_bits(unit + Layout::kSubScales, block, row));
+        } else if constexpr (Type == GGML_TYPE_Q2_K) {
+            return Simd::multiply(d, four_bits(unit, block, half, row, 0));
+        } else if constexpr (Type == GGML_TYPE_Q3_K || Type == GGML_TYPE_IQ4_XS) {
+            const std::byte* scales =
+                unit + Layout::kSubScales + half * static_cast<int>(sizeof(SixBits));
+            return Simd::multiply(d, Simd::subtract(six_bits(scales, block, row),
+                                                    Simd::broadcast(SixBits::kSignedOffset)));
         } else {
             return d;
         }
@@ -100,9 +122,44 @@ struct WeightCodes {
         }
     }
 
+    // The number that minus the sum of the inputs of a half is multiplied by.
+    [[gnu::always_inline]] static Vector half_minimum(const std::byte* unit,
+                                                      int block,
+                                                      int half,
+                                                      int row) requires kHasHalfMinima {
+        return Simd::multiply(halves(unit + Layout::kMinima, row),
+                              four_bits(unit, block, half, row, 4));
+    }
+
   private:
+    // The low bits of the codes of a quad; `rows` are those of quad 0.
+    template <int Quad>
+    [[gnu::always_inline]] static Pair load_low(const std::byte* rows) {
+        if constexpr (Layout::kLowBits == 2) {
+            return {Simd::template take_bits<2 * Quad, 3>(Simd::load_bytes(rows)),
+                    Simd::template take_bits<2 * Quad, 3>(Simd::load_bytes(rows + kQuadBytes))};
+        } else {
+            const Bytes nibbles = Simd::load_bytes(rows + Quad * kQuadBytes);
+            return {Simd::low_nibbles(nibbles), Simd::high_nibbles(nibbles)};
+        }
+    }
+
+    [[gnu::always_inline]] static const std::byte* codes_of(const std::byte* unit, int block) {
+        if constexpr (Type == GGML_TYPE_MXFP4) {
+            return Layout::codes(unit);
+        } else {
+            return unit + Layout::low(block);
+        }
+    }
+
     [[gnu::always_inline]] static Vector halves(const std::byte* bytes, int row) {
         return Simd::load_half(reinterpret_cast<const std::uint16_t*>(bytes) + row);
+    }
+
+    [[gnu::always_inline]] static Vector four_bits(
+        const std::byte* unit, int block, int half, int row, int shift) {
+        const auto* bytes = reinterpret_cast<const std::uint8_t*>(unit + Layout::kSubScales);
+        return Simd::load_four_bits(bytes + (2 * block + half) * kGroupRows + row, shift);
     }
 
     [[gnu::always_inline]] static Vector six_bits(const std::byte* bytes, int block, int row) {

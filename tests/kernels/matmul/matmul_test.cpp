@@ -15,8 +15,10 @@ namespace knap::matmul_test {
 namespace {
 
 constexpr ggml_type kTypes[] = {
-    GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q8_0, GGML_TYPE_Q4_K,
-    GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_F16,  GGML_TYPE_BF16,
+    GGML_TYPE_Q4_0,   GGML_TYPE_Q4_1,   GGML_TYPE_Q5_0,  GGML_TYPE_Q5_1,
+    GGML_TYPE_Q8_0,   GGML_TYPE_IQ4_NL, GGML_TYPE_MXFP4, GGML_TYPE_Q2_K,
+    GGML_TYPE_Q3_K,   GGML_TYPE_Q4_K,   GGML_TYPE_Q5_K,  GGML_TYPE_Q6_K,
+    GGML_TYPE_IQ4_XS, GGML_TYPE_F16,    GGML_TYPE_BF16,  GGML_TYPE_F32,
 };
 
 std::vector<float> random_numbers(std::size_t n, unsigned seed) {
@@ -53,13 +55,20 @@ struct Weights {
           matrix{type, n_in, n_out, memory.data()} {
         const std::vector<float> exact = random_numbers(numbers.size(), 7);
         ggml_quantize_chunk(type, exact.data(), stored.data(), 0, n_out, n_in, nullptr);
-        const std::size_t row_bytes = ggml_row_size(type, n_in);
+        read_numbers();
         for (int row = 0; row < n_out; ++row) {
-            const auto i = static_cast<std::size_t>(row);
-            const std::byte* bytes = stored.data() + i * row_bytes;
-            ggml_get_type_traits(type)->to_float(
-                bytes, numbers.data() + i * static_cast<std::size_t>(n_in), n_in);
-            pack_row(matrix, row, bytes);
+            pack_row(matrix, row,
+                     stored.data() + static_cast<std::size_t>(row) * ggml_row_size(type, n_in));
+        }
+    }
+
+    void read_numbers() {
+        if (matrix.type == GGML_TYPE_F32) {
+            std::memcpy(numbers.data(), stored.data(), stored.size());
+        } else {
+            ggml_get_type_traits(matrix.type)
+                ->to_float(stored.data(), numbers.data(),
+                           static_cast<std::int64_t>(numbers.size()));
         }
     }
 
@@ -234,6 +243,36 @@ TEST_P(Matmul, AddsTheGivenNumbers) {
     EXPECT_TRUE(has_same_bits(multiply(kernel, weights.matrix, inputs, 0, 8, 1 << 20, added), sum));
 }
 
+// Row i has the exponent i: from numbers below the smallest normal one to the largest whose
+// products with 8-bit inputs are finite.
+TEST(Mxfp4, TakesEveryExponent) {
+    constexpr int kExponents = 240;
+    Weights weights(GGML_TYPE_MXFP4, 32, kExponents);
+    const std::size_t row_bytes = ggml_row_size(GGML_TYPE_MXFP4, 32);
+    for (int i = 0; i < kExponents; ++i) {
+        std::byte* row = weights.stored.data() + static_cast<std::size_t>(i) * row_bytes;
+        row[0] = std::byte(i);
+        pack_row(weights.matrix, i, row);
+    }
+    weights.read_numbers();
+    for (const MatmulKernel& kernel : matmul_kernels()) {
+        const Inputs inputs(kernel, weights.matrix, 1, 5);
+        const std::vector<float> found = multiply(kernel, weights.matrix, inputs, 0, 1, 1 << 20);
+        for (std::size_t o = 0; o < found.size(); ++o) {
+            double expected = 0;
+            double size = 0;
+            for (std::size_t i = 0; i < 32; ++i) {
+                const double term = double{weights.numbers[o * 32 + i]} * inputs.numbers[i];
+                expected += term;
+                size += std::fabs(term);
+            }
+            ASSERT_GT(size, 0);
+            ASSERT_NEAR(found[o], expected, 2e-6 * size + 2e-45)
+                << to_string(kernel.isa) << ", exponent " << o;
+        }
+    }
+}
+
 std::string case_name(const ::testing::TestParamInfo<Case>& info) {
     return std::string(to_string(info.param.kernel.isa)) + "_" + ggml_type_name(info.param.type);
 }
@@ -342,9 +381,18 @@ TEST(PackedMatrix, TakesTheSpaceOfTheFile) {
     }
 }
 
+TEST(PackedMatrix, LeavesTheNextOneAligned) {
+    for (const ggml_type type : kTypes) {
+        for (const auto& [n_in, n_out] : shapes(type)) {
+            EXPECT_EQ(packed_bytes(type, n_in, n_out) % kPackedAlignment, 0u);
+        }
+    }
+}
+
 TEST(PackedMatrix, RefusesTypesAndWidthsWithoutALayout) {
-    EXPECT_FALSE(can_pack(GGML_TYPE_Q2_K, 256));
-    EXPECT_FALSE(can_pack(GGML_TYPE_F32, 256));
+    EXPECT_FALSE(can_pack(GGML_TYPE_TQ1_0, 256));
+    EXPECT_FALSE(can_pack(GGML_TYPE_Q2_K, 128));
+    EXPECT_FALSE(can_pack(GGML_TYPE_I32, 256));
     EXPECT_FALSE(can_pack(GGML_TYPE_Q4_K, 128));
     EXPECT_FALSE(can_pack(GGML_TYPE_Q4_0, 48));
     EXPECT_TRUE(can_pack(GGML_TYPE_F16, 37));

@@ -53,8 +53,8 @@ TEST(RowCheck, OurKernelsAreExactForEveryTypeTheyTake) {
     if (!has_fast_matmul()) {
         GTEST_SKIP() << "none of our kernels runs on this machine";
     }
-    for (const char* type :
-         {"Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "F16", "BF16"}) {
+    for (const char* type : {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "IQ4_NL", "MXFP4", "Q2_K",
+                             "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS", "F16", "BF16", "F32"}) {
         const RowReport report = check("small-llama", type);
         EXPECT_EQ(report.products.front().layout, "packed") << type;
         EXPECT_TRUE(report.passes.is_complete()) << type;

@@ -188,8 +188,8 @@ std::vector<ShapeAndType> pairs(const std::vector<std::string>& shapes,
 const std::vector<std::string> kTinyShapes = {"tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-mha"};
 const std::vector<std::string> kSmallBlockTypes = {"F32",  "F16",  "BF16", "Q4_0",   "Q4_1",
                                                    "Q5_0", "Q5_1", "Q8_0", "IQ4_NL", "MXFP4"};
-const std::vector<std::string> kLargeBlockTypes = {"Q2_K",   "Q3_K", "Q4_K",
-                                                   "Q4_K_M", "Q5_K", "Q6_K"};
+const std::vector<std::string> kLargeBlockTypes = {"Q2_K", "Q3_K", "Q4_K",  "Q4_K_M",
+                                                   "Q5_K", "Q6_K", "IQ4_XS"};
 
 class EveryRandomModel : public testing::TestWithParam<ShapeAndType> {};
 
