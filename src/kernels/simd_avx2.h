@@ -149,6 +149,7 @@ struct Avx2Simd {
 
 #if defined(__AVXVNNI__)
     static constexpr bool kDotsOffsetBytes = true;
+    static constexpr bool kHasShortSums = false;
     static Ints dot(Ints sum, Bytes codes, Bytes inputs) {
         return _mm256_dpbusd_avx_epi32(sum, codes, inputs);
     }
@@ -160,6 +161,7 @@ struct Avx2Simd {
     }
 #else
     static constexpr bool kDotsOffsetBytes = false;
+    static constexpr bool kHasShortSums = true;
     // maddubs adds two products with 16-bit saturation. With codes below 64 the sum of two such
     // results still fits.
     static Ints dot(Ints sum, Bytes codes, Bytes inputs) {
@@ -174,6 +176,43 @@ struct Avx2Simd {
         const Bytes weights = _mm256_xor_si256(codes, _mm256_set1_epi8(-128));
         return add_pairs(
             sum, _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(inputs, weights)));
+    }
+
+    // Sums of 16 bits. Two products of each quad, without saturation for codes below 64.
+    static Ints dot_shorts(Bytes codes, Bytes inputs) {
+        return _mm256_maddubs_epi16(codes, inputs);
+    }
+    static Ints add_shorts(Ints a, Ints b) {
+        return _mm256_add_epi16(a, b);
+    }
+    static Ints sum_shorts(Ints x) {
+        return _mm256_madd_epi16(x, _mm256_set1_epi16(1));
+    }
+
+    // Products of words. A quad of bytes becomes an even pair, bytes 0 and 2, and an odd pair,
+    // bytes 1 and 3: unsigned for weights, signed for inputs.
+    static Bytes even_words(Bytes x) {
+        return _mm256_and_si256(x, _mm256_set1_epi16(255));
+    }
+    static Bytes odd_words(Bytes x) {
+        return _mm256_srli_epi16(x, 8);
+    }
+    // 32 inputs, for every quad the even and then the odd pair.
+    static void widen(const std::int8_t* values, std::int16_t* words) {
+        const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));
+        const __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8);
+        const __m256i odd = _mm256_srai_epi16(x, 8);
+        const __m256i low = _mm256_unpacklo_epi32(even, odd);
+        const __m256i high = _mm256_unpackhi_epi32(even, odd);
+        auto* to = reinterpret_cast<__m256i*>(words);
+        _mm256_storeu_si256(to, _mm256_permute2x128_si256(low, high, 0x20));
+        _mm256_storeu_si256(to + 1, _mm256_permute2x128_si256(low, high, 0x31));
+    }
+    static Bytes broadcast_words(const std::int16_t* pair) {
+        return broadcast_quad(reinterpret_cast<const std::int8_t*>(pair));
+    }
+    static Ints dot_words(Bytes words, Bytes inputs) {
+        return _mm256_madd_epi16(words, inputs);
     }
 #endif
 

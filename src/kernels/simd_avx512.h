@@ -19,6 +19,7 @@ struct Avx512Simd {
     static constexpr int kRegisters = 32;
     // dot_bytes() must start from -128 times the sum of the inputs.
     static constexpr bool kDotsOffsetBytes = true;
+    static constexpr bool kHasShortSums = false;  // 16-bit sums, for lack of dot products
 
     static Vector zero() { return _mm512_setzero_ps(); }
     static Vector broadcast(float x) { return _mm512_set1_ps(x); }

@@ -12,7 +12,9 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "kernels/matmul/ahead.h"
 #include "kernels/matmul/matmul.h"
+#include "kernels/matmul/panel_tiles.h"
 #include "kernels/matmul/weight_codes.h"
 
 namespace knap {
@@ -68,24 +70,13 @@ class MatmulBody {
     static constexpr int kVectors = std::min(2, kGroupRows / kWidth);  // per tile
     static constexpr int kTileRows = kVectors * kWidth;                // matrix rows per tile
 
-    // Prefetches weights for the tiles that follow: `step` bytes per step, up to `end`.
-    struct Ahead {
-        const std::byte* at;
-        const std::byte* end;
-        std::size_t step;
-
-        void fetch() {
-            if (at < end) {
-                for (std::size_t i = 0; i < step; i += 64) {
-                    Simd::prefetch(at + i);
-                }
-                at += step;
-            }
-        }
-    };
-
     template <typename Tiles>
     static void run(const Product& product) {
+        if constexpr (Tiles::kHasPanels) {
+            if (PanelTiles<Simd, Tiles::kType>::is_faster(product.n_rows)) {
+                return PanelTiles<Simd, Tiles::kType>::run(product);
+            }
+        }
         const PackedMatrix& matrix = *product.matrix;
         const std::size_t n_bytes = group_bytes(matrix.type, matrix.n_in);
         // Takes as many rows at a time as keep their inputs in the CPU's cache while all groups
@@ -113,39 +104,36 @@ class MatmulBody {
                           int first,
                           int n_rows) {
         constexpr int kTiles = kGroupRows / kTileRows;
-        const int n_passes = kTiles * ((n_rows + Tiles::kColumns - 1) / Tiles::kColumns);
-        const int n_steps = Tiles::count_steps(product.matrix->n_in);
-        // What each step prefetches; `ahead` rounds it up to whole cache lines.
-        const std::size_t share = n_bytes / static_cast<std::size_t>(n_passes * n_steps);
-        // A single pass over the group needs the next weights soon: fetch them at most 4 KiB ahead.
-        constexpr std::size_t kNearest = 4 << 10;
-        const std::byte* next = weights + (n_passes == 1 ? std::min(n_bytes, kNearest) : n_bytes);
-        Ahead ahead{next, next + n_bytes, (share + 63) / 64 * 64};
+        const int n_columns = (n_rows + Tiles::kColumns - 1) / Tiles::kColumns;  // of tiles
+        const int n_passes = kTiles * n_columns;
+        Ahead<Simd> ahead(weights, n_bytes, n_passes == 1 ? Ahead<Simd>::kNearest : n_bytes,
+                          n_passes * Tiles::count_steps(product.matrix->n_in));
         for (int tile = 0; tile < kTiles; ++tile) {
             int row = first;
-            for (; row + Tiles::kColumns <= first + n_rows; row += Tiles::kColumns) {
-                run_tile<Tiles, Tiles::kColumns>(product, group, tile, weights, row, ahead);
+            for (int left = n_columns; left > 0; --left) {
+                const int n = (first + n_rows - row + left - 1) / left;  // of about the same size
+                run_columns<Tiles, Tiles::kColumns>(product, group, tile, weights, row, n, ahead);
+                row += n;
             }
-            run_rest<Tiles, Tiles::kColumns - 1>(product, group, tile, weights, row,
-                                                 first + n_rows - row, ahead);
         }
     }
 
+    // `n` rows, at most `Columns`.
     template <typename Tiles, int Columns>
-    static void run_rest(const Product& product,
-                         int group,
-                         int tile,
-                         const std::byte* weights,
-                         int row,
-                         int n_left,
-                         Ahead& ahead) {
-        if constexpr (Columns > 0) {
-            if (n_left == Columns) {
-                run_tile<Tiles, Columns>(product, group, tile, weights, row, ahead);
-            } else {
-                run_rest<Tiles, Columns - 1>(product, group, tile, weights, row, n_left, ahead);
+    static void run_columns(const Product& product,
+                            int group,
+                            int tile,
+                            const std::byte* weights,
+                            int row,
+                            int n,
+                            Ahead<Simd>& ahead) {
+        if constexpr (Columns > 1) {
+            if (n < Columns) {
+                return run_columns<Tiles, Columns - 1>(product, group, tile, weights, row, n,
+                                                       ahead);
             }
         }
+        run_tile<Tiles, Columns>(product, group, tile, weights, row, ahead);
     }
 
     template <typename Tiles, int Columns>
@@ -154,7 +142,7 @@ class MatmulBody {
                          int tile,
                          const std::byte* weights,
                          int row,
-                         Ahead& ahead) {
+                         Ahead<Simd>& ahead) {
         const PackedMatrix& matrix = *product.matrix;
         const std::byte* inputs = product.inputs + input_row_bytes(Tiles::kForm, matrix.n_in) *
                                                        static_cast<std::size_t>(row);
@@ -196,7 +184,14 @@ class MatmulBody {
     struct QuantisedTiles {
         using Codes = WeightCodes<Simd, Type>;
         using Layout = UnitLayout<Type>;
+        static constexpr ggml_type kType = Type;
         static constexpr InputForm kForm = InputForm::quantised;
+        // The types that panel_tiles.h knows; for wide vectors.
+        static constexpr bool kHasPanels =
+            kWidth >= 8 &&
+            (Type == GGML_TYPE_Q4_0 || Type == GGML_TYPE_Q4_1 || Type == GGML_TYPE_Q5_0 ||
+             Type == GGML_TYPE_Q8_0 || Type == GGML_TYPE_Q4_K || Type == GGML_TYPE_Q5_K ||
+             Type == GGML_TYPE_Q6_K);
         // Float sums, integer dots, weights and the current inputs must fit in the registers.
         static constexpr int kColumns =
             Simd::kRegisters >= 32 ? (Codes::kHalves == 2 ? 4 : 6) : (Codes::kHalves == 2 ? 1 : 2);
@@ -208,7 +203,7 @@ class MatmulBody {
                         int first_row,
                         const std::byte* inputs,
                         int n_in,
-                        Ahead& ahead,
+                        Ahead<Simd>& ahead,
                         Vector (&sums)[Columns][kVectors]) {
             const int n_blocks = n_in / kQuantBlock;
             const auto* blocks = reinterpret_cast<const QuantisedBlock*>(inputs);
@@ -344,6 +339,7 @@ class MatmulBody {
     template <ggml_type Type>
     struct FloatTiles {
         static constexpr InputForm kForm = InputForm::floats;
+        static constexpr bool kHasPanels = false;
         static constexpr int kColumns = Simd::kRegisters >= 32 ? 8 : 4;
 
         static int count_steps(int n_in) { return n_in; }
@@ -364,7 +360,7 @@ class MatmulBody {
                         int first_row,
                         const std::byte* inputs,
                         int n_in,
-                        Ahead& ahead,
+                        Ahead<Simd>& ahead,
                         Vector (&sums)[Columns][kVectors]) {
             const auto* weights = reinterpret_cast<const Stored*>(group) + first_row;
             const auto* x = reinterpret_cast<const float*>(inputs);

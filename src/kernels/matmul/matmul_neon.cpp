@@ -12,6 +12,7 @@ const MatmulKernel kNeonMatmul{
     .quantise = QuantiseBody<NeonSimd>::quantise,
     .norm_and_quantise = QuantiseBody<NeonSimd>::norm_and_quantise,
     .gate_and_quantise = QuantiseBody<NeonSimd>::gate_and_quantise,
+    .gate = QuantiseBody<NeonSimd>::gate,
 };
 
 }  // namespace knap

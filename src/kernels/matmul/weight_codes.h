@@ -1,10 +1,28 @@
 // Loads the numbers of a unit into vectors: codes of four inputs, scales and minima of many rows.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/matmul/unit_layout.h"
 
 namespace knap {
 namespace {
+
+// The numbers of a SixBits as bytes.
+struct SixBitRows {
+    explicit SixBitRows(const SixBits& bits) {
+        for (int b = 0; b < 4; ++b) {
+            for (int row = 0; row < kGroupRows; ++row) {
+                values[b][row] = static_cast<std::int8_t>((bits.low[b][row] & 15) |
+                                                          (bits.high[0][row] >> 2 * b & 3) << 4);
+                values[b + 4][row] = static_cast<std::int8_t>(
+                    bits.low[b][row] >> 4 | (bits.high[1][row] >> 2 * b & 3) << 4);
+            }
+        }
+    }
+
+    std::int8_t values[8][kGroupRows];
+};
 
 template <typename Simd, ggml_type Type>
 struct WeightCodes {
@@ -113,12 +131,11 @@ struct WeightCodes {
     [[gnu::always_inline]] static Vector minimum(const std::byte* unit,
                                                  int block,
                                                  int row) requires kHasMinima {
-        const Vector m = halves(unit + Layout::kMinima, row);
         if constexpr (kIsSuperBlock) {
-            const Vector less = Simd::multiply(m, Simd::broadcast(-1.0f));
-            return Simd::multiply(less, six_bits(unit + Layout::kSubMinima, block, row));
+            return Simd::multiply(minus_minimum(unit, row),
+                                  six_bits(unit + Layout::kSubMinima, block, row));
         } else {
-            return m;
+            return halves(unit + Layout::kMinima, row);
         }
     }
 
@@ -130,6 +147,37 @@ struct WeightCodes {
         return Simd::multiply(halves(unit + Layout::kMinima, row),
                               four_bits(unit, block, half, row, 4));
     }
+
+    // The same scales and minima for whole units: the six-bit numbers are unpacked for all rows at
+    // once.
+    struct StoredScales {
+        explicit StoredScales(const std::byte* unit_) : unit(unit_) {}
+        Vector scale(int block, int half, int row) const {
+            return WeightCodes::scale(unit, block, half, row);
+        }
+        Vector minimum(int block, int row) const { return WeightCodes::minimum(unit, block, row); }
+
+        const std::byte* unit;
+    };
+    struct SuperBlockScales {
+        explicit SuperBlockScales(const std::byte* unit_)
+            : unit(unit_),
+              scales(*reinterpret_cast<const SixBits*>(unit + Layout::kSubScales)),
+              minima(*reinterpret_cast<const SixBits*>(unit + Layout::kSubMinima)) {}
+        Vector scale(int block, int /*half*/, int row) const {
+            return Simd::multiply(halves(unit, row),
+                                  Simd::load_signed_bytes(scales.values[block] + row));
+        }
+        Vector minimum(int block, int row) const {
+            return Simd::multiply(minus_minimum(unit, row),
+                                  Simd::load_signed_bytes(minima.values[block] + row));
+        }
+
+        const std::byte* unit;
+        SixBitRows scales;
+        SixBitRows minima;
+    };
+    using Scales = std::conditional_t<kIsSuperBlock, SuperBlockScales, StoredScales>;
 
   private:
     // The low bits of the codes of a quad; `rows` are those of quad 0.
@@ -160,6 +208,11 @@ struct WeightCodes {
         const std::byte* unit, int block, int half, int row, int shift) {
         const auto* bytes = reinterpret_cast<const std::uint8_t*>(unit + Layout::kSubScales);
         return Simd::load_four_bits(bytes + (2 * block + half) * kGroupRows + row, shift);
+    }
+
+    [[gnu::always_inline]] static Vector minus_minimum(const std::byte* unit, int row) {
+        const Vector m = halves(unit + Layout::kMinima, row);
+        return Simd::multiply(m, Simd::broadcast(-1.0f));
     }
 
     [[gnu::always_inline]] static Vector six_bits(const std::byte* bytes, int block, int row) {

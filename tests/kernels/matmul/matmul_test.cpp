@@ -46,14 +46,21 @@ class AlignedBytes {
     std::byte* data_;
 };
 
-// A matrix of random weights: as stored in a file, as numbers, and packed.
+// A matrix of weights, random unless given: as stored in a file, as numbers, and packed.
 struct Weights {
     Weights(ggml_type type, int n_in, int n_out)
+        : Weights(
+              type,
+              n_in,
+              n_out,
+              random_numbers(static_cast<std::size_t>(n_in) * static_cast<std::size_t>(n_out), 7)) {
+    }
+
+    Weights(ggml_type type, int n_in, int n_out, const std::vector<float>& exact)
         : stored(ggml_row_size(type, n_in) * static_cast<std::size_t>(n_out)),
           numbers(static_cast<std::size_t>(n_in) * static_cast<std::size_t>(n_out)),
           memory(packed_bytes(type, n_in, n_out)),
           matrix{type, n_in, n_out, memory.data()} {
-        const std::vector<float> exact = random_numbers(numbers.size(), 7);
         ggml_quantize_chunk(type, exact.data(), stored.data(), 0, n_out, n_in, nullptr);
         read_numbers();
         for (int row = 0; row < n_out; ++row) {
@@ -81,10 +88,17 @@ struct Weights {
 // Rows in the input form of a matrix, and the numbers that they represent.
 struct Inputs {
     Inputs(const MatmulKernel& kernel, const PackedMatrix& matrix, int n_rows, unsigned seed)
-        : numbers(random_numbers(
-              static_cast<std::size_t>(matrix.n_in) * static_cast<std::size_t>(n_rows), seed)),
+        : Inputs(
+              kernel,
+              matrix,
+              random_numbers(
+                  static_cast<std::size_t>(matrix.n_in) * static_cast<std::size_t>(n_rows), seed)) {
+    }
+
+    Inputs(const MatmulKernel& kernel, const PackedMatrix& matrix, std::vector<float> exact)
+        : numbers(std::move(exact)),
           row_bytes(input_row_bytes(input_form(matrix.type), matrix.n_in)),
-          bytes(row_bytes * static_cast<std::size_t>(n_rows)) {
+          bytes(row_bytes * (numbers.size() / static_cast<std::size_t>(matrix.n_in))) {
         if (input_form(matrix.type) == InputForm::floats) {
             std::memcpy(bytes.data(), numbers.data(), bytes.size());
             return;
@@ -198,7 +212,7 @@ TEST_P(Matmul, IsBatchInvariant) {
     const auto& [kernel, type] = GetParam();
     const auto [n_in, n_out] = shapes(type).back();
     const Weights weights(type, n_in, n_out);
-    constexpr int kRows = 29;
+    constexpr int kRows = 101;  // more than the kernels take at a time
     const Inputs inputs(kernel, weights.matrix, kRows, 3);
     const std::vector<float> together = multiply(kernel, weights.matrix, inputs, 0, kRows, 1 << 20);
     for (int row = 0; row < kRows; ++row) {
@@ -227,9 +241,37 @@ TEST_P(Matmul, IsBitIdenticalToTheReference) {
         const Inputs inputs(kernel, weights.matrix, 9, 2);
         const Inputs expected_inputs(reference, weights.matrix, 9, 2);
         ASSERT_EQ(inputs.bytes, expected_inputs.bytes);
-        EXPECT_TRUE(
-            has_same_bits(multiply(kernel, weights.matrix, inputs, 0, 9, 1 << 20),
-                          multiply(reference, weights.matrix, expected_inputs, 0, 9, 1 << 20)));
+        for (int n_rows = 1; n_rows <= 9; ++n_rows) {
+            EXPECT_TRUE(has_same_bits(
+                multiply(kernel, weights.matrix, inputs, 0, n_rows, 1 << 20),
+                multiply(reference, weights.matrix, expected_inputs, 0, n_rows, 1 << 20)))
+                << n_in << " x " << n_out << ", " << n_rows << " rows";
+        }
+    }
+}
+
+// Sums of products must fit in the integers that a kernel adds them in.
+TEST_P(Matmul, LargeCodesAndInputsAreBitIdenticalToTheReference) {
+    const auto& [kernel, type] = GetParam();
+    const MatmulKernel& reference = matmul_kernels().back();
+    constexpr int kInputs = 512;
+    constexpr int kOutputs = 32;
+    constexpr int kRows = 8;
+    // Nearly all weights of a block have its largest code.
+    std::vector<float> numbers(std::size_t{kInputs} * kOutputs);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        numbers[i] = i % 16 == 3 ? -1.0f : 0.96f;
+    }
+    const Weights weights(type, kInputs, kOutputs, numbers);
+    std::vector<float> rows(std::size_t{kInputs} * kRows);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        rows[i] = i / kInputs % 2 == 0 ? 1.0f : -1.0f;
+    }
+    const Inputs inputs(kernel, weights.matrix, rows);
+    for (const int n_rows : {1, kRows}) {
+        EXPECT_TRUE(has_same_bits(multiply(kernel, weights.matrix, inputs, 0, n_rows, 1 << 20),
+                                  multiply(reference, weights.matrix, inputs, 0, n_rows, 1 << 20)))
+            << n_rows << " rows";
     }
 }
 
