@@ -6,11 +6,13 @@
 // each column's number with all of them, so only one column's number is live at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include "kernels/attention/attention.h"
 #include "kernels/attention/attention_parts.h"
+#include "kernels/attention/attention_softmax.h"
 
 namespace knap {
 namespace {
@@ -25,7 +27,7 @@ class AttentionBody {
 
   private:
     using Vector = typename Simd::Vector;
-    using Parts = AttentionParts<Simd>;
+    using Softmax = AttentionSoftmax<Simd>;
     static constexpr int kWidth = Simd::kWidth;
     // The other registers hold cached numbers and one number of a column.
     static constexpr int kSumRegisters = Simd::kRegisters * 3 / 4;
@@ -42,9 +44,15 @@ class AttentionBody {
             score<Columns, kVectors>(chunk, rows, first, position, ahead, weights);
             ahead.skip(chunk.head_dim);
         }
-        for (int c = 0; c < Columns; ++c) {
-            Parts::soften(chunk, first + c, chunk.scale * kLog2E, weights[c]);
-        }
+        float scales[Columns];
+        std::fill_n(scales, Columns, chunk.scale * kLog2E);
+        Softmax::template run<Columns>(
+            chunk, first, scales, weights,
+            [&](int c, int position, const Vector(&piece)[Softmax::kStride]) {
+                for (int j = 0; j < Softmax::kStride; ++j) {
+                    Simd::store(weights[c] + position + std::ptrdiff_t{j} * kWidth, piece[j]);
+                }
+            });
         int channel = 0;
         for (; channel + kLanes <= chunk.head_dim; channel += kLanes) {
             weigh<Columns, kVectors>(chunk, rows, first, channel, ahead, weights);

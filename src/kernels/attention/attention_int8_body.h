@@ -12,6 +12,7 @@
 
 #include "kernels/attention/attention.h"
 #include "kernels/attention/attention_parts.h"
+#include "kernels/attention/attention_softmax.h"
 
 namespace knap {
 namespace {
@@ -26,7 +27,7 @@ class Int8AttentionBody {
 
   private:
     using Vector = typename Simd::Vector;
-    using Parts = AttentionParts<Simd>;
+    using Softmax = AttentionSoftmax<Simd>;
     using Small = typename Int8::Small;
     using Sums = typename Int8::Sums;
     using Quads = typename Int8::Quads;
@@ -53,9 +54,7 @@ class Int8AttentionBody {
         constexpr int kLanes = kVectors * kWidth;
         const int n_score_steps = chunk.n_positions / kLanes * (chunk.head_dim / kQuad);
         const int n_weigh_steps = chunk.head_dim / kLanes * (chunk.n_positions / kQuad);
-        const int n_round_steps = chunk.n_positions / kWidth * Columns;
-        ReadAhead<2> ahead(chunk, rows.next, first, Columns,
-                           n_score_steps + n_round_steps + n_weigh_steps);
+        ReadAhead<2> ahead(chunk, rows.next, first, Columns, n_score_steps + n_weigh_steps);
         Rounded<Columns> rounded;
         for (int c = 0; c < Columns; ++c) {
             round_query(chunk, first + c, c, rounded);
@@ -65,14 +64,7 @@ class Int8AttentionBody {
             score<Columns, kVectors>(chunk, rows, position, rounded, ahead, scores);
             ahead.skip(chunk.head_dim / kQuad);
         }
-        for (int c = 0; c < Columns; ++c) {
-            Parts::soften(chunk, first + c, chunk.scale * kLog2E * rounded.query_scales[c],
-                          scores[c]);
-            for (int block = 0; block < chunk.n_positions / kBlock; ++block) {
-                round_weights(rows, block, scores[c], ahead, rounded.weights[c],
-                              rounded.weight_scales[c][block]);
-            }
-        }
+        soften(chunk, rows, first, scores, rounded);
         int channel = 0;
         for (; channel + kLanes <= chunk.head_dim; channel += kLanes) {
             weigh<Columns, kVectors>(chunk, rows, first, channel, rounded, ahead);
@@ -86,6 +78,7 @@ class Int8AttentionBody {
     // The scale that maps `highest` to `most`, and its inverse. Both are 0, and all numbers round
     // to 0, when `highest` is too small to invert.
     struct Scale {
+        Scale() = default;
         Scale(float highest, float most) {
             constexpr float kLowest = 1e-30f;
             if (highest > kLowest) {
@@ -163,29 +156,55 @@ class Int8AttentionBody {
         }
     }
 
-    // Multiplies the weights of a block by their positions' value scales, rounds them to eight
-    // bits, and sets `out_scale` to their common scale.
-    static void round_weights(const Int8Rows& rows,
-                              int block,
-                              float* weights,
-                              ReadAhead<2>& ahead,
-                              Small* out,
-                              float& out_scale) {
-        const int first = block * kBlock;
-        Vector highest = Simd::zero();
-        for (int i = first; i < first + kBlock; i += kWidth) {
-            const Vector weight =
-                Simd::multiply(Simd::load(weights + i), Simd::load_half(rows.value_scales + i));
-            Simd::store(weights + i, weight);
-            highest = Simd::max(highest, weight);
-            ahead.step();
+    // Turns scores into weights, multiplies them by their positions' value scales, and rounds them
+    // to eight bits with one scale a block.
+    template <int Columns>
+    [[gnu::noinline]] static void soften(const AttentionChunk& chunk,
+                                         const Int8Rows& rows,
+                                         int first,
+                                         float (&scores)[Columns][kAttentionChunk],
+                                         Rounded<Columns>& rounded) {
+        constexpr int kPieces = kBlock / Softmax::kPiece;
+        alignas(64) float highest[Columns][kMaxBlocks * kPieces][kWidth];
+        float scales[Columns];
+        for (int c = 0; c < Columns; ++c) {
+            scales[c] = chunk.scale * kLog2E * rounded.query_scales[c];
         }
-        const Scale scale(Simd::reduce_max(highest), kMostUint8);
-        const Vector inverse = Simd::broadcast(scale.inverse);
-        for (int i = first; i < first + kBlock; i += kWidth) {
-            Int8::store(out + i, Simd::multiply(Simd::load(weights + i), inverse));
+        Softmax::template run<Columns>(
+            chunk, first, scales, scores,
+            [&](int c, int position, const Vector(&weights)[Softmax::kStride]) {
+                Vector most = Simd::zero();
+#pragma GCC unroll 4
+                for (int j = 0; j < Softmax::kStride; ++j) {
+                    const int at = position + j * kWidth;
+                    const Vector weight =
+                        Simd::multiply(weights[j], Simd::load_half(rows.value_scales + at));
+                    Simd::store(scores[c] + at, weight);
+                    most = Simd::max(most, weight);
+                }
+                Simd::store(highest[c][position / Softmax::kPiece], most);
+            });
+        const int n_blocks = chunk.n_positions / kBlock;
+        Scale block_scales[Columns][kMaxBlocks];
+        for (int c = 0; c < Columns; ++c) {
+            for (int block = 0; block < n_blocks; ++block) {
+                Vector most = Simd::zero();
+                for (int i = 0; i < kPieces; ++i) {
+                    most = Simd::max(most, Simd::load(highest[c][block * kPieces + i]));
+                }
+                block_scales[c][block] = Scale(Simd::reduce_max(most), kMostUint8);
+                rounded.weight_scales[c][block] = block_scales[c][block].scale;
+            }
         }
-        out_scale = scale.scale;
+        for (int c = 0; c < Columns; ++c) {
+            for (int block = 0; block < n_blocks; ++block) {
+                const Vector inverse = Simd::broadcast(block_scales[c][block].inverse);
+                for (int i = block * kBlock; i < (block + 1) * kBlock; i += kWidth) {
+                    Int8::store(rounded.weights[c] + i,
+                                Simd::multiply(Simd::load(scores[c] + i), inverse));
+                }
+            }
+        }
     }
 
     // Weighted values of `Vectors` vectors of channels from `channel` on. Lanes are channels.
