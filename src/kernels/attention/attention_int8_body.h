@@ -37,6 +37,7 @@ class Int8AttentionBody {
     // token, makes only its own block coarser.
     static constexpr int kBlock = kAttentionStep;
     static constexpr int kMaxBlocks = kAttentionChunk / kBlock;
+    using Ahead = ReadAhead<2>;
 
     // The rounded numbers of some columns, ready for the integer products.
     template <int Columns>
@@ -50,11 +51,12 @@ class Int8AttentionBody {
 
     template <int Columns>
     static void run_columns(const AttentionChunk& chunk, const Int8Rows& rows, int first) {
-        constexpr int kVectors = vectors_per_column<Columns, Int8::kMaxSums>();
+        constexpr int kVectors =
+            vectors_per_column<Columns, Simd::kRegisters, Int8::kOtherRegisters>();
         constexpr int kLanes = kVectors * kWidth;
         const int n_score_steps = chunk.n_positions / kLanes * (chunk.head_dim / kQuad);
         const int n_weigh_steps = chunk.head_dim / kLanes * (chunk.n_positions / kQuad);
-        ReadAhead<2> ahead(chunk, rows.next, first, Columns, n_score_steps + n_weigh_steps);
+        Ahead ahead(chunk, rows.next, first, Columns, n_score_steps + n_weigh_steps);
         Rounded<Columns> rounded;
         for (int c = 0; c < Columns; ++c) {
             round_query(chunk, first + c, c, rounded);
@@ -110,6 +112,17 @@ class Int8AttentionBody {
         rounded.query_sums[c] = Simd::reduce_add(sum) * kKeyOffset;
     }
 
+    template <int Columns, int Vectors>
+    [[gnu::always_inline]] static void clear(Sums (&sums)[Columns][Vectors]) {
+#pragma GCC unroll 8
+        for (auto& column : sums) {
+#pragma GCC unroll 8
+            for (Sums& sum : column) {
+                sum = Int8::zero();
+            }
+        }
+    }
+
     // Scores of `Vectors` vectors of positions from `position` on, without the query's scale. Lanes
     // are positions. All sums are integers that a float represents exactly.
     template <int Columns, int Vectors>
@@ -117,9 +130,10 @@ class Int8AttentionBody {
                                         const Int8Rows& rows,
                                         int position,
                                         const Rounded<Columns>& rounded,
-                                        ReadAhead<2> ahead,
+                                        Ahead ahead,
                                         float (&scores)[Columns][kAttentionChunk]) {
         const std::uint8_t* keys[Vectors];
+#pragma GCC unroll 8
         for (int v = 0; v < Vectors; ++v) {
             const int at = position + v * kWidth;
             const int in_tile = at % kKeyTile;
@@ -127,27 +141,26 @@ class Int8AttentionBody {
                       std::ptrdiff_t{in_tile} * kQuad;
         }
         Sums sums[Columns][Vectors];
-        for (auto& column : sums) {
-            for (Sums& sum : column) {
-                sum = Int8::zero();
-            }
-        }
+        clear(sums);
         for (int d = 0; d < chunk.head_dim; d += kQuad) {
-            Quads key[Vectors];
-            for (int v = 0; v < Vectors; ++v) {
-                key[v] = Int8::load_keys(keys[v] + std::ptrdiff_t{d} * kKeyTile);
-            }
-            for (int c = 0; c < Columns; ++c) {
-                const auto query = Int8::broadcast(rounded.queries[c] + d);
-                for (int v = 0; v < Vectors; ++v) {
-                    sums[c][v] = Int8::add_keys(sums[c][v], key[v], query);
-                }
-            }
+            Int8::for_each_part([&]<int Part>() {
+                for_each_pair<Columns, Vectors>(
+                    [&](int c) { return Int8::template broadcast<Part>(rounded.queries[c] + d); },
+                    [&](int v) {
+                        return Int8::template load_keys<Part>(keys[v] +
+                                                              std::ptrdiff_t{d} * kKeyTile);
+                    },
+                    [&](int c, int v, Quads query, Quads key) {
+                        sums[c][v] = Int8::add_keys(sums[c][v], key, query);
+                    });
+            });
             ahead.step();
         }
+#pragma GCC unroll 8
         for (int v = 0; v < Vectors; ++v) {
             const int at = position + v * kWidth;
             const Vector scale = Simd::load_half(rows.key_scales + at);
+#pragma GCC unroll 8
             for (int c = 0; c < Columns; ++c) {
                 const Vector offset = Simd::broadcast(rounded.query_sums[c]);
                 const Vector sum = Simd::subtract(Int8::to_floats(sums[c][v]), offset);
@@ -214,35 +227,37 @@ class Int8AttentionBody {
                                         int first,
                                         int channel,
                                         const Rounded<Columns>& rounded,
-                                        ReadAhead<2> ahead) {
+                                        Ahead ahead) {
         const std::int8_t* values = rows.values + std::ptrdiff_t{channel} * kQuad;
         for (int block = 0; block < chunk.n_positions / kBlock; ++block) {
             Sums sums[Columns][Vectors];
-            for (auto& column : sums) {
-                for (Sums& sum : column) {
-                    sum = Int8::zero();
-                }
-            }
+            clear(sums);
             for (int i = block * kBlock; i < (block + 1) * kBlock; i += kQuad) {
-                Quads value[Vectors];
-                for (int v = 0; v < Vectors; ++v) {
-                    value[v] = Int8::load_values(values + std::ptrdiff_t{v} * kWidth * kQuad);
-                }
-                for (int c = 0; c < Columns; ++c) {
-                    const auto weight = Int8::broadcast(rounded.weights[c] + i);
-                    for (int v = 0; v < Vectors; ++v) {
-                        sums[c][v] = Int8::add_values(sums[c][v], value[v], weight);
-                    }
-                }
+                Int8::for_each_part([&]<int Part>() {
+                    for_each_pair<Columns, Vectors>(
+                        [&](int c) {
+                            return Int8::template broadcast<Part>(rounded.weights[c] + i);
+                        },
+                        [&](int v) {
+                            return Int8::template load_values<Part>(values + std::ptrdiff_t{v} *
+                                                                                 kWidth * kQuad);
+                        },
+                        [&](int c, int v, Quads weight, Quads value) {
+                            sums[c][v] = Int8::add_values(sums[c][v], value, weight);
+                        });
+                });
                 values += std::ptrdiff_t{chunk.head_dim} * kQuad;
                 ahead.step();
             }
+#pragma GCC unroll 8
             for (int c = 0; c < Columns; ++c) {
                 const Vector scale = Simd::broadcast(rounded.weight_scales[c][block]);
+                float* out = chunk.partials[first + c] + channel;
+#pragma GCC unroll 8
                 for (int v = 0; v < Vectors; ++v) {
-                    float* out = chunk.partials[first + c] + channel + std::ptrdiff_t{v} * kWidth;
-                    const Vector before = block == 0 ? Simd::zero() : Simd::load(out);
-                    Simd::store(out, Simd::fmadd(Int8::to_floats(sums[c][v]), scale, before));
+                    float* place = out + std::ptrdiff_t{v} * kWidth;
+                    const Vector before = block == 0 ? Simd::zero() : Simd::load(place);
+                    Simd::store(place, Simd::fmadd(Int8::to_floats(sums[c][v]), scale, before));
                 }
             }
         }

@@ -2,6 +2,7 @@
 // namespace, as in simd_plain.h.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -26,11 +27,49 @@ void for_each_group(int n_columns, Run run) {
     (std::integer_sequence<int, 6, 5, 4, 3, 2, 1>());
 }
 
-// Vectors per column, such that the sums of `Columns` columns fit in `Registers` registers.
-template <int Columns, int Registers>
+// Vectors per column, such that for_each_pair() and the sums of `Columns` columns need no more than
+// `Registers` registers, `Others` of them for anything else.
+template <int Columns, int Registers, int Others>
 constexpr int vectors_per_column() {
-    constexpr int kFit = Registers / Columns;
-    return kFit >= 4 ? 4 : kFit >= 2 ? 2 : 1;
+    constexpr auto fits = [](int vectors) {
+        return Columns * vectors + std::min(Columns, vectors) + Others <= Registers;
+    };
+    return fits(4) ? 4 : fits(2) ? 2 : 1;
+}
+
+// Calls combine(c, v, column(c), cached(v)) for all columns c and vectors v. Whichever are fewer
+// are all loaded first; of the others one is live at a time, so that the sums stay in registers.
+template <int Columns, int Vectors, typename Column, typename Cached, typename Combine>
+[[gnu::always_inline]] inline void for_each_pair(Column column, Cached cached, Combine combine) {
+    if constexpr (Columns < Vectors) {
+        decltype(column(0)) numbers[Columns];
+#pragma GCC unroll 8
+        for (int c = 0; c < Columns; ++c) {
+            numbers[c] = column(c);
+        }
+#pragma GCC unroll 8
+        for (int v = 0; v < Vectors; ++v) {
+            const auto vector = cached(v);
+#pragma GCC unroll 8
+            for (int c = 0; c < Columns; ++c) {
+                combine(c, v, numbers[c], vector);
+            }
+        }
+    } else {
+        decltype(cached(0)) vectors[Vectors];
+#pragma GCC unroll 8
+        for (int v = 0; v < Vectors; ++v) {
+            vectors[v] = cached(v);
+        }
+#pragma GCC unroll 8
+        for (int c = 0; c < Columns; ++c) {
+            const auto number = column(c);
+#pragma GCC unroll 8
+            for (int v = 0; v < Vectors; ++v) {
+                combine(c, v, number, vectors[v]);
+            }
+        }
+    }
 }
 
 // Prefetches the rows needed next, `Lines` cache lines of keys and of values per step.
