@@ -23,11 +23,18 @@ const AttentionKernel& kernel() {
     return attention_kernels().front();
 }
 
+struct ColumnMask {
+    const std::uint16_t* numbers = nullptr;
+    int n_visible = kUnknownPrefix;
+};
+
 // Masks of columns that see the first rows of a chunk: visible numbers, then hidden ones.
 struct PrefixMasks {
     PrefixMasks() { std::fill(numbers.begin() + kAttentionChunk, numbers.end(), kHiddenBits); }
     // Shows the first `n` positions.
-    const std::uint16_t* first(int n) const { return numbers.data() + kAttentionChunk - n; }
+    ColumnMask first(int n) const {
+        return {.numbers = numbers.data() + kAttentionChunk - n, .n_visible = n};
+    }
 
     std::array<std::uint16_t, 2 * std::size_t{kAttentionChunk}> numbers{};
 };
@@ -41,9 +48,10 @@ const PrefixMasks& prefix_masks() {
 class Columns {
   public:
     std::size_t size() const { return n_; }
-    void add(const float* query, const std::uint16_t* mask, float* partial) {
+    void add(const float* query, const ColumnMask& mask, float* partial) {
         queries_[n_] = query;
-        masks_[n_] = mask;
+        masks_[n_] = mask.numbers;
+        n_visible_[n_] = mask.n_visible;
         partials_[n_] = partial;
         ++n_;
     }
@@ -54,7 +62,8 @@ class Columns {
                                    .scale = config.attention_scale,
                                    .queries = queries_.data(),
                                    .masks = masks_.data(),
-                                   .partials = partials_.data()};
+                                   .partials = partials_.data(),
+                                   .n_visible = n_visible_.data()};
         if (const auto* int8_rows = std::get_if<Int8Rows>(&rows)) {
             kernel().run_int8_chunk(chunk, *int8_rows);
         } else {
@@ -66,6 +75,7 @@ class Columns {
     std::size_t n_ = 0;
     std::array<const float*, kMaxAttentionColumns> queries_;
     std::array<const std::uint16_t*, kMaxAttentionColumns> masks_;
+    std::array<int, kMaxAttentionColumns> n_visible_;
     std::array<float*, kMaxAttentionColumns> partials_;
 };
 
@@ -150,7 +160,7 @@ class Task {
         const ChunkSpan& span = tasks_.chunk(block_, i);
         MaskBuffer masks;
         Columns columns;
-        const std::uint16_t* mask = nullptr;
+        ColumnMask mask;
         int last_row = -1;
         for (std::size_t c = 0; c < n_columns(); ++c) {
             const int row = row_of(c);
@@ -172,9 +182,7 @@ class Task {
     // The mask of a row over a span. Those that are no prefix are written here.
     class MaskBuffer {
       public:
-        const std::uint16_t* of(const AttentionTasks& tasks,
-                                const RowSight& sight,
-                                const ChunkSpan& span) {
+        ColumnMask of(const AttentionTasks& tasks, const RowSight& sight, const ChunkSpan& span) {
             std::uint16_t* written = nullptr;
             int n_first = 0;
             for (const SightRun& seen : tasks.sight_runs(sight)) {
@@ -194,7 +202,7 @@ class Task {
                 }
                 std::fill(written + begin, written + end, std::uint16_t{0});
             }
-            return written != nullptr ? written : prefix_masks().first(n_first);
+            return written != nullptr ? ColumnMask{written} : prefix_masks().first(n_first);
         }
 
       private:

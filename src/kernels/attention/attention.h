@@ -25,6 +25,7 @@ inline constexpr int kAttentionStep = 64;  // the number of positions is a multi
 inline constexpr int kAttentionChunk = 256;
 inline constexpr int kMaxAttentionColumns = 48;  // in one call
 inline constexpr int kMaxAttentionHeadDim = 256;
+inline constexpr int kUnknownPrefix = -1;
 
 // Positions count from the start of the chunk. Half-precision numbers are passed as their bits.
 struct AttentionChunk {
@@ -35,6 +36,9 @@ struct AttentionChunk {
     const float* const* queries;        // per column f32 [head_dim]
     const std::uint16_t* const* masks;  // per column f16 [n_positions]: 0, or -inf where hidden
     float* const* partials;             // per column f32 [partial_size(head_dim)], overwritten
+    // Per column: how many positions its mask shows, if those are the first ones; otherwise
+    // kUnknownPrefix. Optional; saves reading the masks.
+    const int* n_visible = nullptr;
 };
 
 // The rows that will be read next, for prefetching. Any address is safe.

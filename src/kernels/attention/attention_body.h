@@ -1,16 +1,15 @@
 // The attention kernel for an f16 cache, a template over a vector type (see simd_plain.h). Each
 // instruction set includes this header in its own file, compiled for it. Everything is in an
 // unnamed namespace so that no two of those files share code.
-//
-// The loop order keeps all sums in registers: a step loads its cached numbers first, then combines
-// each column's number with all of them, so only one column's number is live at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include "kernels/attention/attention.h"
 #include "kernels/attention/attention_parts.h"
+#include "kernels/attention/attention_softmax.h"
 
 namespace knap {
 namespace {
@@ -25,14 +24,12 @@ class AttentionBody {
 
   private:
     using Vector = typename Simd::Vector;
-    using Parts = AttentionParts<Simd>;
+    using Softmax = AttentionSoftmax<Simd>;
     static constexpr int kWidth = Simd::kWidth;
-    // The other registers hold cached numbers and one number of a column.
-    static constexpr int kSumRegisters = Simd::kRegisters * 3 / 4;
 
     template <int Columns>
     static void run_columns(const AttentionChunk& chunk, const HalfRows& rows, int first) {
-        constexpr int kVectors = vectors_per_column<Columns, kSumRegisters>();
+        constexpr int kVectors = vectors_per_column<Columns, Simd::kRegisters, 1>();
         constexpr int kLanes = kVectors * kWidth;
         const int n_score_steps = chunk.n_positions / kLanes * chunk.head_dim;
         const int n_weigh_steps = chunk.head_dim / kLanes * chunk.n_positions;
@@ -42,9 +39,13 @@ class AttentionBody {
             score<Columns, kVectors>(chunk, rows, first, position, ahead, weights);
             ahead.skip(chunk.head_dim);
         }
-        for (int c = 0; c < Columns; ++c) {
-            Parts::soften(chunk, first + c, chunk.scale * kLog2E, weights[c]);
-        }
+        float scales[Columns];
+        std::fill_n(scales, Columns, chunk.scale * kLog2E);
+        Softmax::template run<Columns>(
+            chunk, first, scales, weights,
+            [&](int c, int position, const Vector(&piece)[Softmax::kStride]) {
+                store(piece, weights[c] + position);
+            });
         int channel = 0;
         for (; channel + kLanes <= chunk.head_dim; channel += kLanes) {
             weigh<Columns, kVectors>(chunk, rows, first, channel, ahead, weights);
@@ -52,6 +53,24 @@ class AttentionBody {
         }
         for (; channel < chunk.head_dim; channel += kWidth) {
             weigh<Columns, 1>(chunk, rows, first, channel, ahead, weights);
+        }
+    }
+
+    template <int Vectors>
+    [[gnu::always_inline]] static void store(const Vector (&vectors)[Vectors], float* out) {
+#pragma GCC unroll 8
+        for (int v = 0; v < Vectors; ++v) {
+            Simd::store(out + std::ptrdiff_t{v} * kWidth, vectors[v]);
+        }
+    }
+    template <int Columns, int Vectors>
+    [[gnu::always_inline]] static void clear(Vector (&sums)[Columns][Vectors]) {
+#pragma GCC unroll 8
+        for (auto& column : sums) {
+#pragma GCC unroll 8
+            for (Vector& sum : column) {
+                sum = Simd::zero();
+            }
         }
     }
 
@@ -64,38 +83,31 @@ class AttentionBody {
                                         ReadAhead<1> ahead,
                                         float (&scores)[Columns][kAttentionChunk]) {
         const std::uint16_t* keys[Vectors];
+#pragma GCC unroll 8
         for (int v = 0; v < Vectors; ++v) {
             const int at = position + v * kWidth;
             const int in_tile = at % kKeyTile;
             keys[v] = rows.keys + std::ptrdiff_t{at - in_tile} * chunk.head_dim + in_tile;
         }
         const float* queries[Columns];
+#pragma GCC unroll 8
         for (int c = 0; c < Columns; ++c) {
             queries[c] = chunk.queries[first + c];
         }
         Vector sums[Columns][Vectors];
-        for (auto& column : sums) {
-            for (Vector& sum : column) {
-                sum = Simd::zero();
-            }
-        }
+        clear(sums);
         for (int d = 0; d < chunk.head_dim; ++d) {
-            Vector key[Vectors];
-            for (int v = 0; v < Vectors; ++v) {
-                key[v] = Simd::load_half(keys[v] + std::ptrdiff_t{d} * kKeyTile);
-            }
-            for (int c = 0; c < Columns; ++c) {
-                const Vector query = Simd::broadcast(queries[c][d]);
-                for (int v = 0; v < Vectors; ++v) {
-                    sums[c][v] = Simd::fmadd(query, key[v], sums[c][v]);
-                }
-            }
+            for_each_pair<Columns, Vectors>(
+                [&](int c) { return Simd::broadcast(queries[c][d]); },
+                [&](int v) { return Simd::load_half(keys[v] + std::ptrdiff_t{d} * kKeyTile); },
+                [&](int c, int v, Vector query, Vector key) {
+                    sums[c][v] = Simd::fmadd(query, key, sums[c][v]);
+                });
             ahead.step();
         }
+#pragma GCC unroll 8
         for (int c = 0; c < Columns; ++c) {
-            for (int v = 0; v < Vectors; ++v) {
-                Simd::store(scores[c] + position + std::ptrdiff_t{v} * kWidth, sums[c][v]);
-            }
+            store(sums[c], scores[c] + position);
         }
     }
 
@@ -109,30 +121,20 @@ class AttentionBody {
                                         const float (&weights)[Columns][kAttentionChunk]) {
         const std::uint16_t* values = rows.values + channel;
         Vector sums[Columns][Vectors];
-        for (auto& column : sums) {
-            for (Vector& sum : column) {
-                sum = Simd::zero();
-            }
-        }
+        clear(sums);
         for (int position = 0; position < chunk.n_positions; ++position) {
-            Vector value[Vectors];
-            for (int v = 0; v < Vectors; ++v) {
-                value[v] = Simd::load_half(values + std::ptrdiff_t{v} * kWidth);
-            }
-            for (int c = 0; c < Columns; ++c) {
-                const Vector weight = Simd::broadcast(weights[c][position]);
-                for (int v = 0; v < Vectors; ++v) {
-                    sums[c][v] = Simd::fmadd(weight, value[v], sums[c][v]);
-                }
-            }
+            for_each_pair<Columns, Vectors>(
+                [&](int c) { return Simd::broadcast(weights[c][position]); },
+                [&](int v) { return Simd::load_half(values + std::ptrdiff_t{v} * kWidth); },
+                [&](int c, int v, Vector weight, Vector value) {
+                    sums[c][v] = Simd::fmadd(weight, value, sums[c][v]);
+                });
             values += chunk.head_dim;
             ahead.step();
         }
+#pragma GCC unroll 8
         for (int c = 0; c < Columns; ++c) {
-            for (int v = 0; v < Vectors; ++v) {
-                float* out = chunk.partials[first + c] + channel;
-                Simd::store(out + std::ptrdiff_t{v} * kWidth, sums[c][v]);
-            }
+            store(sums[c], chunk.partials[first + c] + channel);
         }
     }
 };

@@ -12,6 +12,7 @@
 
 #include "kernels/attention/attention.h"
 #include "kernels/attention/attention_parts.h"
+#include "kernels/attention/attention_softmax.h"
 
 namespace knap {
 namespace {
@@ -26,7 +27,7 @@ class Int8AttentionBody {
 
   private:
     using Vector = typename Simd::Vector;
-    using Parts = AttentionParts<Simd>;
+    using Softmax = AttentionSoftmax<Simd>;
     using Small = typename Int8::Small;
     using Sums = typename Int8::Sums;
     using Quads = typename Int8::Quads;
@@ -36,6 +37,7 @@ class Int8AttentionBody {
     // token, makes only its own block coarser.
     static constexpr int kBlock = kAttentionStep;
     static constexpr int kMaxBlocks = kAttentionChunk / kBlock;
+    using Ahead = ReadAhead<2>;
 
     // The rounded numbers of some columns, ready for the integer products.
     template <int Columns>
@@ -49,13 +51,12 @@ class Int8AttentionBody {
 
     template <int Columns>
     static void run_columns(const AttentionChunk& chunk, const Int8Rows& rows, int first) {
-        constexpr int kVectors = vectors_per_column<Columns, Int8::kMaxSums>();
+        constexpr int kVectors =
+            vectors_per_column<Columns, Simd::kRegisters, Int8::kOtherRegisters>();
         constexpr int kLanes = kVectors * kWidth;
         const int n_score_steps = chunk.n_positions / kLanes * (chunk.head_dim / kQuad);
         const int n_weigh_steps = chunk.head_dim / kLanes * (chunk.n_positions / kQuad);
-        const int n_round_steps = chunk.n_positions / kWidth * Columns;
-        ReadAhead<2> ahead(chunk, rows.next, first, Columns,
-                           n_score_steps + n_round_steps + n_weigh_steps);
+        Ahead ahead(chunk, rows.next, first, Columns, n_score_steps + n_weigh_steps);
         Rounded<Columns> rounded;
         for (int c = 0; c < Columns; ++c) {
             round_query(chunk, first + c, c, rounded);
@@ -65,14 +66,7 @@ class Int8AttentionBody {
             score<Columns, kVectors>(chunk, rows, position, rounded, ahead, scores);
             ahead.skip(chunk.head_dim / kQuad);
         }
-        for (int c = 0; c < Columns; ++c) {
-            Parts::soften(chunk, first + c, chunk.scale * kLog2E * rounded.query_scales[c],
-                          scores[c]);
-            for (int block = 0; block < chunk.n_positions / kBlock; ++block) {
-                round_weights(rows, block, scores[c], ahead, rounded.weights[c],
-                              rounded.weight_scales[c][block]);
-            }
-        }
+        soften(chunk, rows, first, scores, rounded);
         int channel = 0;
         for (; channel + kLanes <= chunk.head_dim; channel += kLanes) {
             weigh<Columns, kVectors>(chunk, rows, first, channel, rounded, ahead);
@@ -86,6 +80,7 @@ class Int8AttentionBody {
     // The scale that maps `highest` to `most`, and its inverse. Both are 0, and all numbers round
     // to 0, when `highest` is too small to invert.
     struct Scale {
+        Scale() = default;
         Scale(float highest, float most) {
             constexpr float kLowest = 1e-30f;
             if (highest > kLowest) {
@@ -117,6 +112,17 @@ class Int8AttentionBody {
         rounded.query_sums[c] = Simd::reduce_add(sum) * kKeyOffset;
     }
 
+    template <int Columns, int Vectors>
+    [[gnu::always_inline]] static void clear(Sums (&sums)[Columns][Vectors]) {
+#pragma GCC unroll 8
+        for (auto& column : sums) {
+#pragma GCC unroll 8
+            for (Sums& sum : column) {
+                sum = Int8::zero();
+            }
+        }
+    }
+
     // Scores of `Vectors` vectors of positions from `position` on, without the query's scale. Lanes
     // are positions. All sums are integers that a float represents exactly.
     template <int Columns, int Vectors>
@@ -124,9 +130,10 @@ class Int8AttentionBody {
                                         const Int8Rows& rows,
                                         int position,
                                         const Rounded<Columns>& rounded,
-                                        ReadAhead<2> ahead,
+                                        Ahead ahead,
                                         float (&scores)[Columns][kAttentionChunk]) {
         const std::uint8_t* keys[Vectors];
+#pragma GCC unroll 8
         for (int v = 0; v < Vectors; ++v) {
             const int at = position + v * kWidth;
             const int in_tile = at % kKeyTile;
@@ -134,27 +141,26 @@ class Int8AttentionBody {
                       std::ptrdiff_t{in_tile} * kQuad;
         }
         Sums sums[Columns][Vectors];
-        for (auto& column : sums) {
-            for (Sums& sum : column) {
-                sum = Int8::zero();
-            }
-        }
+        clear(sums);
         for (int d = 0; d < chunk.head_dim; d += kQuad) {
-            Quads key[Vectors];
-            for (int v = 0; v < Vectors; ++v) {
-                key[v] = Int8::load_keys(keys[v] + std::ptrdiff_t{d} * kKeyTile);
-            }
-            for (int c = 0; c < Columns; ++c) {
-                const auto query = Int8::broadcast(rounded.queries[c] + d);
-                for (int v = 0; v < Vectors; ++v) {
-                    sums[c][v] = Int8::add_keys(sums[c][v], key[v], query);
-                }
-            }
+            Int8::for_each_part([&]<int Part>() {
+                for_each_pair<Columns, Vectors>(
+                    [&](int c) { return Int8::template broadcast<Part>(rounded.queries[c] + d); },
+                    [&](int v) {
+                        return Int8::template load_keys<Part>(keys[v] +
+                                                              std::ptrdiff_t{d} * kKeyTile);
+                    },
+                    [&](int c, int v, Quads query, Quads key) {
+                        sums[c][v] = Int8::add_keys(sums[c][v], key, query);
+                    });
+            });
             ahead.step();
         }
+#pragma GCC unroll 8
         for (int v = 0; v < Vectors; ++v) {
             const int at = position + v * kWidth;
             const Vector scale = Simd::load_half(rows.key_scales + at);
+#pragma GCC unroll 8
             for (int c = 0; c < Columns; ++c) {
                 const Vector offset = Simd::broadcast(rounded.query_sums[c]);
                 const Vector sum = Simd::subtract(Int8::to_floats(sums[c][v]), offset);
@@ -163,29 +169,55 @@ class Int8AttentionBody {
         }
     }
 
-    // Multiplies the weights of a block by their positions' value scales, rounds them to eight
-    // bits, and sets `out_scale` to their common scale.
-    static void round_weights(const Int8Rows& rows,
-                              int block,
-                              float* weights,
-                              ReadAhead<2>& ahead,
-                              Small* out,
-                              float& out_scale) {
-        const int first = block * kBlock;
-        Vector highest = Simd::zero();
-        for (int i = first; i < first + kBlock; i += kWidth) {
-            const Vector weight =
-                Simd::multiply(Simd::load(weights + i), Simd::load_half(rows.value_scales + i));
-            Simd::store(weights + i, weight);
-            highest = Simd::max(highest, weight);
-            ahead.step();
+    // Turns scores into weights, multiplies them by their positions' value scales, and rounds them
+    // to eight bits with one scale a block.
+    template <int Columns>
+    [[gnu::noinline]] static void soften(const AttentionChunk& chunk,
+                                         const Int8Rows& rows,
+                                         int first,
+                                         float (&scores)[Columns][kAttentionChunk],
+                                         Rounded<Columns>& rounded) {
+        constexpr int kPieces = kBlock / Softmax::kPiece;
+        alignas(64) float highest[Columns][kMaxBlocks * kPieces][kWidth];
+        float scales[Columns];
+        for (int c = 0; c < Columns; ++c) {
+            scales[c] = chunk.scale * kLog2E * rounded.query_scales[c];
         }
-        const Scale scale(Simd::reduce_max(highest), kMostUint8);
-        const Vector inverse = Simd::broadcast(scale.inverse);
-        for (int i = first; i < first + kBlock; i += kWidth) {
-            Int8::store(out + i, Simd::multiply(Simd::load(weights + i), inverse));
+        Softmax::template run<Columns>(
+            chunk, first, scales, scores,
+            [&](int c, int position, const Vector(&weights)[Softmax::kStride]) {
+                Vector most = Simd::zero();
+#pragma GCC unroll 4
+                for (int j = 0; j < Softmax::kStride; ++j) {
+                    const int at = position + j * kWidth;
+                    const Vector weight =
+                        Simd::multiply(weights[j], Simd::load_half(rows.value_scales + at));
+                    Simd::store(scores[c] + at, weight);
+                    most = Simd::max(most, weight);
+                }
+                Simd::store(highest[c][position / Softmax::kPiece], most);
+            });
+        const int n_blocks = chunk.n_positions / kBlock;
+        Scale block_scales[Columns][kMaxBlocks];
+        for (int c = 0; c < Columns; ++c) {
+            for (int block = 0; block < n_blocks; ++block) {
+                Vector most = Simd::zero();
+                for (int i = 0; i < kPieces; ++i) {
+                    most = Simd::max(most, Simd::load(highest[c][block * kPieces + i]));
+                }
+                block_scales[c][block] = Scale(Simd::reduce_max(most), kMostUint8);
+                rounded.weight_scales[c][block] = block_scales[c][block].scale;
+            }
         }
-        out_scale = scale.scale;
+        for (int c = 0; c < Columns; ++c) {
+            for (int block = 0; block < n_blocks; ++block) {
+                const Vector inverse = Simd::broadcast(block_scales[c][block].inverse);
+                for (int i = block * kBlock; i < (block + 1) * kBlock; i += kWidth) {
+                    Int8::store(rounded.weights[c] + i,
+                                Simd::multiply(Simd::load(scores[c] + i), inverse));
+                }
+            }
+        }
     }
 
     // Weighted values of `Vectors` vectors of channels from `channel` on. Lanes are channels.
@@ -195,35 +227,37 @@ class Int8AttentionBody {
                                         int first,
                                         int channel,
                                         const Rounded<Columns>& rounded,
-                                        ReadAhead<2> ahead) {
+                                        Ahead ahead) {
         const std::int8_t* values = rows.values + std::ptrdiff_t{channel} * kQuad;
         for (int block = 0; block < chunk.n_positions / kBlock; ++block) {
             Sums sums[Columns][Vectors];
-            for (auto& column : sums) {
-                for (Sums& sum : column) {
-                    sum = Int8::zero();
-                }
-            }
+            clear(sums);
             for (int i = block * kBlock; i < (block + 1) * kBlock; i += kQuad) {
-                Quads value[Vectors];
-                for (int v = 0; v < Vectors; ++v) {
-                    value[v] = Int8::load_values(values + std::ptrdiff_t{v} * kWidth * kQuad);
-                }
-                for (int c = 0; c < Columns; ++c) {
-                    const auto weight = Int8::broadcast(rounded.weights[c] + i);
-                    for (int v = 0; v < Vectors; ++v) {
-                        sums[c][v] = Int8::add_values(sums[c][v], value[v], weight);
-                    }
-                }
+                Int8::for_each_part([&]<int Part>() {
+                    for_each_pair<Columns, Vectors>(
+                        [&](int c) {
+                            return Int8::template broadcast<Part>(rounded.weights[c] + i);
+                        },
+                        [&](int v) {
+                            return Int8::template load_values<Part>(values + std::ptrdiff_t{v} *
+                                                                                 kWidth * kQuad);
+                        },
+                        [&](int c, int v, Quads weight, Quads value) {
+                            sums[c][v] = Int8::add_values(sums[c][v], value, weight);
+                        });
+                });
                 values += std::ptrdiff_t{chunk.head_dim} * kQuad;
                 ahead.step();
             }
+#pragma GCC unroll 8
             for (int c = 0; c < Columns; ++c) {
                 const Vector scale = Simd::broadcast(rounded.weight_scales[c][block]);
+                float* out = chunk.partials[first + c] + channel;
+#pragma GCC unroll 8
                 for (int v = 0; v < Vectors; ++v) {
-                    float* out = chunk.partials[first + c] + channel + std::ptrdiff_t{v} * kWidth;
-                    const Vector before = block == 0 ? Simd::zero() : Simd::load(out);
-                    Simd::store(out, Simd::fmadd(Int8::to_floats(sums[c][v]), scale, before));
+                    float* place = out + std::ptrdiff_t{v} * kWidth;
+                    const Vector before = block == 0 ? Simd::zero() : Simd::load(place);
+                    Simd::store(place, Simd::fmadd(Int8::to_floats(sums[c][v]), scale, before));
                 }
             }
         }

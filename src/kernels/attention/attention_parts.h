@@ -1,16 +1,12 @@
-// Parts that the attention kernels of every cache type share, as templates over a vector type (see
-// simd_plain.h). Everything is in an unnamed namespace, as there.
+// Loops that the attention kernels of every cache type share. Everything is in an unnamed
+// namespace, as in simd_plain.h.
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <utility>
 
 #include "kernels/attention/attention.h"
-#include "kernels/power_of_two.h"
 
 namespace knap {
 namespace {
@@ -31,11 +27,49 @@ void for_each_group(int n_columns, Run run) {
     (std::integer_sequence<int, 6, 5, 4, 3, 2, 1>());
 }
 
-// Vectors per column, such that the sums of `Columns` columns fit in `Registers` registers.
-template <int Columns, int Registers>
+// Vectors per column, such that for_each_pair() and the sums of `Columns` columns need no more than
+// `Registers` registers, `Others` of them for anything else.
+template <int Columns, int Registers, int Others>
 constexpr int vectors_per_column() {
-    constexpr int kFit = Registers / Columns;
-    return kFit >= 4 ? 4 : kFit >= 2 ? 2 : 1;
+    constexpr auto fits = [](int vectors) {
+        return Columns * vectors + std::min(Columns, vectors) + Others <= Registers;
+    };
+    return fits(4) ? 4 : fits(2) ? 2 : 1;
+}
+
+// Calls combine(c, v, column(c), cached(v)) for all columns c and vectors v. Whichever are fewer
+// are all loaded first; of the others one is live at a time, so that the sums stay in registers.
+template <int Columns, int Vectors, typename Column, typename Cached, typename Combine>
+[[gnu::always_inline]] inline void for_each_pair(Column column, Cached cached, Combine combine) {
+    if constexpr (Columns < Vectors) {
+        decltype(column(0)) numbers[Columns];
+#pragma GCC unroll 8
+        for (int c = 0; c < Columns; ++c) {
+            numbers[c] = column(c);
+        }
+#pragma GCC unroll 8
+        for (int v = 0; v < Vectors; ++v) {
+            const auto vector = cached(v);
+#pragma GCC unroll 8
+            for (int c = 0; c < Columns; ++c) {
+                combine(c, v, numbers[c], vector);
+            }
+        }
+    } else {
+        decltype(cached(0)) vectors[Vectors];
+#pragma GCC unroll 8
+        for (int v = 0; v < Vectors; ++v) {
+            vectors[v] = cached(v);
+        }
+#pragma GCC unroll 8
+        for (int c = 0; c < Columns; ++c) {
+            const auto number = column(c);
+#pragma GCC unroll 8
+            for (int v = 0; v < Vectors; ++v) {
+                combine(c, v, number, vectors[v]);
+            }
+        }
+    }
 }
 
 // Prefetches the rows needed next, `Lines` cache lines of keys and of values per step.
@@ -70,91 +104,6 @@ class ReadAhead {
     const char* keys_;
     const char* values_;
     std::ptrdiff_t step_;
-};
-
-template <typename Simd>
-class AttentionParts {
-  public:
-    using Vector = typename Simd::Vector;
-    static constexpr int kWidth = Simd::kWidth;
-
-    // Turns a column's scores into weights 2^(scale * score - maximum), and stores the maximum and
-    // the sum of weights in its partial result.
-    static void soften(const AttentionChunk& chunk, int column, float scale, float* scores) {
-        const float highest = hide(chunk, column, scores);
-        const float maximum = highest * scale;
-        float* partial = chunk.partials[column];
-        partial[chunk.head_dim] = maximum;
-        // A column that attends to nothing here has no maximum; any finite offset gives it zero
-        // weights.
-        const Vector offset = Simd::broadcast(highest == kNothing ? 0.0f : maximum);
-        const Vector scales = Simd::broadcast(scale);
-        Vector sums[kStride];
-        std::fill_n(sums, kStride, Simd::zero());
-        for (int i = 0; i < chunk.n_positions; i += kStride * kWidth) {
-            for (int j = 0; j < kStride; ++j) {
-                float* place = scores + i + std::ptrdiff_t{j} * kWidth;
-                const Vector weight =
-                    power_of_two<Simd>(Simd::fmsub(Simd::load(place), scales, offset));
-                Simd::store(place, weight);
-                sums[j] = Simd::add(sums[j], weight);
-            }
-        }
-        partial[chunk.head_dim + 1] =
-            Simd::reduce_add(Simd::add(Simd::add(sums[0], sums[1]), Simd::add(sums[2], sums[3])));
-    }
-
-    static void merge(int head_dim, float* state, const float* partial) {
-        const float partial_max = partial[head_dim];
-        if (partial_max == kNothing) {
-            return;
-        }
-        const float max = std::max(state[head_dim], partial_max);
-        const float keep = std::exp2(state[head_dim] - max);  // 0 while the state is empty
-        const float take = std::exp2(partial_max - max);
-        const Vector keeps = Simd::broadcast(keep);
-        const Vector takes = Simd::broadcast(take);
-        for (int d = 0; d < head_dim; d += kWidth) {
-            const Vector kept = Simd::multiply(Simd::load(state + d), keeps);
-            Simd::store(state + d, Simd::fmadd(Simd::load(partial + d), takes, kept));
-        }
-        state[head_dim] = max;
-        state[head_dim + 1] = state[head_dim + 1] * keep + partial[head_dim + 1] * take;
-    }
-
-  private:
-    static constexpr float kNothing = -std::numeric_limits<float>::infinity();
-    static constexpr int kStride = 4;  // vectors at once, so that latencies overlap
-    static_assert(kAttentionStep % (kStride * kWidth) == 0);
-
-    // Sets the scores of hidden positions to -infinity. Returns the highest of the others.
-    static float hide(const AttentionChunk& chunk, int column, float* scores) {
-        const std::uint16_t* mask = chunk.masks[column];
-        const bool hides = any_bit(mask, chunk.n_positions);
-        Vector highest[kStride];
-        std::fill_n(highest, kStride, Simd::broadcast(kNothing));
-        for (int i = 0; i < chunk.n_positions; i += kStride * kWidth) {
-            for (int j = 0; j < kStride; ++j) {
-                const std::ptrdiff_t at = i + std::ptrdiff_t{j} * kWidth;
-                Vector score = Simd::load(scores + at);
-                if (hides) {
-                    score = Simd::add(score, Simd::load_half(mask + at));
-                    Simd::store(scores + at, score);
-                }
-                highest[j] = Simd::max(highest[j], score);
-            }
-        }
-        return Simd::reduce_max(
-            Simd::max(Simd::max(highest[0], highest[1]), Simd::max(highest[2], highest[3])));
-    }
-
-    static bool any_bit(const std::uint16_t* numbers, int n) {
-        unsigned bits = 0;
-        for (int i = 0; i < n; ++i) {
-            bits |= numbers[i];
-        }
-        return bits != 0;
-    }
 };
 
 }  // namespace

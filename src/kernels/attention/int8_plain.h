@@ -15,15 +15,30 @@ struct PlainInt8 {
     using Small = std::int16_t;  // holds -127 .. 127 and 0 .. 255
     using Quads = std::array<int, 4>;
     using Sums = std::int32_t;
-    static constexpr int kMaxSums = 16;  // that fit in registers
+    static constexpr int kOtherRegisters = 1;  // than those of sums and of what is multiplied
+
+    // Calls run.operator()<Part>() for the parts in which the numbers of a quad are multiplied.
+    template <typename Run>
+    static void for_each_part(Run run) {
+        run.template operator()<0>();
+    }
 
     static void store(Small* p, float x) { *p = static_cast<Small>(std::nearbyint(x)); }
     static Sums zero() { return 0; }
     // Four numbers of each lane, from the cache.
-    static Quads load_keys(const std::uint8_t* p) { return {p[0], p[1], p[2], p[3]}; }
-    static Quads load_values(const std::int8_t* p) { return {p[0], p[1], p[2], p[3]}; }
+    template <int Part>
+    static Quads load_keys(const std::uint8_t* p) {
+        return {p[0], p[1], p[2], p[3]};
+    }
+    template <int Part>
+    static Quads load_values(const std::int8_t* p) {
+        return {p[0], p[1], p[2], p[3]};
+    }
     // Four numbers of a column, for every lane.
-    static Quads broadcast(const Small* p) { return {p[0], p[1], p[2], p[3]}; }
+    template <int Part>
+    static Quads broadcast(const Small* p) {
+        return {p[0], p[1], p[2], p[3]};
+    }
     static Sums add_keys(Sums sums, const Quads& keys, const Quads& query) {
         return sums + dot(keys, query);
     }

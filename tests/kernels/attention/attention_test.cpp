@@ -1,5 +1,6 @@
 #include "kernels/attention/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <ostream>
@@ -17,6 +18,10 @@ namespace knap::attention_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+bool is_hidden(std::uint16_t mask) {
+    return mask != 0;
+}
 
 // Random queries, keys and values of one KV head, with a mask per column.
 struct Problem {
@@ -83,6 +88,8 @@ struct Problem {
     std::vector<float> keys;     // [head_dim, n_positions]
     std::vector<float> values;   // [head_dim, n_positions]
     std::vector<float> mask;     // [n_positions, n_columns]
+    // Tells the kernel how many positions a mask shows if those are the first ones.
+    bool tells_prefixes = false;
 };
 
 // The problem's keys and values in the format of an f16 cache.
@@ -149,6 +156,12 @@ struct Int8Cache {
     std::vector<std::uint16_t> value_scales;
 };
 
+// How many positions a mask shows, or kUnknownPrefix if those are not the first ones.
+int prefix_of(const std::uint16_t* mask, int n_positions) {
+    const auto n = static_cast<int>(std::find_if(mask, mask + n_positions, is_hidden) - mask);
+    return std::all_of(mask + n, mask + n_positions, is_hidden) ? n : kUnknownPrefix;
+}
+
 // Runs a kernel over columns [first, first + count) of a problem, chunk by chunk.
 template <typename Cache>
 std::vector<float> solve(const AttentionKernel& kernel,
@@ -171,21 +184,25 @@ std::vector<float> solve(const AttentionKernel& kernel,
     std::vector<const float*> queries(n_columns);
     std::vector<const std::uint16_t*> masks(n_columns);
     std::vector<float*> places(n_columns);
+    std::vector<int> n_visible(n_columns);
     for (int position = 0; position < problem.n_positions; position += kAttentionChunk) {
+        const int n_positions = std::min(kAttentionChunk, problem.n_positions - position);
         for (std::size_t c = 0; c < n_columns; ++c) {
             const int column = first + static_cast<int>(c);
             queries[c] = problem.queries.data() + Problem::at(column, head_dim, 0);
             masks[c] = mask.data() + Problem::at(column, problem.n_positions, position);
             places[c] = partials.data() + size * c;
+            n_visible[c] = prefix_of(masks[c], n_positions);
         }
         cache.run(kernel,
                   {.head_dim = head_dim,
                    .n_columns = count,
-                   .n_positions = std::min(kAttentionChunk, problem.n_positions - position),
+                   .n_positions = n_positions,
                    .scale = problem.scale,
                    .queries = queries.data(),
                    .masks = masks.data(),
-                   .partials = places.data()},
+                   .partials = places.data(),
+                   .n_visible = problem.tells_prefixes ? n_visible.data() : nullptr},
                   position);
         for (int c = 0; c < count; ++c) {
             kernel.merge(head_dim, states.data() + size * static_cast<std::size_t>(c),
@@ -293,6 +310,20 @@ TEST_P(AttentionKernels, HiddenPositionsAtTheEndChangeNothing) {
     shorter.keys.resize(64 * 320);
     shorter.values.resize(64 * 320);
     EXPECT_EQ(GetParam()(longer, 0, 5), GetParam()(shorter, 0, 5));
+}
+
+// Prefixes of every length, all and nothing, beside masks that show other positions.
+TEST_P(AttentionKernels, KnownPrefixesChangeNothing) {
+    for (int length = 0; length <= 320; ++length) {
+        Problem problem(64, 4, 320, 10);
+        for (int p = 0; p < 320; ++p) {
+            problem.mask[Problem::at(0, 320, p)] = p < length ? 0.0f : -kInfinity;
+            problem.mask[Problem::at(2, 320, p)] = p < 320 - length ? 0.0f : -kInfinity;
+        }
+        const auto expected = GetParam()(problem, 0, 4);
+        problem.tells_prefixes = true;
+        ASSERT_EQ(GetParam()(problem, 0, 4), expected) << length;
+    }
 }
 
 // The hidden position would have the highest score and the largest value.
