@@ -176,6 +176,21 @@ class CpuPass::Walk {
         return member_.is_stopped();
     }
 
+    // A phase in which many rows take long: its items are skipped once the pass is over.
+    template <typename Work>
+    void share_long(int n_items, Work work) {
+        constexpr int kManyRows = 16;
+        if (n_rows_ < kManyRows) {
+            member_.share(n_items, work);
+            return;
+        }
+        member_.share(n_items, [&](int item) {
+            if (!is_over()) {
+                work(item);
+            }
+        });
+    }
+
     float* stream_row(int row) const {
         return pass_.stream_.data() + static_cast<std::ptrdiff_t>(row) * config_.n_embd;
     }
@@ -238,7 +253,7 @@ class CpuPass::Walk {
             member_.share(n_rows_, prepare_row);
         }
         bool is_ready = !is_own;
-        member_.share(tiles.size(), [&](int item) {
+        share_long(tiles.size(), [&](int item) {
             if (!is_ready) {
                 // Not before this thread has a part in the phase: only then is what it reads still
                 // there.
@@ -356,8 +371,7 @@ class CpuPass::Walk {
         const AttentionData data{.queries = pass_.queries_.data(),
                                  .out = pass_.attended_.data(),
                                  .cached = cached(layer)};
-        member_.share(tasks.n_shares(),
-                      [&](int share) { run_attention_share(data, tasks, share); });
+        share_long(tasks.n_shares(), [&](int share) { run_attention_share(data, tasks, share); });
         const CpuMatrix& o = model_.layer(layer).o;
         share_product(
             *o.matrix, tiles_of(*o.matrix), attended(*o.matrix),
@@ -446,7 +460,7 @@ class CpuPass::Walk {
             normed(weights.ffn_norm, *weights.gate.matrix),
             [&](const Tile& tile, const std::byte* inputs) { run_gates(weights, tile, inputs); });
         const Tiles tiles = tiles_of(down);
-        member_.share(tiles.size(), [&](int item) {
+        share_long(tiles.size(), [&](int item) {
             const Tile tile = tiles[item];
             add_product(
                 weights.down, tile,

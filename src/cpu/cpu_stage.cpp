@@ -141,7 +141,8 @@ bool CpuStage::run(std::span<RowRun* const> runs, bool gives_stream) {
 // One plan for each group of attentions.
 void CpuStage::plan_attention() {
     // More shares than threads let one thread help another, but split more tasks.
-    constexpr int kSharesPerThread = 2;
+    constexpr int kManyRows = 16;
+    const int n_shares = (rows_.n_rows < kManyRows ? 2 : 8) * team_.n_threads();
     task_runs_.clear();
     for (std::size_t i = 0; i < rows_.runs.size(); ++i) {
         const RowRun& run = rows_.run(i);
@@ -157,8 +158,7 @@ void CpuStage::plan_attention() {
     }
     for (std::size_t i = 0; i < groups_.groups().size(); ++i) {
         if (i > 0 || groups_.has_full()) {
-            tasks_[i].plan(task_runs_, groups_.groups()[i].window,
-                           kSharesPerThread * team_.n_threads());
+            tasks_[i].plan(task_runs_, groups_.groups()[i].window, n_shares);
         }
     }
 }

@@ -67,7 +67,7 @@ TEST_F(Baseline, PassesHoweverTheRequestEnds) {
     }
     EXPECT_GT(n_ended, 0);
 
-    std::atomic<int> n_left = 500;
+    std::atomic<int> n_left = 100;
     const Observer cancels{.is_cancelled = [&] { return n_left.fetch_sub(1) <= 0; }};
     const GenerateOptions options{.n_predict = 100, .ignore_eos = true};
     EXPECT_EQ(plain_text(session_, prompt_, options, cancels).stop, StopReason::cancelled);

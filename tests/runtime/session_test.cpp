@@ -235,7 +235,7 @@ TEST_F(Sessions, CancelledRequestKeepsWhatItHas) {
     int n_polls = 0;
     std::string streamed;
     const Observer observer{.on_text = [&](std::string_view text) { streamed += text; },
-                            .is_cancelled = [&] { return ++n_polls > 4000; }};
+                            .is_cancelled = [&] { return ++n_polls > 400; }};
     const auto result = plain_text(session_, prompt(20), greedy(-1), observer);
     EXPECT_EQ(result.stop, StopReason::cancelled);
     EXPECT_EQ(result.text, streamed);
@@ -248,7 +248,7 @@ TEST_F(Sessions, CancelledRequestKeepsWhatItHas) {
 TEST_F(Sessions, CancelledPrefillLeavesAUsableSession) {
     int n_polls = 0;
     const auto result = plain_text(session_, prompt(200), greedy(5),
-                                   {.is_cancelled = [&] { return ++n_polls > 10; }});
+                                   {.is_cancelled = [&] { return ++n_polls > 3; }});
     EXPECT_EQ(result.stop, StopReason::cancelled);
     EXPECT_EQ(result.n_generated, 0);
     Session fresh(engine_);
@@ -270,7 +270,7 @@ TEST_F(Sessions, StatisticsAddUp) {
     const auto result = plain_text(session_, prompt(20, 2), greedy(30));
     EXPECT_NEAR(result.timings.host_ms + result.timings.compute_ms, result.timings.decode_ms, 1e-6);
     EXPECT_EQ(result.allocations_after_warmup, 0);
-    EXPECT_GT(result.graphs.reused, 20);
+    EXPECT_EQ(result.graphs.built, 0) << "knap's own operators need none";
     EXPECT_GT(result.memory.weights_bytes, 0);
     EXPECT_GT(result.memory.cache_bytes, 0);
     EXPECT_GT(result.memory.scratch_bytes, 0);
