@@ -16,7 +16,7 @@
 #include "forward/plan_cost.h"
 #include "measure.h"
 #include "model_rig.h"
-#include "tools/measure/memory_reader.h"
+#include "tools/profile/memory_reader.h"
 
 namespace knap::bench {
 namespace {

@@ -10,9 +10,9 @@
 #include "cli/bench/screen.h"
 #include "cli/interrupt.h"
 #include "tools/measure/measure_prompts.h"
-#include "tools/measure/memory_reader.h"
 #include "tools/measure/parallel_race.h"
 #include "tools/measure/strategy_race.h"
+#include "tools/profile/memory_reader.h"
 
 namespace knap {
 namespace {

@@ -15,6 +15,7 @@
 #include "cli/json_output.h"
 #include "cli/load.h"
 #include "cli/plot.h"
+#include "cli/profile/axes.h"
 #include "cli/profile/plot.h"
 #include "cli/profile/report.h"
 #include "cli/progress.h"
@@ -111,6 +112,21 @@ std::optional<std::filesystem::path> saved(const char* what,
     }
 }
 
+// What the machine can do, and what of it the measured passes of the whole model reach.
+void set_limits(const Engine& engine, ProfileReport& report) {
+    report.limits = measure_limits(engine);
+    for (const int n_context : measured_contexts(report.profile)) {
+        for (const int n_rows : measured_rows(report.profile)) {
+            if (const CostSample* sample = whole_pass(report.profile, n_context, n_rows)) {
+                report.passes.push_back({.n_context = n_context,
+                                         .n_rows = n_rows,
+                                         .ms = sample->ms,
+                                         .work = whole_pass_work(engine, n_context, n_rows)});
+            }
+        }
+    }
+}
+
 // Returns nullopt when interrupted.
 std::optional<ProfileReport> measure(Engine& engine, double seconds, const InterruptScope& scope) {
     ProgressBar bar("measure");
@@ -125,6 +141,7 @@ std::optional<ProfileReport> measure(Engine& engine, double seconds, const Inter
         .costs = CostModel(*profile),
         .kept = keep_profile(*profile, known_profile(impl_of(engine))),
     };
+    set_limits(engine, report);
     warn_of_profile(report);
     if (report.kept.is_new()) {
         report.saved_to = saved("profile", profile_path(report.machine), [&](const auto& path) {

@@ -82,6 +82,25 @@ void write_passes(std::ostream& out, const ProfileReport& report) {
     }
 }
 
+// How far passes are from what memory and cores can do.
+void write_limits(std::ostream& out, const ProfileReport& report) {
+    if (!report.limits) {
+        return;
+    }
+    const MachineLimits& limits = *report.limits;
+    out << "\nLimits of this machine: " << format_fixed(limits.gb_per_second, 1)
+        << " GB/s from memory, " << format_fixed(limits.gmac_per_second, 0)
+        << " billion multiply-adds/s in the first cache\n"
+        << "  rows, at context   measured    memory  arithmetic   least / measured\n";
+    for (const PassLimit& pass : report.passes) {
+        out << std::setw(6) << pass.n_rows << std::setw(12) << pass.n_context << std::setw(11)
+            << format_fixed(pass.ms, 3) << std::setw(10)
+            << format_fixed(pass.work.memory_ms(limits), 3) << std::setw(12)
+            << format_fixed(pass.work.arithmetic_ms(limits), 3) << std::setw(19)
+            << format_percent(pass.work.least_ms(limits) / pass.ms) << '\n';
+    }
+}
+
 void write_plans(std::ostream& out, const PlansAtContext& at) {
     out << "\nPareto-optimal plans after " << at.n_context
         << " tokens: agreement, draft step, draft step / plain step\n";
@@ -119,6 +138,25 @@ ordered_json parts_json(const ProfileReport& report) {
     return {{"fixed_ms", report.costs.fixed_ms()},
             {"head_ms", report.costs.head_ms()},
             {"classes", classes}};
+}
+
+ordered_json limits_json(const ProfileReport& report) {
+    if (!report.limits) {
+        return nullptr;
+    }
+    auto passes = ordered_json::array();
+    for (const PassLimit& pass : report.passes) {
+        passes.push_back({{"n_context", pass.n_context},
+                          {"n_rows", pass.n_rows},
+                          {"ms", pass.ms},
+                          {"bytes", pass.work.bytes},
+                          {"multiply_adds", pass.work.n_multiply_adds},
+                          {"memory_ms", pass.work.memory_ms(*report.limits)},
+                          {"arithmetic_ms", pass.work.arithmetic_ms(*report.limits)}});
+    }
+    return {{"gb_per_second", report.limits->gb_per_second},
+            {"gmac_per_second", report.limits->gmac_per_second},
+            {"passes", passes}};
 }
 
 ordered_json plans_json(const std::vector<PlansAtContext>& plans) {
@@ -160,6 +198,7 @@ std::string to_table(const ProfileReport& report) {
         << format_percent(quality.worst_error) << " (worst)\n";
     write_parts(out, report);
     write_passes(out, report);
+    write_limits(out, report);
     for (const PlansAtContext& at : report.plans) {
         write_plans(out, at);
     }
@@ -187,6 +226,7 @@ ordered_json to_json(const ProfileReport& report) {
                      {"median_error", quality.median_error},
                      {"worst_error", quality.worst_error}};
     object["parts"] = parts_json(report);
+    object["limits"] = limits_json(report);
     object["plans"] = plans_json(report.plans);
     object["saved_to"] =
         report.saved_to ? ordered_json(report.saved_to->string()) : ordered_json(nullptr);

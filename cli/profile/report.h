@@ -14,9 +14,18 @@
 #include "runtime/files/machine_fingerprint.h"
 #include "search/cost/cost_model.h"
 #include "tools/profile/kept_profile.h"
+#include "tools/profile/machine_limits.h"
 #include "tools/profile/profiling.h"
 
 namespace knap {
+
+// A measured pass of the whole model and what it could take at best.
+struct PassLimit {
+    int n_context = 0;
+    int n_rows = 0;
+    double ms = 0;
+    LeastWork work{};
+};
 
 struct ProfileReport {
     RuntimeConfig config;
@@ -26,6 +35,8 @@ struct ProfileReport {
     KeptProfile kept;
     std::optional<std::filesystem::path> saved_to{};
     std::vector<PlansAtContext> plans{};
+    std::optional<MachineLimits> limits{};  // none: see measure_limits()
+    std::vector<PassLimit> passes{};
 };
 
 // Where a plan came from: "window", "knapsack" or "known".

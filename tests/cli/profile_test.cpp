@@ -51,7 +51,7 @@ TEST_F(Profile, TableNamesEveryPartAndWhereItIsSaved) {
     for (const std::string text :
          {"1 thread\n", "kinds of passes measured; the error of the fit is ", "  fixed ", "  head ",
           "  MLP ", "  attention, at ", "    full ", "    w16+", "Passes of the whole model",
-          "  rows, at context", "+-"}) {
+          "  rows, at context", "+-", "Limits of this machine: ", "least / measured\n"}) {
         EXPECT_THAT(result.output, testing::HasSubstr(text));
     }
     EXPECT_THAT(result.output,
@@ -96,6 +96,14 @@ TEST_F(Profile, JsonHasEveryPromisedField) {
     EXPECT_GE(object["fit"]["worst_error"], object["fit"]["median_error"]);
     EXPECT_GT(object["parts"]["fixed_ms"], 0);
     EXPECT_GT(object["parts"]["head_ms"], 0);
+    EXPECT_GT(object["limits"]["gb_per_second"], 0);
+    EXPECT_GT(object["limits"]["gmac_per_second"], 0);
+    ASSERT_FALSE(object["limits"]["passes"].empty());
+    for (const json& pass : object["limits"]["passes"]) {
+        for (const char* name : {"ms", "bytes", "multiply_adds", "memory_ms", "arithmetic_ms"}) {
+            EXPECT_GT(pass[name], 0) << name;
+        }
+    }
     const json& layer_class = object["parts"]["classes"][0];
     EXPECT_EQ(layer_class["first_layer"], 0);
     EXPECT_GT(layer_class["n_layers"], 0);

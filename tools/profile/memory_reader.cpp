@@ -1,4 +1,4 @@
-#include "tools/measure/memory_reader.h"
+#include "tools/profile/memory_reader.h"
 
 #include <cstddef>
 #include <cstdlib>
