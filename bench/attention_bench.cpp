@@ -75,7 +75,9 @@ std::unique_ptr<SingleGraph> build(Backend& backend,
     }
     single->finish(out);
     ggml_backend_tensor_memset(q, 0, 0, ggml_nbytes(q));
-    ggml_backend_tensor_memset(mask, 0, 0, ggml_nbytes(mask));
+    if (mask->buffer != nullptr) {  // our kernel takes no mask
+        ggml_backend_tensor_memset(mask, 0, 0, ggml_nbytes(mask));
+    }
     return single;
 }
 

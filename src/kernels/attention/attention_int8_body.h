@@ -37,7 +37,11 @@ class Int8AttentionBody {
     // token, makes only its own block coarser.
     static constexpr int kBlock = kAttentionStep;
     static constexpr int kMaxBlocks = kAttentionChunk / kBlock;
-    using Ahead = ReadAhead<2>;
+    // Up to so many columns wait for the memory, so the next rows are prefetched during the softmax
+    // too. With more columns, or narrower vectors, that costs more than it hides.
+    static constexpr int kMemoryBoundColumns = kWidth < 16 ? 0 : 6;
+    // Every line is prefetched about twice, because CPUs drop prefetches while the memory is busy.
+    using Ahead = ReadAhead<(kWidth < 16 ? 2 : 4)>;
 
     // The rounded numbers of some columns, ready for the integer products.
     template <int Columns>
@@ -56,7 +60,10 @@ class Int8AttentionBody {
         constexpr int kLanes = kVectors * kWidth;
         const int n_score_steps = chunk.n_positions / kLanes * (chunk.head_dim / kQuad);
         const int n_weigh_steps = chunk.head_dim / kLanes * (chunk.n_positions / kQuad);
-        Ahead ahead(chunk, rows.next, first, Columns, n_score_steps + n_weigh_steps);
+        const bool is_bound_by_memory = chunk.n_columns <= kMemoryBoundColumns;
+        const int n_soften_steps = is_bound_by_memory ? chunk.n_positions / kWidth * Columns : 0;
+        Ahead ahead(chunk, rows.next, first, Columns,
+                    n_score_steps + n_soften_steps + n_weigh_steps);
         Rounded<Columns> rounded;
         for (int c = 0; c < Columns; ++c) {
             round_query(chunk, first + c, c, rounded);
@@ -66,7 +73,7 @@ class Int8AttentionBody {
             score<Columns, kVectors>(chunk, rows, position, rounded, ahead, scores);
             ahead.skip(chunk.head_dim / kQuad);
         }
-        soften(chunk, rows, first, scores, rounded);
+        soften(chunk, rows, first, is_bound_by_memory, scores, ahead, rounded);
         int channel = 0;
         for (; channel + kLanes <= chunk.head_dim; channel += kLanes) {
             weigh<Columns, kVectors>(chunk, rows, first, channel, rounded, ahead);
@@ -175,7 +182,9 @@ class Int8AttentionBody {
     [[gnu::noinline]] static void soften(const AttentionChunk& chunk,
                                          const Int8Rows& rows,
                                          int first,
+                                         bool is_bound_by_memory,
                                          float (&scores)[Columns][kAttentionChunk],
+                                         Ahead& ahead,
                                          Rounded<Columns>& rounded) {
         constexpr int kPieces = kBlock / Softmax::kPiece;
         alignas(64) float highest[Columns][kMaxBlocks * kPieces][kWidth];
@@ -194,6 +203,9 @@ class Int8AttentionBody {
                         Simd::multiply(weights[j], Simd::load_half(rows.value_scales + at));
                     Simd::store(scores[c] + at, weight);
                     most = Simd::max(most, weight);
+                    if (is_bound_by_memory) {
+                        ahead.step();
+                    }
                 }
                 Simd::store(highest[c][position / Softmax::kPiece], most);
             });
