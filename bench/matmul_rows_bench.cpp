@@ -2,19 +2,23 @@
 // Times ggml's kernels, plain and repacked, and ours, and our speed relative to the faster of
 // ggml's. Uses square matrices, more of them than the last-level cache holds.
 //
-//     matmul_rows_bench [THREADS]
+//     matmul_rows_bench [THREADS] [TYPE...]       types as ggml names them: q4_0 iq4_xs
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
 
+#include "base/error.h"
 #include "bench_main.h"
 #include "graph/products.h"
 #include "kernels/matmul/matmul.h"
@@ -190,7 +194,33 @@ void measure_type(Backend& backend, ggml_type type) {
     std::printf(" |\n");
 }
 
-void run(int n_threads) {
+constexpr ggml_type kTypes[] = {
+    GGML_TYPE_F32,  GGML_TYPE_F16,    GGML_TYPE_BF16,   GGML_TYPE_Q8_0,
+    GGML_TYPE_Q4_0, GGML_TYPE_Q4_1,   GGML_TYPE_Q5_0,   GGML_TYPE_Q5_1,
+    GGML_TYPE_Q2_K, GGML_TYPE_Q3_K,   GGML_TYPE_Q4_K,   GGML_TYPE_Q5_K,
+    GGML_TYPE_Q6_K, GGML_TYPE_IQ4_NL, GGML_TYPE_IQ4_XS, GGML_TYPE_MXFP4,
+};
+
+ggml_type find_type(std::string_view name) {
+    const auto type = std::ranges::find_if(
+        kTypes, [&](ggml_type known) { return ggml_type_name(known) == name; });
+    if (type == std::end(kTypes)) {
+        fail("expected a type as in q4_0 or iq4_xs, found ", name);
+    }
+    return *type;
+}
+
+// Every type if none is named.
+std::vector<ggml_type> find_types(std::span<char*> names) {
+    if (names.empty()) {
+        return {std::begin(kTypes), std::end(kTypes)};
+    }
+    std::vector<ggml_type> types(names.size());
+    std::ranges::transform(names, types.begin(), find_type);
+    return types;
+}
+
+void run(int n_threads, const std::vector<ggml_type>& types) {
     Backend backend(n_threads);
     std::printf(
         "%d threads, %d x %d; GB/s at one row; time of N rows / time of one; =: row 0 is "
@@ -201,11 +231,7 @@ void run(int n_threads) {
         std::printf(" N=%-3d", n_rows);
     }
     std::printf(" | equal\n");
-    for (const ggml_type type :
-         {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0,
-          GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q2_K, GGML_TYPE_Q3_K,
-          GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_IQ4_NL, GGML_TYPE_IQ4_XS,
-          GGML_TYPE_MXFP4}) {
+    for (const ggml_type type : types) {
         measure_type(backend, type);
     }
 }
@@ -214,6 +240,10 @@ void run(int n_threads) {
 }  // namespace knap::bench
 
 int main(int argc, char** argv) {
-    return knap::bench::bench_main("matmul_rows_bench",
-                                   [&] { knap::bench::run(argc > 1 ? std::atoi(argv[1]) : 0); });
+    return knap::bench::bench_main("matmul_rows_bench", [&] {
+        const std::span<char*> arguments(argv + 1, argv + argc);
+        const std::size_t n_numbers = arguments.empty() ? 0 : 1;
+        knap::bench::run(n_numbers > 0 ? std::atoi(arguments[0]) : 0,
+                         knap::bench::find_types(arguments.subspan(n_numbers)));
+    });
 }

@@ -63,7 +63,7 @@ class Oracle : public ::testing::TestWithParam<OracleCase> {
         return rows;
     }
 
-    void expect_close(LoadedModel& model, AttentionPath path);
+    void expect_close(LoadedModel& model, AttentionPath path, float bound);
 
     std::filesystem::path path_;
     LlamaPeer oracle_;
@@ -91,32 +91,33 @@ float bound(std::string_view type) {
 }
 
 TEST_P(Oracle, KernelPathStaysWithinTheBound) {
-    expect_close(model_, AttentionPath::kernel);
+    expect_close(model_, AttentionPath::kernel, bound(GetParam().type));
 }
 
+// libllama rounds the inputs of BF16 products to the eight bits of that type. Ours are not rounded.
 TEST_P(Oracle, OurProductsStayWithinTheBound) {
     if (!has_fast_matmul()) {
         GTEST_SKIP() << "no kernels of ours on this machine";
     }
     LoadedModel packed(path_, Repack::automatic, /*n_threads=*/1, Kernels::automatic);
     ASSERT_EQ(layout_of(packed.weights->tensors().layers.front().wq), WeightLayout::packed);
-    expect_close(packed, AttentionPath::kernel);
+    const std::string_view type = GetParam().type;
+    expect_close(packed, AttentionPath::kernel, bound(type == "BF16" ? "Q8_0" : type));
 }
 
 TEST_P(Oracle, FoldedPathStaysWithinTheBound) {
-    expect_close(model_, AttentionPath::folded);
+    expect_close(model_, AttentionPath::folded, bound(GetParam().type));
 }
 
-void Oracle::expect_close(LoadedModel& model, AttentionPath path) {
+void Oracle::expect_close(LoadedModel& model, AttentionPath path, float bound) {
     run_oracle();
     ForwardRig rig(model, {.path = path});
     const auto rows = run([&](std::span<const Token> tokens) { return rig.feed(tokens); });
     ASSERT_EQ(rows.size(), expected_.size());
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        EXPECT_LT(max_abs_difference(rows[i], expected_[i]), bound(GetParam().type)) << "row " << i;
+        EXPECT_LT(max_abs_difference(rows[i], expected_[i]), bound) << "row " << i;
         if (argmax(rows[i]) != argmax(expected_[i])) {
-            EXPECT_LT(top_two_gap(expected_[i]), 2 * bound(GetParam().type))
-                << "row " << i << ": not a near tie";
+            EXPECT_LT(top_two_gap(expected_[i]), 2 * bound) << "row " << i << ": not a near tie";
         }
     }
 }
