@@ -150,6 +150,9 @@ struct Avx512Simd {
     static void prefetch(const std::byte* p) {
         _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
     }
+    static void prefetch_to_second_cache(const std::byte* p) {
+        _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1);
+    }
 
   private:
     static __m128i load_row_bytes(const void* p) {

@@ -123,6 +123,7 @@ struct PlainSimd {
     static void pin(const Bytes& /*x*/) {}
     static void pin(const Vector& /*x*/) {}
     static void prefetch(const std::byte* /*p*/) {}
+    static void prefetch_to_second_cache(const std::byte* /*p*/) {}
 
   private:
     template <typename Change>

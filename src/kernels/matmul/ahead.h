@@ -1,4 +1,5 @@
-// Prefetches the weights that come next, a little at every step of a product.
+// Prefetches the weights that come next, a little at every step of a product: to the CPU's second
+// cache, which can wait for more lines at once than the first, or to the first.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 namespace knap {
 namespace {
 
-template <typename Simd>
+template <typename Simd, bool ToFirst>
 class Ahead {
   public:
     static constexpr std::size_t kNearest = 4 << 10;  // bytes; soon enough for a single pass
@@ -21,7 +22,11 @@ class Ahead {
     void fetch() {
         if (at_ < end_) {
             for (std::size_t i = 0; i < step_; i += kLine) {
-                Simd::prefetch(at_ + i);
+                if constexpr (ToFirst) {
+                    Simd::prefetch(at_ + i);
+                } else {
+                    Simd::prefetch_to_second_cache(at_ + i);
+                }
             }
             at_ += step_;
         }

@@ -46,6 +46,7 @@ class PanelTiles {
     }
 
   private:
+    using Ahead = knap::Ahead<Simd, true>;
     using Codes = WeightCodes<Simd, Type>;
     using Layout = UnitLayout<Type>;
     using Vector = typename Simd::Vector;
@@ -98,8 +99,8 @@ class PanelTiles {
         std::fill_n(sums[0], n_rows * kGroupRows, 0.0f);
         Panel panel;
         panel.unit = matrix.data + n_bytes * static_cast<std::size_t>(group);
-        Ahead<Simd> ahead(panel.unit, n_bytes, Ahead<Simd>::kNearest,
-                          kGroupRows / kTileRows * n_tiles * n_blocks);
+        Ahead ahead(panel.unit, n_bytes, Ahead::kNearest,
+                    kGroupRows / kTileRows * n_tiles * n_blocks);
         for (int i = 0; i < n_blocks; i += kBlocks) {
             panel.n_blocks = std::min(kBlocks, n_blocks - i);
             fill_scales(panel);
@@ -155,7 +156,7 @@ class PanelTiles {
 
     // `n` rows, at most `Columns`.
     template <int Columns>
-    static void run_columns(int n, const Panel& panel, Inputs x, float* sums, Ahead<Simd>& ahead) {
+    static void run_columns(int n, const Panel& panel, Inputs x, float* sums, Ahead& ahead) {
         if constexpr (Columns > 1) {
             if (n < Columns) {
                 return run_columns<Columns - 1>(n, panel, x, sums, ahead);
@@ -179,8 +180,8 @@ class PanelTiles {
     // A function of its own: its registers are all taken.
     template <int Columns>
     [[gnu::noinline]] static void run_tile(
-        const Panel& panel, int first_row, Inputs x, float* sums, Ahead<Simd>& ahead_of_group) {
-        Ahead<Simd> ahead = ahead_of_group;
+        const Panel& panel, int first_row, Inputs x, float* sums, Ahead& ahead_of_group) {
+        Ahead ahead = ahead_of_group;
         Vector kept[Columns][kVectors];
         if constexpr (kKeepsSums) {
             for_each_sum<Columns>([&](int c, int v) __attribute__((always_inline)) {
