@@ -145,6 +145,7 @@ struct NeonSimd {
     static void pin(const Bytes& /*x*/) {}
     static void pin(const Vector& /*x*/) {}
     static void prefetch(const std::byte* p) { __builtin_prefetch(p); }
+    static void prefetch_to_second_cache(const std::byte* p) { __builtin_prefetch(p, 0, 2); }
 
   private:
     // A byte of every lane, in the low half.
