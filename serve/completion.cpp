@@ -14,6 +14,10 @@ namespace {
 // How often a session looks whether a slow reader has caught up.
 constexpr std::chrono::milliseconds kReaderPoll{5};
 
+// Parts that come within this time of the last ones are sent together with the next. On a machine
+// whose cores all compute, every thread that wakes, here and in the client, takes time from a pass.
+constexpr std::chrono::milliseconds kGatherTime{5};
+
 double seconds_between(std::chrono::steady_clock::time_point from,
                        std::chrono::steady_clock::time_point to) {
     return std::chrono::duration<double>(to - from).count();
@@ -65,6 +69,16 @@ void Completion::start(Service& service, std::shared_ptr<Exchange> exchange, Com
         throw RequestError(queue_full(service.pool));
     }
     self->tasks_.start();
+    if (self->plan_.generation.streams) {
+        // A part that nothing comes after is not held back for long.
+        service.periodic.add([weak = std::weak_ptr(self)] {
+            const auto completion = weak.lock();
+            if (completion && completion->has_gathered()) {
+                completion->tasks_.post([completion] { completion->add_gathered(); });
+            }
+            return completion != nullptr;
+        });
+    }
     self->exchange_->on_gone([self] {
         self->service_.metrics.add_disconnect();
         for (const auto& ticket : self->tickets_) {
@@ -97,9 +111,7 @@ Job Completion::job(int choice, const std::vector<Token>& prompt, const Generate
                     self->service_.metrics.add_part(
                         part, self->plan_.generation.options.speculation.strategy,
                         self->service_.pool.n_running());
-                    self->tasks_.post([self, choice, part = std::move(part)]() mutable {
-                        self->add(choice, std::move(part));
-                    });
+                    self->gather(choice, std::move(part));
                 },
             .wait_for_reader =
                 [self](const std::function<bool()>& gives_up) {
@@ -132,13 +144,44 @@ void Completion::begin_stream() {
             send(chunk);
         }
     }
+    flush();
 }
 
-void Completion::add(int choice, AnswerPart part) {
+void Completion::gather(int choice, AnswerPart part) {
+    const Clock::time_point now = Clock::now();
+    {
+        const std::lock_guard lock(gathered_mutex_);
+        gathered_.push_back({choice, std::move(part), now});
+        if (!plan_.generation.streams || now < woken_ + kGatherTime) {
+            return;
+        }
+        woken_ = now;
+    }
+    tasks_.post([self = shared_from_this()] { self->add_gathered(); });
+}
+
+bool Completion::has_gathered() {
+    const std::lock_guard lock(gathered_mutex_);
+    return !gathered_.empty();
+}
+
+void Completion::add_gathered() {
+    std::vector<Gathered> gathered;
+    {
+        const std::lock_guard lock(gathered_mutex_);
+        gathered.swap(gathered_);
+    }
+    for (Gathered& one : gathered) {
+        add(one.choice, std::move(one.part), one.time);
+    }
+    flush();
+}
+
+void Completion::add(int choice, AnswerPart part, Clock::time_point time) {
     if (is_over_) {
         return;
     }
-    note_tokens(choice, part);
+    note_tokens(choice, part, time);
     Json round = plan_.generation.wants_rounds ? round_json(part) : Json();
     for (Json& chunk : plan_.answer->add(choice, std::move(part))) {
         if (!plan_.generation.streams) {
@@ -160,22 +203,21 @@ void Completion::add(int choice, AnswerPart part) {
     }
 }
 
-void Completion::note_tokens(int choice, const AnswerPart& part) {
+void Completion::note_tokens(int choice, const AnswerPart& part, Clock::time_point time) {
     Progress& progress = progress_[static_cast<std::size_t>(choice)];
     const int n_tokens = static_cast<int>(part.tokens.size());
     if (n_tokens == 0) {
         return;
     }
-    const Clock::time_point now = Clock::now();
     if (progress.n_tokens == 0) {
-        progress.first = now;
-        service_.metrics.add_first_token(seconds_between(arrived_, now));
+        progress.first = time;
+        service_.metrics.add_first_token(seconds_between(arrived_, time));
     } else {
         for (int i = 0; i < n_tokens; ++i) {
-            service_.metrics.add_token_gap(seconds_between(progress.last, now) / n_tokens);
+            service_.metrics.add_token_gap(seconds_between(progress.last, time) / n_tokens);
         }
     }
-    progress.last = now;
+    progress.last = time;
     progress.n_tokens += n_tokens;
     progress.n_drafted += part.n_drafted;
     progress.n_accepted += part.n_accepted;
@@ -220,16 +262,24 @@ void Completion::send_progress(int choice, int done, int total) {
                                 {"processed", done},
                                 {"time_ms", ms}};
     send(chunk);
+    flush();
 }
 
 void Completion::send(Json chunk) {
     if (plan_.generation.includes_usage && !chunk.contains("usage")) {
         chunk["usage"] = nullptr;
     }
-    exchange_->send("data: " + to_text(chunk) + "\n\n");
+    outgoing_ += concat("data: ", to_text(chunk), "\n\n");
+}
+
+void Completion::flush() {
+    if (!outgoing_.empty()) {
+        exchange_->send(std::exchange(outgoing_, {}));
+    }
 }
 
 void Completion::finish(int choice, JobEnd end) {
+    add_gathered();
     const auto index = static_cast<std::size_t>(choice);
     std::vector<Json> chunks;
     if (end.outcome == JobOutcome::failed) {
@@ -237,7 +287,7 @@ void Completion::finish(int choice, JobEnd end) {
     } else if (end.outcome == JobOutcome::cancelled) {
         is_over_ = true;
     } else if (!is_over_) {
-        add(choice, std::exchange(end.rest, {}));
+        add(choice, std::exchange(end.rest, {}), Clock::now());
         chunks = plan_.answer->finish(choice, end);
     }
     service_.metrics.add_end(end,
@@ -257,6 +307,7 @@ void Completion::finish(int choice, JobEnd end) {
              " tokens, ", figures_[index].result.speculation.n_accepted, " of ",
              figures_[index].result.speculation.n_drafted, " drafts accepted");
     if (is_over_) {
+        flush();
         return;
     }
     for (std::size_t i = 0; plan_.generation.streams && i < chunks.size(); ++i) {
@@ -269,6 +320,7 @@ void Completion::finish(int choice, JobEnd end) {
     if (n_left_ == 0) {
         finish_all();
     }
+    flush();
 }
 
 void Completion::remember(const Result& result) {
@@ -295,8 +347,9 @@ void Completion::finish_all() {
         send(last);
     }
     if (plan_.ends_with_done) {
-        exchange_->send("data: [DONE]\n\n");
+        outgoing_ += "data: [DONE]\n\n";
     }
+    flush();
     exchange_->end_stream();
 }
 
@@ -319,7 +372,8 @@ void Completion::fail() {
     }
     const ApiError error = plain_error(500, "the answer could not be computed");
     if (plan_.generation.streams) {
-        exchange_->send("data: " + to_text(to_json(error)) + "\n\n");
+        outgoing_ += concat("data: ", to_text(to_json(error)), "\n\n");
+        flush();
         exchange_->break_stream();
     } else {
         exchange_->respond({.status = error.status, .body = to_text(to_json(error))});

@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <vector>
 
 #include "serve/answer/answer.h"
@@ -35,13 +37,20 @@ class Completion : public std::enable_shared_from_this<Completion> {
     std::vector<Job> jobs();
     Job job(int choice, const std::vector<Token>& prompt, const GenerateOptions& options);
     void begin_stream();
-    void add(int choice, AnswerPart part);
+    // Takes a part of an answer, on its session's thread.
+    void gather(int choice, AnswerPart part);
+    bool has_gathered();
+    void add_gathered();
+    void add(int choice, AnswerPart part, std::chrono::steady_clock::time_point time);
     void finish(int choice, JobEnd end);
     void finish_all();
     void send_progress(int choice, int done, int total);
-    void send(Json chunk);
+    void send(Json chunk);  // with the next flush()
+    void flush();
     void fail();
-    void note_tokens(int choice, const AnswerPart& part);
+    void note_tokens(int choice,
+                     const AnswerPart& part,
+                     std::chrono::steady_clock::time_point time);
     void remember(const Result& result);
     void add_figures(Json& object, bool has_usage) const;
     Json round_json(const AnswerPart& part) const;
@@ -56,10 +65,21 @@ class Completion : public std::enable_shared_from_this<Completion> {
     };
     Json running_timings(const Progress& progress) const;
 
+    // A part that no thread has been woken for yet.
+    struct Gathered {
+        int choice;
+        AnswerPart part;
+        Clock::time_point time;
+    };
+
     Service& service_;
     std::shared_ptr<Exchange> exchange_;
     CompletionPlan plan_;
     SerialTasks tasks_;
+    std::mutex gathered_mutex_;
+    std::vector<Gathered> gathered_;
+    Clock::time_point woken_{};  // when the last parts were passed on
+    std::string outgoing_{};     // events to send together
     const Clock::time_point arrived_ = Clock::now();
     std::vector<std::shared_ptr<JobTicket>> tickets_;
     std::vector<Progress> progress_;      // by choice

@@ -63,6 +63,7 @@ void Server::tick() {
     const bool is_ready = ready_.load() != nullptr;
     if (is_ready) {
         service_->pool.expire_waiting();
+        service_->periodic.run();
         service_->is_stopping = is_stopping_.load();
     }
     if (!is_stopping_) {

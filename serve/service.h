@@ -17,6 +17,7 @@
 #include "serve/engine/idle_time.h"
 #include "serve/engine/metrics.h"
 #include "serve/engine/session_pool.h"
+#include "serve/periodic_calls.h"
 #include "serve/task_threads.h"
 
 namespace knap {
@@ -62,6 +63,7 @@ class Service {
     AnswerMemory memory;
     std::atomic<bool> is_stopping = false;  // new requests are refused
     TaskThreads tasks;
+    PeriodicCalls periodic;  // about ten times a second
     SessionPool pool;
     IdleTime idle_time;
 };

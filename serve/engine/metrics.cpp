@@ -182,7 +182,8 @@ void Metrics::write_own(MetricsPage& page) const {
     page.counter("knap:search_seconds_total", "Time spent on searching plans.", search_s_.load());
     page.counter("knap:near_ties_total", "Tokens that rounding may have decided.",
                  n_near_ties_.load());
-    page.counter("knap:forced_tokens_total", "Tokens that a grammar left no choice about.",
+    page.counter("knap:forced_tokens_total",
+                 "Tokens that a grammar left no choice about, but for white space.",
                  n_forced_.load());
     page.counter("knap:disconnects_total", "Clients that left before their answer was complete.",
                  n_disconnects_.load());

@@ -8,7 +8,8 @@ namespace knap {
 
 ForcedDraft::ForcedDraft(const Tokenizer& tokenizer, std::string text, int max_tokens)
     : tokenizer_(tokenizer), text_(std::move(text)), tokens_(tokenizer.encode_inside(text_)) {
-    if (tokens_.size() > 1) {
+    const bool is_one_byte = text_.size() == 1;
+    if (tokens_.size() > 1 || is_one_byte) {
         tokens_.pop_back();
     }
     tokens_.resize(std::min(tokens_.size(), static_cast<std::size_t>(std::max(max_tokens, 0))));

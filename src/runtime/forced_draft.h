@@ -18,8 +18,9 @@ class ForcedDraft final : public ForcedText {
     ForcedDraft(const Tokenizer& tokenizer, std::string text, int max_tokens);
 
     bool is_empty() const { return tokens_.empty(); }
-    // The usual tokens of the text. Of several, the last is left out: often a longer one, which
-    // goes on after the forced text, comes in its place.
+    // The usual tokens of the text. Of several, the last is left out, and so is a single byte, such
+    // as the quote that ends a string: often a longer token, which goes on after the forced text,
+    // comes in its place.
     const std::vector<Token>& tokens() const { return tokens_; }
     int n_agreeing(std::span<const Token> tokens) const override;
     // Whether another draft agrees with all of the text that these tokens spell.

@@ -16,20 +16,9 @@ namespace {
 constexpr std::uint32_t kFirstMark = 0xF0000;  // private use, plane 15
 constexpr std::uint32_t kLastMark = 0xFFFFD;
 
-std::string four_bytes(std::uint32_t code_point) {
-    return {static_cast<char>(0xF0 | code_point >> 18),
-            static_cast<char>(0x80 | (code_point >> 12 & 0x3F)),
-            static_cast<char>(0x80 | (code_point >> 6 & 0x3F)),
-            static_cast<char>(0x80 | (code_point & 0x3F))};
-}
-
 // As ASCII-only JSON writes a character of four bytes: two halves of a surrogate pair.
 std::string json_escape(std::string_view mark) {
-    const auto bits = [&](std::size_t i, int mask) {
-        return static_cast<std::uint32_t>(static_cast<unsigned char>(mark[i]) & mask);
-    };
-    const std::uint32_t above =
-        (bits(0, 7) << 18 | bits(1, 63) << 12 | bits(2, 63) << 6 | bits(3, 63)) - 0x10000;
+    const std::uint32_t above = code_point(mark) - 0x10000;
     char text[16];
     std::snprintf(text, sizeof text, "\\u%04x\\u%04x", 0xD800 + (above >> 10),
                   0xDC00 + (above & 0x3FF));
@@ -97,7 +86,7 @@ std::string ControlTokens::with_marks(std::string_view text, std::string_view ma
 
 std::string unused_mark(const std::vector<std::string_view>& texts) {
     for (std::uint32_t code_point = kFirstMark; code_point <= kLastMark; ++code_point) {
-        const std::string mark = four_bytes(code_point);
+        const std::string mark = utf8_of(code_point);
         const bool is_used = std::any_of(texts.begin(), texts.end(), [&](std::string_view text) {
             return text.find(mark) != std::string_view::npos;
         });

@@ -70,4 +70,33 @@ std::size_t whole_utf8_length(std::string_view bytes) {
     return length;
 }
 
+char32_t code_point(std::string_view sequence) {
+    if (first_utf8_sequence(sequence).kind != Utf8Kind::whole) {
+        return code_point(kReplacementCharacter);
+    }
+    const std::size_t n = sequence.size();
+    // The lead byte has as many ones at its beginning as there are bytes, and then a zero.
+    char32_t value = static_cast<unsigned char>(sequence[0]) & (n == 1 ? 0x7Fu : 0x7Fu >> n);
+    for (const char byte : sequence.substr(1)) {
+        value = value << 6 | (static_cast<unsigned char>(byte) & 0x3Fu);
+    }
+    return value;
+}
+
+std::string utf8_of(char32_t character) {
+    const auto last = [&](int shift) {
+        return static_cast<char>(0x80 | (character >> shift & 0x3F));
+    };
+    if (character < 0x80) {
+        return {static_cast<char>(character)};
+    }
+    if (character < 0x800) {
+        return {static_cast<char>(0xC0 | character >> 6), last(0)};
+    }
+    if (character < 0x10000) {
+        return {static_cast<char>(0xE0 | character >> 12), last(6), last(0)};
+    }
+    return {static_cast<char>(0xF0 | character >> 18), last(12), last(6), last(0)};
+}
+
 }  // namespace knap

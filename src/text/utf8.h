@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace knap {
@@ -24,5 +25,11 @@ Utf8Sequence first_utf8_sequence(std::string_view bytes);
 
 // The number of leading bytes that form whole characters.
 std::size_t whole_utf8_length(std::string_view bytes);
+
+// The number of a character, from the bytes of one `whole` or `invalid` sequence: of an invalid one
+// that of kReplacementCharacter.
+char32_t code_point(std::string_view sequence);
+// The bytes of a character.
+std::string utf8_of(char32_t character);
 
 }  // namespace knap

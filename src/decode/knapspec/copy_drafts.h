@@ -33,8 +33,11 @@ class CopyDrafts {
         AcceptanceByDepth acceptance;   // of each token
     };
     // Returns up to `max_tokens` tokens that may follow `history`, which follow() has processed.
-    // Returns nullopt if nothing matches or copies are suspended.
-    std::optional<Offer> offer(std::span<const Token> history, int max_tokens);
+    // Returns nullopt if nothing matches or copies are suspended. `is_choice`: the grammar of the
+    // answer, if it has one, leaves the next token open.
+    std::optional<Offer> offer(std::span<const Token> history,
+                               int max_tokens,
+                               bool is_choice = false);
 
     // Records a round that verified a copy: it took `ms`, and plain decoding would have taken
     // `plain_ms` for the same tokens. Returns false if copies keep losing time and are now
@@ -44,13 +47,17 @@ class CopyDrafts {
 
   private:
     MatchAcceptance& of_matches() { return is_constrained_ ? structured_ : prose_; }
+    // Of the token that comes next.
+    MatchAcceptance& of_next() { return is_constrained_ && is_choice_ ? choices_ : of_matches(); }
 
     LookupSource source_;
     PredictionCursor prediction_;
     MatchAcceptance prose_{CopiedText::prose};
     MatchAcceptance structured_{CopiedText::structured};
+    MatchAcceptance choices_{CopiedText::choice};
     MatchAcceptance predicted_{CopiedText::predicted};
     bool is_constrained_ = false;  // the current answer
+    bool is_choice_ = false;       // what comes after the text processed so far
     SpeedLedger ledger_;
     std::size_t n_followed_ = 0;       // tokens of the text processed so far
     std::size_t suspended_until_ = 0;  // length of the text

@@ -38,6 +38,10 @@ int worth_guessing(const CopyDrafts::Offer& offer, int max_length) {
     return n;
 }
 
+bool is_choice(const RoundState& state) {
+    return state.forced == nullptr;
+}
+
 // A copy that spells what the grammar forces is right so far, but its last token may be a longer
 // one.
 void trust_forced(int n_agreeing, CopyDrafts::Offer& offer) {
@@ -124,7 +128,8 @@ void KnapspecStrategy::refresh() {
 std::optional<Proposal> KnapspecStrategy::try_copy(const RoundState& state) {
     const int length = std::min(kTrialLength, state.n_room);
     const bool may_copy = options_.copies && is_alone_;
-    const auto offer = may_copy ? copies_.offer(state.history, length) : std::nullopt;
+    const auto offer =
+        may_copy ? copies_.offer(state.history, length, is_choice(state)) : std::nullopt;
     if (!offer) {
         return std::nullopt;
     }
@@ -150,7 +155,8 @@ Proposal KnapspecStrategy::choose(const RoundState& state) {
     const double rate =
         std::max(usual.tokens_per_ms(), (1 + options_.scout.margin) * plain.tokens_per_ms());
     const int max_copy = std::min(options_.max_copy, state.n_room);
-    auto offer = options_.copies ? copies_.offer(state.history, max_copy) : std::nullopt;
+    auto offer =
+        options_.copies ? copies_.offer(state.history, max_copy, is_choice(state)) : std::nullopt;
     if (offer && state.forced != nullptr) {
         trust_forced(state.forced->n_agreeing(offer->tokens), *offer);
     }

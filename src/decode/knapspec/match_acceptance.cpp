@@ -12,8 +12,9 @@ constexpr std::array kLongest = {2, 3, 4, 6, 9, 15};
 // The belief before any observation, by kind of text, and how many observations it is worth. Copies
 // after short matches are mostly wrong in prose, and long matches mostly continue.
 using Beliefs = std::array<double, kLongest.size() + 1>;
-constexpr std::array<Beliefs, 3> kBeliefs = {{{0.2, 0.35, 0.45, 0.55, 0.7, 0.8, 0.9},
+constexpr std::array<Beliefs, 4> kBeliefs = {{{0.2, 0.35, 0.45, 0.55, 0.7, 0.8, 0.9},
                                               {0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9},
+                                              {0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6},
                                               {0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.97}}};
 constexpr double kBeliefWeight = 8;
 // Decay per observation, so that the table follows a change of style.

@@ -15,6 +15,7 @@ namespace knap {
 enum class CopiedText {
     prose,
     structured,  // by a grammar: its keys and its layout repeat
+    choice,      // where the grammar leaves a choice: keys and layout before it match anyway
     predicted,   // the user says what the answer will be like
 };
 

@@ -38,6 +38,9 @@ GrammarState::GrammarState(const Tokenizer& tokenizer, const Grammar& grammar)
     if (const auto triggers = plain_triggers(grammar)) {
         rules.triggers = AwaitedStrings(*triggers, tokenizer);
         rules.trigger_tokens = grammar.trigger_tokens;
+        if (auto table = GrammarRules::parse(grammar.text)) {
+            walk_.emplace(std::move(table));
+        }
     }
     rules_ = std::make_shared<const Rules>(std::move(rules));
     begin(Phase::unstarted);
@@ -50,6 +53,14 @@ GrammarState::GrammarState(const Tokenizer& tokenizer, const Grammar& grammar)
         }
     }
 }
+
+// Copies are for drafts, which need no guesses of their own.
+GrammarState::GrammarState(const GrammarState& other)
+    : tokenizer_(other.tokenizer_),
+      rules_(other.rules_),
+      sampler_(other.sampler_),
+      phase_(other.phase_),
+      recent_(other.recent_) {}
 
 // Skips phases in which there is nothing to wait for.
 void GrammarState::begin(Phase phase) {
@@ -94,7 +105,7 @@ bool GrammarState::accept(Token token) {
         return accept_while_waiting(token);
     }
     if (phase_ == Phase::ended || !tokenizer_.is_end_of_generation(token)) {
-        return phase_ != Phase::ended && sampler_.accept(token);
+        return phase_ != Phase::ended && accept_applying(token);
     }
     const bool may_end = sampler_.fits(token);
     begin(Phase::ended);
@@ -108,7 +119,7 @@ bool GrammarState::accept_while_waiting(Token token) {
     }
     if (phase_ == Phase::untriggered && std::ranges::count(rules_->trigger_tokens, token) > 0) {
         begin(Phase::applies);
-        return sampler_.accept(token);
+        return accept_applying(token);
     }
     recent_.append(token, tokenizer_.piece(token));
     const auto place = awaited().find(recent_.text);
@@ -137,12 +148,19 @@ bool GrammarState::accept_from(std::size_t start) {
             continue;
         }
         const bool is_whole = recent.parts[i].begin >= first_byte;
-        if (!(is_whole ? sampler_.accept(recent.parts[i].token)
+        if (!(is_whole ? accept_applying(recent.parts[i].token)
                        : feed(recent.text.substr(start, end - start)))) {
             return false;
         }
     }
     return true;
+}
+
+bool GrammarState::accept_applying(Token token) {
+    if (walk_) {
+        walk_->advance(tokenizer_.piece(token));
+    }
+    return sampler_.accept(token);
 }
 
 // Moves past a text, by whatever tokens: only bytes count. False: it does not fit.
@@ -152,7 +170,7 @@ bool GrammarState::feed(std::string_view text) {
 }
 
 std::string GrammarState::forced_text(std::size_t max_bytes) const {
-    return phase_ == Phase::applies ? sampler_.forced_text(max_bytes) : "";
+    return phase_ == Phase::applies && walk_ ? walk_->likely_text(max_bytes) : "";
 }
 
 }  // namespace knap

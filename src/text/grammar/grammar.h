@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 
 #include "text/grammar/awaited_text.h"
 #include "text/grammar/grammar_sampler.h"
+#include "text/grammar/grammar_walk.h"
 #include "text/tokenizer.h"
 
 namespace knap {
@@ -21,6 +23,8 @@ class GrammarState {
     // The start of an answer. Throws knap::Error that tells what is wrong with the grammar, which
     // must not be empty. `tokenizer` must outlive the object.
     GrammarState(const Tokenizer& tokenizer, const Grammar& grammar);
+    GrammarState(const GrammarState& other);
+    GrammarState& operator=(const GrammarState&) = delete;
 
     // Removes the tokens that must not come next; end-of-generation tokens stay only where the
     // grammar may end, or does not apply.
@@ -30,7 +34,8 @@ class GrammarState {
     // middle that shows only here, unless all trigger patterns are plain texts.
     [[nodiscard]] bool accept(Token token);
 
-    // The text that must follow here, because no other byte and no end fits; at most `max_bytes`.
+    // The text that is likely to follow because the grammar leaves no choice but white space; at
+    // most `max_bytes`. A copy of a state has none.
     std::string forced_text(std::size_t max_bytes) const;
     bool has_ended() const { return phase_ == Phase::ended; }
 
@@ -50,6 +55,7 @@ class GrammarState {
     bool fits_while_waiting(Token token) const;
     bool accept_while_waiting(Token token);
     bool accept_from(std::size_t start);
+    bool accept_applying(Token token);
     bool feed(std::string_view text);
     void begin(Phase phase);
 
@@ -58,6 +64,7 @@ class GrammarState {
     GrammarSampler sampler_;
     Phase phase_ = Phase::unstarted;
     RecentText recent_;  // while waiting
+    std::optional<GrammarWalk> walk_;
 };
 
 }  // namespace knap

@@ -179,26 +179,4 @@ bool GrammarSampler::accept(Token token) {
     return true;
 }
 
-std::string GrammarSampler::forced_text(std::size_t max_bytes) const {
-    std::optional<Token> byte = forced_byte();
-    if (!byte) {
-        return "";
-    }
-    GrammarSampler ahead(*this);
-    std::string text;
-    while (byte && text.size() < max_bytes) {
-        text += tokenizer_.piece(*byte);
-        byte = ahead.accept(*byte) ? ahead.forced_byte() : std::nullopt;
-    }
-    return text;
-}
-
-std::optional<Token> GrammarSampler::forced_byte() const {
-    const std::vector<Token> bytes = fitting_bytes();
-    const bool is_only =
-        bytes.size() == 1 && std::ranges::none_of(tokenizer_.end_of_generation(),
-                                                  [&](Token token) { return fits(token); });
-    return is_only ? std::optional(bytes[0]) : std::nullopt;
-}
-
 }  // namespace knap

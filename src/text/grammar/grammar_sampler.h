@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,9 +34,6 @@ class GrammarSampler {
     // only here.
     [[nodiscard]] bool accept(Token token);
 
-    // The text that must follow here, because no other byte and no end fits; at most `max_bytes`.
-    std::string forced_text(std::size_t max_bytes) const;
-
   private:
     struct Deleter {
         void operator()(llama_sampler* sampler) const { llama_sampler_free(sampler); }
@@ -49,7 +45,6 @@ class GrammarSampler {
     void drop_by_bytes(std::vector<Token>& tokens, std::size_t depth) const;
     void drop_below(Token byte, std::size_t depth, std::vector<Token>& tokens) const;
     std::vector<Token> fitting_bytes() const;
-    std::optional<Token> forced_byte() const;
 
     const Tokenizer& tokenizer_;
     Handle sampler_;

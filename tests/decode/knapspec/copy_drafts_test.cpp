@@ -100,6 +100,27 @@ TEST(CopyDrafts, StructuredTextIsTrustedMoreThanProse) {
               prose.offer(loop, 1)->acceptance.at(0) + 0.2);
 }
 
+TEST(CopyDrafts, ChoicesOfAGrammarHaveAnAcceptanceOfTheirOwn) {
+    auto text = repeating(40, 10);
+    CopyDrafts copies;
+    copies.begin({.prompt = text, .is_constrained = true});
+    EXPECT_LT(copies.offer(text, 2, /*is_choice=*/true)->acceptance.at(0),
+              copies.offer(text, 2)->acceptance.at(0) - 0.2);
+    // Whatever comes where there is a choice is new; the rest of the text repeats.
+    for (int i = 0; i < 20; ++i) {
+        copies.offer(text, 2, /*is_choice=*/true);
+        text.push_back(100 + i);
+        for (int k = 0; k < 9; ++k) {
+            text.push_back(k);
+        }
+        copies.follow(text);
+    }
+    const auto offer = copies.offer(text, 3, /*is_choice=*/true);
+    EXPECT_LT(offer->acceptance.at(0), 0.2);
+    EXPECT_GT(offer->acceptance.at(2), 0.6);
+    EXPECT_GT(copies.offer(text, 1)->acceptance.at(0), 0.6) << "no choice";
+}
+
 TEST(CopyDrafts, AreSuspendedWhenTheyLoseTime) {
     CopyDrafts copies;
     auto text = repeating(50, 10);

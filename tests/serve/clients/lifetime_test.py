@@ -19,6 +19,15 @@ def endless(server, n):
     return streams
 
 
+def wait_for_metric(server, name, value, seconds=10):
+    """Returns how long it took."""
+    start = time.monotonic()
+    while server.metric(name) != value:
+        assert time.monotonic() - start < seconds, f"{name} is {server.metric(name)}, expected {value}"
+        time.sleep(0.01)
+    return time.monotonic() - start
+
+
 def test_disconnect_frees_the_session(server):
     before = server.metric("knap:disconnects_total")
     streams = endless(server, 3)
@@ -42,6 +51,39 @@ def test_disconnect_while_nothing_is_streamed(server):
     server.wait_for_busy(1, 10)
     stream.close()
     assert server.wait_for_busy(0, 5) <= 1
+
+
+def test_disconnect_while_waiting_for_a_session():
+    with Served("--parallel", "1") as served:
+        running = endless(served, 1)
+        served.wait_for_busy(1, 10)
+        waiting = [Stream(served, **ENDLESS), Stream(served, stream=False, **ENDLESS)]
+        wait_for_metric(served, "llamacpp:requests_deferred", 2)
+        for stream in waiting:
+            stream.close()
+        assert wait_for_metric(served, "llamacpp:requests_deferred", 0) <= 1
+        assert served.n_busy() == 1, "the answer under way goes on"
+        running[0].close()
+        served.wait_for_busy(0, 5)
+        assert served.stop() == 0
+
+
+def test_answer_of_a_client_that_does_not_read_is_paused():
+    """Its tokens are no more after a while; they come when it reads, none lost."""
+    fields = {"logprobs": True, "top_logprobs": 20, "max_tokens": 1500, "messages": [{"role": "user", "content": "Hi"}]}
+    with Served("--parallel", "1") as served:
+        expected = served.chat("Hi", ignore_eos=True, max_tokens=1500).json()["choices"][0]["message"]["content"]
+        stream = Stream(served, receive_bytes=4096, **ENDLESS | fields)
+        counts = [0]
+        while len(counts) < 2 or counts[-1] != counts[-2] or counts[-1] == 0:
+            time.sleep(0.5)
+            counts.append(served.get("/slots").json()[0]["n_decoded"])
+        assert counts[-1] < 1500 and served.n_busy() == 1
+        assert stream.status() == 200
+        events = [event for event in stream.events() if event != "[DONE]"]
+        assert "".join(event["choices"][0]["delta"].get("content") or "" for event in events) == expected
+        served.wait_for_busy(0, 5)
+        assert served.stop() == 0
 
 
 def test_state_is_told_at_once_during_a_long_prompt(server):
@@ -91,8 +133,7 @@ def test_sigterm_lets_answers_finish():
         with concurrent.futures.ThreadPoolExecutor(5) as threads:
             running = [threads.submit(served.chat, max_tokens=300, ignore_eos=True) for _ in range(4)]
             served.wait_for_busy(2, 10)
-            while served.metric("llamacpp:requests_deferred") != 2:
-                time.sleep(0.01)
+            wait_for_metric(served, "llamacpp:requests_deferred", 2, 60)
             # A connection from before: the listener closes in the end, answers under way do not.
             kept = served.connect()
             kept.connect()

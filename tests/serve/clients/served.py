@@ -143,10 +143,14 @@ class Served:
 class Stream:
     """A streaming request under way, over a socket of its own."""
 
-    def __init__(self, served, path="/v1/chat/completions", headers=None, **fields):
+    def __init__(self, served, path="/v1/chat/completions", headers=None, receive_bytes=None, **fields):
         fields = {"messages": [{"role": "user", "content": "Count to a thousand."}], "stream": True} | fields
         body = json.dumps(fields).encode()
-        self.socket = socket.create_connection(("127.0.0.1", served.port), timeout=60)
+        self.socket = socket.socket()
+        self.socket.settimeout(60)
+        if receive_bytes:   # that the kernel keeps for us
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        self.socket.connect(("127.0.0.1", served.port))
         self.socket.sendall((f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
                             + "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
                             + f"Content-Length: {len(body)}\r\n\r\n").encode() + body)

@@ -172,12 +172,19 @@ def test_states(server):
 
 def test_metrics_have_the_names(server):
     text = server.get("/metrics").body.decode()
-    for name in ("llamacpp:prompt_tokens_total", "llamacpp:tokens_predicted_total", "llamacpp:requests_processing",
-                 "llamacpp:n_busy_slots_per_decode", "llamacpp:spec_decode_num_accepted_tokens_per_pos_total",
-                 "vllm:num_requests_running", "vllm:kv_cache_usage_perc", "vllm:time_to_first_token_seconds_bucket",
-                 "vllm:request_success_total", "vllm:spec_decode_num_drafts_total", "knap:tokens_total",
-                 "knap:draft_seconds_total", "knap:near_ties_total", "knap:forced_tokens_total",
-                 "knap:disconnects_total", "knap:requests_refused_total"):
+    drafts = [f"spec_decode_num_{name}_total" for name in ("drafts", "draft_tokens", "accepted_tokens", "accepted_tokens_per_pos")]
+    names = {
+        "llamacpp": drafts + [
+            "prompt_tokens_total", "prompt_tokens_cached_total", "prompt_seconds_total", "tokens_predicted_total",
+            "tokens_predicted_seconds_total", "n_decode_total", "n_tokens_max", "prompt_tokens_seconds",
+            "predicted_tokens_seconds", "requests_processing", "requests_deferred", "n_busy_slots_per_decode"],
+        "vllm": drafts + [
+            "prompt_tokens_total", "generation_tokens_total", "request_success_total", "num_requests_running",
+            "num_requests_waiting", "kv_cache_usage_perc", "time_to_first_token_seconds_bucket",
+            "inter_token_latency_seconds_bucket", "e2e_request_latency_seconds_bucket", "request_queue_time_seconds_bucket"],
+        "knap": ["tokens_total", "draft_seconds_total", "verify_seconds_total", "search_seconds_total", "near_ties_total",
+                 "forced_tokens_total", "requests_refused_total", "disconnects_total"]}
+    for name in (f"{prefix}:{name}" for prefix, group in names.items() for name in group):
         assert f"\n{name}" in text, name
     for line in text.splitlines():
         if line and not line.startswith("#"):

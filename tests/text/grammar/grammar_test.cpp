@@ -158,7 +158,7 @@ TEST_F(GrammarTest, ManyTokensAreAskedAboutByTheirBytes) {
 
 TEST_F(GrammarTest, CharactersMayBeSplitBetweenTokens) {
     GrammarState state = start({.text = R"(root ::= "\u00e4" [\u00e0-\u00ff])"});
-    EXPECT_EQ(state.forced_text(99), "\xc3\xa4\xc3");
+    EXPECT_EQ(state.forced_text(99), "\xc3\xa4");
     EXPECT_TRUE(accept(state, "\xc3\xa4\xc3\xa5"));
     EXPECT_TRUE(fits(state, end_));
 }
