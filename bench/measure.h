@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -31,6 +33,8 @@ inline void alternate(std::vector<Contestant>& contestants, int n_rounds) {
     }
     for (int round = 0; round < n_rounds; ++round) {
         for (Contestant& contestant : contestants) {
+            // The threads of the one before may spin for some milliseconds.
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
             const Stopwatch watch;
             contestant.run();
             contestant.times_ms.push_back(watch.elapsed_ms());

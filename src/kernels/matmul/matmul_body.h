@@ -174,7 +174,12 @@ class MatmulBody {
         }
     }
 
-    static void put(const Vector* sums, int n_out, float* out, const float* added) {
+    // Inlined, because GCC 11 to 13 misalign vectors in memory under the address sanitizer (GCC bug
+    // 110027).
+    [[gnu::always_inline]] static void put(const Vector* sums,
+                                           int n_out,
+                                           float* out,
+                                           const float* added) {
         if (n_out == kTileRows) {
 #pragma GCC unroll 8
             for (int v = 0; v < kVectors; ++v) {
