@@ -65,17 +65,19 @@ TEST_P(ThreadTeams, RunManyJobs) {
 // Longer than threads spin, so that they fall asleep.
 TEST_P(ThreadTeams, WakeAfterAPause) {
     std::atomic<int> n_done = 0;
-    for (int i = 0; i < 5; ++i) {
+    std::atomic<int> n_early = 0;
+    for (int i = 1; i <= 5; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
         team_.run([&](TeamMember& member) {
             member.share(4, [&](int item) {
                 std::this_thread::sleep_for(std::chrono::milliseconds(item == 3 ? 2 : 0));
                 ++n_done;
             });
-            member.share(4, [&](int /*item*/) { ++n_done; });
+            member.share(4, [&](int /*item*/) { n_early += n_done < 4 * i ? 1 : 0; });
         });
     }
-    EXPECT_EQ(n_done, 5 * 8);
+    EXPECT_EQ(n_done, 5 * 4);
+    EXPECT_EQ(n_early, 0) << "a phase waits for the slowest item of the one before";
 }
 
 TEST_P(ThreadTeams, EndAJobThatIsStopped) {
@@ -90,9 +92,11 @@ TEST_P(ThreadTeams, EndAJobThatIsStopped) {
     });
     EXPECT_GE(n_phases, 4);
     EXPECT_LT(n_phases, 100);
-    int n_items = 0;
-    team_.run([&](TeamMember& member) { member.share(1, [&](int /*item*/) { ++n_items; }); });
-    EXPECT_EQ(n_items, 1);  // the next job is not stopped
+    std::atomic<bool> is_stopped = false;
+    team_.run([&](TeamMember& member) {
+        member.share(4, [&](int /*item*/) { is_stopped = is_stopped || member.is_stopped(); });
+    });
+    EXPECT_FALSE(is_stopped) << "the next job goes on";
 }
 
 TEST_P(ThreadTeams, TakeTurnsForSeveralCallers) {
