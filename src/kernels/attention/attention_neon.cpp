@@ -1,6 +1,7 @@
 // Attention for NEON.
 #include "kernels/attention/attention_body.h"
 #include "kernels/attention/attention_int8_body.h"
+#include "kernels/attention/attention_softmax.h"
 #include "kernels/attention/attention_variants.h"
 #include "kernels/attention/int8_neon.h"
 #include "kernels/simd_neon.h"
@@ -11,7 +12,7 @@ const AttentionKernel kNeonAttention{
     .isa = Isa::neon,
     .run_chunk = AttentionBody<NeonSimd>::run_chunk,
     .run_int8_chunk = Int8AttentionBody<NeonSimd, NeonInt8>::run_chunk,
-    .merge = AttentionParts<NeonSimd>::merge,
+    .merge = AttentionSoftmax<NeonSimd>::merge,
 };
 
 }  // namespace knap

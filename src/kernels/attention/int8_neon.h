@@ -20,27 +20,36 @@ struct NeonInt8 {
         int32x4_t low;
         int32x4_t high;
     };
-    static constexpr int kMaxSums = 10;
+    static constexpr int kOtherRegisters = 16;  // sums and what is multiplied take two each
+
+    template <typename Run>
+    static void for_each_part(Run run) {
+        run.template operator()<0>();
+    }
 
     static void store(Small* p, float32x4_t x) { vst1_s16(p, vmovn_s32(vcvtnq_s32_f32(x))); }
     static Sums zero() { return {vdupq_n_s32(0), vdupq_n_s32(0)}; }
+    template <int Part>
     static Quads load_keys(const std::uint8_t* p) {
         const uint8x16_t bytes = vld1q_u8(p);
         return {vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(bytes))),
                 vreinterpretq_s16_u16(vmovl_high_u8(bytes))};
     }
+    template <int Part>
     static Quads load_values(const std::int8_t* p) {
         const int8x16_t bytes = vld1q_s8(p);
         return {vmovl_s8(vget_low_s8(bytes)), vmovl_high_s8(bytes)};
     }
-    static int16x8_t broadcast(const Small* p) {
+    template <int Part>
+    static Quads broadcast(const Small* p) {
         const int16x4_t quad = vld1_s16(p);
-        return vcombine_s16(quad, quad);
+        const int16x8_t twice = vcombine_s16(quad, quad);
+        return {twice, twice};
     }
-    static Sums add_keys(const Sums& sums, const Quads& keys, int16x8_t query) {
+    static Sums add_keys(const Sums& sums, const Quads& keys, const Quads& query) {
         return add(sums, keys, query);
     }
-    static Sums add_values(const Sums& sums, const Quads& values, int16x8_t weights) {
+    static Sums add_values(const Sums& sums, const Quads& values, const Quads& weights) {
         return add(sums, values, weights);
     }
     static float32x4_t to_floats(const Sums& sums) {
@@ -48,9 +57,9 @@ struct NeonInt8 {
     }
 
   private:
-    static Sums add(const Sums& sums, const Quads& cached, int16x8_t column) {
-        return {vpadalq_s16(sums.low, vmulq_s16(cached.low, column)),
-                vpadalq_s16(sums.high, vmulq_s16(cached.high, column))};
+    static Sums add(const Sums& sums, const Quads& cached, const Quads& column) {
+        return {vpadalq_s16(sums.low, vmulq_s16(cached.low, column.low)),
+                vpadalq_s16(sums.high, vmulq_s16(cached.high, column.high))};
     }
 };
 
