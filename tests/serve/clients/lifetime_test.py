@@ -222,6 +222,26 @@ def test_every_session_has_the_whole_context():
         assert served.stop() == 0
 
 
+def test_500_streams_do_not_starve_the_state():
+    with Served("--parallel", "2", "--queue", "498") as served:
+        streams = endless(served, 500)   # the headers of all are there, also of those that wait
+        wait_for_metric(served, "llamacpp:requests_deferred", 498)
+        times = []
+        for _ in range(20):
+            for path in ("/health", "/metrics", "/slots"):
+                start = time.monotonic()
+                assert served.get(path).status == 200
+                times.append(time.monotonic() - start)
+        assert served.get("/slots?fail_on_no_slot=1").status == 503
+        assert served.complete().status == 429, "the queue is full"
+        for stream in streams:
+            stream.close()
+        served.wait_for_busy(0, 10)
+        wait_for_metric(served, "llamacpp:requests_deferred", 0)
+        assert served.stop() == 0
+    assert sorted(times)[len(times) * 9 // 10] < 0.1
+
+
 @pytest.mark.parametrize("n_idle", [500])
 def test_idle_connections_do_not_slow_the_others(server, n_idle):
     idle = [server.connect() for _ in range(n_idle)]
