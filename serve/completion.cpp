@@ -23,6 +23,18 @@ double seconds_between(std::chrono::steady_clock::time_point from,
     return std::chrono::duration<double>(to - from).count();
 }
 
+// vLLM's words for how an answer ended.
+std::string ending_of(const JobEnd& end) {
+    switch (end.outcome) {
+        case JobOutcome::cancelled:
+            return "abort";
+        case JobOutcome::failed:
+            return "error";
+        default:
+            return finish_reason(end);
+    }
+}
+
 ApiError queue_full(const SessionPool& pool) {
     const std::chrono::milliseconds wait = pool.expected_wait();
     ApiError error = plain_error(429, "too many requests wait already; try again later");
@@ -61,30 +73,41 @@ void Completion::start(Service& service, std::shared_ptr<Exchange> exchange, Com
     } catch (const Error& error) {
         throw RequestError(engine_error(error));
     }
-    if (self->plan_.generation.streams) {
-        self->tasks_.post([self] { self->begin_stream(); });
-    }
     self->tickets_ = service.pool.submit(std::move(jobs));
     if (self->tickets_.empty()) {
         throw RequestError(queue_full(service.pool));
     }
-    self->tasks_.start();
+    self->tasks_.start([self] { self->run([self] { self->begin(); }); });
     if (self->plan_.generation.streams) {
         // A part that nothing comes after is not held back for long.
         service.periodic.add([weak = std::weak_ptr(self)] {
             const auto completion = weak.lock();
             if (completion && completion->has_gathered()) {
-                completion->tasks_.post([completion] { completion->add_gathered(); });
+                completion->post([completion] { completion->add_gathered(); });
             }
             return completion != nullptr;
         });
     }
     self->exchange_->on_gone([self] {
         self->service_.metrics.add_disconnect();
+        log_info("request ", self->exchange_->request().id, ": 499, the client has left");
         for (const auto& ticket : self->tickets_) {
             self->service_.pool.cancel(ticket);
         }
     });
+}
+
+void Completion::post(std::function<void()> step) {
+    tasks_.post([self = shared_from_this(), step = std::move(step)] { self->run(step); });
+}
+
+void Completion::run(const std::function<void()>& step) {
+    try {
+        step();
+    } catch (const std::exception& error) {
+        log_warning("request ", exchange_->request().id, " failed: ", error.what());
+        fail();
+    }
 }
 
 std::vector<Job> Completion::jobs() {
@@ -121,20 +144,24 @@ Job Completion::job(int choice, const std::vector<Token>& prompt, const Generate
                 },
             .on_end =
                 [self, choice](JobEnd end) {
-                    self->tasks_.post([self, choice, end = std::move(end)]() mutable {
-                        self->finish(choice, std::move(end));
+                    self->post([raw = self.get(), choice, end = std::move(end)]() mutable {
+                        raw->finish(choice, std::move(end));
                     });
                 }};
     if (plan_.generation.streams && plan_.generation.reports_progress) {
         job.on_progress = [self, choice](int done, int total) {
-            self->tasks_.post(
-                [self, choice, done, total] { self->send_progress(choice, done, total); });
+            self->post([raw = self.get(), choice, done, total] {
+                raw->send_progress(choice, done, total);
+            });
         };
     }
     return job;
 }
 
-void Completion::begin_stream() {
+void Completion::begin() {
+    if (!plan_.generation.streams) {
+        return;
+    }
     exchange_->begin_stream(
         {.status = 200,
          .content_type = "text/event-stream",
@@ -157,7 +184,7 @@ void Completion::gather(int choice, AnswerPart part) {
         }
         woken_ = now;
     }
-    tasks_.post([self = shared_from_this()] { self->add_gathered(); });
+    post([this] { add_gathered(); });
 }
 
 bool Completion::has_gathered() {
@@ -290,9 +317,7 @@ void Completion::finish(int choice, JobEnd end) {
         add(choice, std::exchange(end.rest, {}), Clock::now());
         chunks = plan_.answer->finish(choice, end);
     }
-    service_.metrics.add_end(end,
-                             end.outcome == JobOutcome::cancelled ? "abort" : finish_reason(end),
-                             seconds_between(arrived_, Clock::now()));
+    service_.metrics.add_end(end, ending_of(end), seconds_between(arrived_, Clock::now()));
     if (end.outcome == JobOutcome::done) {
         remember(end.result);
     }
@@ -328,7 +353,6 @@ void Completion::remember(const Result& result) {
 }
 
 void Completion::finish_all() {
-    is_over_ = true;
     if (!plan_.generation.streams) {
         Json whole = plan_.answer->whole();
         if (whole.is_array()) {
@@ -338,7 +362,9 @@ void Completion::finish_all() {
         } else {
             add_figures(whole, /*has_usage=*/true);
         }
-        exchange_->respond({.body = to_text(whole)});
+        std::string text = to_text(whole);
+        is_over_ = true;
+        exchange_->respond({.body = std::move(text)});
         return;
     }
     if (plan_.generation.includes_usage) {
@@ -350,6 +376,7 @@ void Completion::finish_all() {
         outgoing_ += "data: [DONE]\n\n";
     }
     flush();
+    is_over_ = true;
     exchange_->end_stream();
 }
 
@@ -371,6 +398,7 @@ void Completion::fail() {
         service_.pool.cancel(ticket);
     }
     const ApiError error = plain_error(500, "the answer could not be computed");
+    service_.metrics.add_refusal(error.status);
     if (plan_.generation.streams) {
         outgoing_ += concat("data: ", to_text(to_json(error)), "\n\n");
         flush();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -34,9 +35,13 @@ class Completion : public std::enable_shared_from_this<Completion> {
 
     Completion(Service& service, std::shared_ptr<Exchange> exchange, CompletionPlan plan);
 
+    // Calls `step` after those posted before, on a thread for short work. If it throws, the request
+    // fails.
+    void post(std::function<void()> step);
+    void run(const std::function<void()>& step);
     std::vector<Job> jobs();
     Job job(int choice, const std::vector<Token>& prompt, const GenerateOptions& options);
-    void begin_stream();
+    void begin();
     // Takes a part of an answer, on its session's thread.
     void gather(int choice, AnswerPart part);
     bool has_gathered();

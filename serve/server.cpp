@@ -24,7 +24,7 @@ Server::Server(const ServerConfig& config)
           config.http,
           [this](const HttpRequest& head) { return check(head); },
           [this](std::shared_ptr<Exchange> exchange) { ready_.load()->handle(exchange); },
-          error_body) {}
+          [this](int status, std::string_view message) { return refusal(status, message); }) {}
 
 void Server::serve(Engine& engine, const ServiceConfig& config) {
     service_ = std::make_unique<Service>(engine, config);
@@ -39,6 +39,13 @@ std::optional<HttpResponse> Server::check(const HttpRequest& head) const {
     return HttpResponse{.status = 503,
                         .body = error_body(503, "the model is loading"),
                         .headers = {{"Retry-After", "1"}}};
+}
+
+std::string Server::refusal(int status, std::string_view message) const {
+    if (ready_.load() != nullptr) {
+        service_->metrics.add_refusal(status);
+    }
+    return error_body(status, message);
 }
 
 std::string Server::address() const {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "knap/knap.h"
 
@@ -44,6 +45,8 @@ class Server {
     void tick();
     void tick_later();
     std::optional<HttpResponse> check(const HttpRequest& head) const;
+    // The body of an error that HTTP itself finds, which is counted.
+    std::string refusal(int status, std::string_view message) const;
 
     ServerConfig config_;
     std::unique_ptr<Service> service_;

@@ -58,7 +58,11 @@ void TaskThreads::work() {
     }
 }
 
-void SerialTasks::start() {
+void SerialTasks::start(Task first) {
+    {
+        const std::lock_guard lock(row_->mutex);
+        row_->tasks.push_front(std::move(first));
+    }
     threads_.post([row = row_] { run(row); });
 }
 

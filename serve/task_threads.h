@@ -42,7 +42,8 @@ class SerialTasks {
     SerialTasks& operator=(const SerialTasks&) = delete;
 
     void post(Task task);
-    void start();  // nothing runs before; called once
+    // Called once; nothing runs before. `first` runs before what was posted.
+    void start(Task first);
 
   private:
     struct Row {

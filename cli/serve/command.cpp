@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include <malloc.h>
 #include <poll.h>
 
 #include "base/error.h"
@@ -29,11 +30,26 @@ constexpr float kTemperature = 0.8f;
 constexpr std::array kOnOff{std::pair{std::string_view("on"), true},
                             std::pair{std::string_view("off"), false}};
 
-std::string parse_key(const std::string& text) {
+std::string parse_text(std::string_view flag, std::string_view kind, const std::string& text) {
     if (text.empty()) {
-        fail_usage("--api-key: expected a key, found an empty one");
+        fail_usage(flag, ": expected ", kind, ", found ''");
     }
     return text;
+}
+
+// As browsers send them: a scheme, a host, perhaps a port, and nothing after it. Anything else
+// would never be equal to what they send.
+std::vector<std::string> parse_origins(const std::string& text) {
+    std::vector<std::string> origins = parse_words("--cors-origins", text);
+    for (const std::string& origin : origins) {
+        const std::size_t at = origin.find("://");
+        if (at == 0 || at == origin.npos || at + 3 == origin.size() ||
+            origin.find_first_of("/*?# ", at + 3) != origin.npos) {
+            fail_usage("--cors-origins: expected origins such as https://example.org, found '",
+                       origin, "'");
+        }
+    }
+    return origins;
 }
 
 void add_server_flags(CLI::App& app, ServeArgs& args) {
@@ -43,7 +59,9 @@ void add_server_flags(CLI::App& app, ServeArgs& args) {
     ServiceConfig& service = args.service;
     group.custom({"--host", "ADDRESS",
                   "address to listen on; others than this machine's need a key", http.host},
-                 [&](const std::string& text) { http.host = text; });
+                 [&](const std::string& text) {
+                     http.host = parse_text("--host", "an address or a name", text);
+                 });
     group.integer("--port", http.port, {.min = 0, .max = kMaxPort},
                   "port to listen on; 0: any free one");
     group.integer("--parallel", service.n_sessions, {.min = 1, .max = kMaxParallel},
@@ -60,12 +78,15 @@ void add_server_flags(CLI::App& app, ServeArgs& args) {
                  "measure costs and search for plans while nobody asks, once for each machine");
     group.integer("--timeout", args.timeout_s, {.min = 1, .max = kMaxTimeout},
                   "seconds after which an answer ends");
-    group.custom({"--alias", "NAME", "name of the model in answers", "the file's"},
-                 [&](const std::string& text) { service.alias = text; });
+    group.custom(
+        {"--alias", "NAME", "name of the model in answers", "the file's"},
+        [&](const std::string& text) { service.alias = parse_text("--alias", "a name", text); });
     group.toggle("--strict-model", service.is_strict_model,
                  "refuse requests that name another model");
     group.custom({"--api-key", "KEY", "key that clients must send; repeatable", "$KNAP_API_KEY"},
-                 [&](const std::string& text) { access.keys.push_back(parse_key(text)); });
+                 [&](const std::string& text) {
+                     access.keys.push_back(parse_text("--api-key", "a key", text));
+                 });
     group.custom({"--api-key-file", "FILE", "file with a key in every line", "none"},
                  [&](const std::string& text) {
                      args.key_files.push_back(parse_path("--api-key-file", text));
@@ -74,9 +95,7 @@ void add_server_flags(CLI::App& app, ServeArgs& args) {
                  "serve an address that others can reach without a key");
     group.custom({"--cors-origins", "ORIGIN,...",
                   "web pages of other machines that may ask, such as https://example.org", "none"},
-                 [&](const std::string& text) {
-                     access.cors_origins = parse_words("--cors-origins", text);
-                 });
+                 [&](const std::string& text) { access.cors_origins = parse_origins(text); });
     group.custom({"--chat-template-file", "FILE", "chat template as Jinja text", "the model's own"},
                  [&](const std::string& text) {
                      args.template_file = parse_path("--chat-template-file", text);
@@ -141,6 +160,16 @@ ServerConfig server_config(const CLI::App& app, ServeArgs& args, const Environme
     return config;
 }
 
+// By default glibc raises both limits after a large block is freed, up to 32 and 64 MiB, for each
+// thread: a few bodies of 30 MB then cost hundreds of megabytes for ever. No pass allocates blocks
+// of this size, so decoding is not slowed down.
+void return_freed_memory() {
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    mallopt(M_TRIM_THRESHOLD, 8 << 20);
+#endif
+}
+
 void print_ready(const Server& server) {
     std::cout << concat("knap: serving ", server.service()->model_name, " at ", server.address(),
                         "\nknap: try it: curl ", server.address(),
@@ -195,6 +224,7 @@ CLI::App* add_serve(CLI::App& root, ServeArgs& args) {
 }
 
 int run_serve(const CLI::App& app, ServeArgs args, const Environment& environment) {
+    return_freed_memory();
     const ServerConfig config = server_config(app, args, environment);
     RuntimeConfig runtime = args.settings.runtime;
     runtime.n_parallel = args.service.n_sessions;

@@ -15,10 +15,11 @@ using PieceOf = std::function<std::string(Token)>;  // the bytes of a token
 // Chat: [{"token", "id", "logprob", "bytes", "top_logprobs": [...]}, ...]
 Json chat_logprobs(std::span<const AnswerToken> tokens, const PieceOf& piece_of);
 
-// Text: {"tokens", "token_logprobs", "top_logprobs", "text_offset"}. `offset` is the length of the
-// text before the first token.
+// Text: {"tokens", "token_logprobs", "top_logprobs", "text_offset"}. Offsets are in characters, and
+// a token that continues a character has the offset of that character. `n_characters` is the number
+// of those that began before the first token; it counts on.
 Json text_logprobs(std::span<const AnswerToken> tokens,
                    const PieceOf& piece_of,
-                   std::size_t offset);
+                   std::size_t& n_characters);
 
 }  // namespace knap

@@ -136,7 +136,7 @@ Json speculation_json(const std::vector<ChoiceFigures>& choices,
     const Totals sum(choices);
     const Result& first = choices.front().result;
     Json object{{"strategy", first.strategy},
-                {"seed", first.seed},
+                {"seed", static_cast<std::int64_t>(first.seed)},  // as it was asked for
                 {"rounds", sum.rounds},
                 {"n_drafted", sum.n_drafted},
                 {"n_tree_nodes", sum.n_nodes},

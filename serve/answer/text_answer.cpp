@@ -34,10 +34,7 @@ Json TextAnswer::chunk(int index, std::string text, std::vector<AnswerToken> tok
     Choice& choice = choices_[static_cast<std::size_t>(index)];
     Json logprobs = nullptr;
     if (parts_.has_logprobs && !tokens.empty()) {
-        logprobs = text_logprobs(tokens, parts_.piece_of, choice.n_token_bytes);
-        for (const AnswerToken& token : tokens) {
-            choice.n_token_bytes += parts_.piece_of(token.token).size();
-        }
+        logprobs = text_logprobs(tokens, parts_.piece_of, choice.n_characters);
     }
     return parts_.head.with_choices(Json::array({{{"index", index},
                                                   {"text", std::move(text)},
@@ -76,11 +73,13 @@ Json TextAnswer::whole() const {
     Json list = Json::array();
     for (std::size_t i = 0; i < choices_.size(); ++i) {
         const Choice& choice = choices_[i];
+        std::size_t n_characters = 0;
         list.push_back(
             {{"index", i},
              {"text", parts_.echoes[i] + choice.text},
-             {"logprobs", parts_.has_logprobs ? text_logprobs(choice.tokens, parts_.piece_of, 0)
-                                              : Json(nullptr)},
+             {"logprobs", parts_.has_logprobs
+                              ? text_logprobs(choice.tokens, parts_.piece_of, n_characters)
+                              : Json(nullptr)},
              {"finish_reason", choice.finish_reason}});
     }
     return parts_.head.with_choices(std::move(list));

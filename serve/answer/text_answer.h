@@ -29,7 +29,7 @@ class TextAnswer : public Answer {
     struct Choice {
         std::string text{};
         std::vector<AnswerToken> tokens{};
-        std::size_t n_token_bytes = 0;  // of the tokens that were sent
+        std::size_t n_characters = 0;  // of the tokens that were sent
         std::string finish_reason{};
     };
 

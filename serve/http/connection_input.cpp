@@ -201,7 +201,7 @@ void Connection::on_head() {
         return;
     }
     if (reader_.is_body_too_long()) {
-        refuse(413, "the body is too long");
+        refuse(413, too_long_body(context_.limits));
         return;
     }
     if (reader_.expects_continue()) {

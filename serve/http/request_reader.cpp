@@ -66,6 +66,10 @@ std::string_view to_view(boost::beast::string_view text) {
 
 }  // namespace
 
+std::string too_long_body(const HttpLimits& limits) {
+    return concat("the body is longer than ", limits.body_bytes, " bytes");
+}
+
 struct RequestReader::Impl {
     explicit Impl(const HttpLimits& limits) : scanner(limits) {
         parser.header_limit(std::numeric_limits<std::uint32_t>::max());  // the scanner's task
@@ -81,7 +85,7 @@ struct RequestReader::Impl {
     Result read_head(std::string& received, const HttpLimits& limits);
     Result take_head(const HttpLimits& limits);
     std::optional<std::string> framing_fault() const;
-    Result read_body(std::string& received);
+    Result read_body(std::string& received, const HttpLimits& limits);
 
     HeadScanner scanner;
     Parser parser{};
@@ -99,7 +103,7 @@ RequestReader::~RequestReader() = default;
 
 RequestReader::Result RequestReader::read(std::string& received) {
     if (impl_->is_head_done) {
-        return impl_->read_body(received);
+        return impl_->read_body(received, limits_);
     }
     if (!impl_->has_started) {
         // Empty lines before a request line are allowed (RFC 9112, 2.2).
@@ -182,12 +186,13 @@ RequestReader::Result RequestReader::Impl::take_head(const HttpLimits& limits) {
     return Result::head;
 }
 
-RequestReader::Result RequestReader::Impl::read_body(std::string& received) {
+RequestReader::Result RequestReader::Impl::read_body(std::string& received,
+                                                     const HttpLimits& limits) {
     if (!parser.is_done() && !received.empty()) {
         error_code error;
         received.erase(0, parser.put(boost::asio::buffer(received), error));
         if (error == http::error::body_limit) {
-            return refuse(413, "the body is too long");
+            return refuse(413, too_long_body(limits));
         }
         if (error && error != http::error::need_more) {
             return refuse(400, concat("the body is malformed: ", error.message()));

@@ -10,6 +10,9 @@
 
 namespace knap {
 
+// The message of status 413.
+std::string too_long_body(const HttpLimits& limits);
+
 class RequestReader {
   public:
     enum class Result {

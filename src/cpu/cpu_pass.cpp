@@ -21,6 +21,10 @@ constexpr int kOwnInputs = 2048;
 // Groups of gate and up in one tile.
 constexpr int kMaxGateGroups = 8;
 constexpr int kAnyGroups = 1 << 20;
+// Rows of logits that there is memory for from the first pass on. With several sessions the number
+// of a pass depends on who meets in it: without this, a server's memory grew for thousands of
+// requests, until the largest of such passes had come.
+constexpr int kUsualLogitRows = 32;
 
 const MatmulKernel& matmul() {
     return matmul_kernels().front();
@@ -531,11 +535,13 @@ bool CpuPass::run(ThreadTeam& team, const CpuRequest& request) {
         captures_[i].resize(std::max(captures_[i].size(), n_values));
         capture_views_.push_back(std::span(captures_[i]).first(n_values));
     }
-    n_logits_ =
-        request.logit_rows.empty()
-            ? 0
-            : request.logit_rows.size() * static_cast<std::size_t>(request.head.matrix->n_out);
-    logits_.resize(std::max(logits_.size(), n_logits_));
+    n_logits_ = 0;
+    if (!request.logit_rows.empty()) {
+        const auto n_out = static_cast<std::size_t>(request.head.matrix->n_out);
+        n_logits_ = request.logit_rows.size() * n_out;
+        const auto n_usual = static_cast<std::size_t>(std::min(kUsualLogitRows, max_rows_)) * n_out;
+        logits_.resize(std::max({logits_.size(), n_logits_, n_usual}));
+    }
     bool is_complete = true;
     team.run([&](TeamMember& member) {
         Walk(*this, request, member).run();

@@ -1,8 +1,11 @@
 // The server on a small model: whole requests through sockets. Its answers are those of a session.
 #include "serve/server.h"
 
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -226,6 +229,36 @@ TEST_F(ServerTest, MetricsCountWhatHappened) {
     EXPECT_THAT(metrics, HasSubstr("\nllamacpp:tokens_predicted_total 12\n"));
     EXPECT_THAT(metrics, HasSubstr("finished_reason=\"length\"} 1\n"));
     EXPECT_THAT(metrics, HasSubstr("vllm:time_to_first_token_seconds_count{model_name=\"tiny\""));
+}
+
+// Also those that HTTP finds by itself, without a handler.
+TEST_F(ServerTest, RefusalsAreCountedByStatus) {
+    for (const auto& [request, status] :
+         {std::pair("GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+          std::pair("GET /health HTTP/1.1\r\n\r\n", 400),
+          std::pair("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+                    "Content-Type: application/json\r\nContent-Length: 33554433\r\n\r\n",
+                    413)}) {
+        HttpClient client(port());
+        client.send(request);
+        const HttpAnswer refused = client.read_answer();
+        EXPECT_EQ(refused.status, status);
+        const std::string sample = concat("requests_refused_total{code=\"", status, "\"} 1\n");
+        EXPECT_THAT(HttpClient(port()).get("/metrics").body, HasSubstr(sample)) << refused.body;
+        if (status == 413) {
+            EXPECT_THAT(refused.body, HasSubstr("longer than 33554432 bytes"));
+        }
+    }
+}
+
+TEST_F(ServerTest, ASeedIsReturnedAsItWasAskedFor) {
+    for (const std::int64_t seed :
+         {std::int64_t{0}, std::int64_t{-2}, std::numeric_limits<std::int64_t>::min(),
+          std::numeric_limits<std::int64_t>::max()}) {
+        const Json whole = answer("/v1/completions", body_with({1, 2}, {{"seed", seed}}));
+        // As text: the library takes -2 and 2^64 - 2 for equal.
+        EXPECT_EQ(to_text(whole["knap"]["seed"]), std::to_string(seed));
+    }
 }
 
 TEST_F(ServerTest, TokensAndTextsAreTranslated) {

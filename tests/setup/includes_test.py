@@ -30,7 +30,7 @@ BELOW = {
     "serve/http": ["base"],
     "serve/engine": ["base"],
     "serve/api": ["serve/engine"],
-    "serve/answer": ["serve/api"],
+    "serve/answer": ["serve/api", "text"],
     "serve": ["serve/answer", "serve/http", "text"],
 }
 MAY_SEE_GGML = {"device", "kernels", "model", "graph", "cpu", "text", "tools/peer", "tools/check", "tools/make_model"}

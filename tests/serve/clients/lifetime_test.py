@@ -209,6 +209,27 @@ def test_slots_and_metrics_can_be_switched_off():
         assert served.stop() == 0
 
 
+def test_large_requests_leave_no_memory_behind():
+    with Served() as served:
+        def resident_mib():
+            with open(f"/proc/{served.process.pid}/status") as status:
+                return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) / 1024
+
+        for _ in range(20):
+            assert served.complete(max_tokens=2).status == 200
+        before = resident_mib()
+        with concurrent.futures.ThreadPoolExecutor(4) as threads:
+            for metadata in ("x" * 30_000_000, [1] * 8_000_000):
+                answers = threads.map(lambda _: served.complete(max_tokens=2, metadata=metadata), range(8))
+                assert {answer.status for answer in answers} == {200}
+        assert served.complete(max_tokens=2).status == 200
+        end = time.monotonic() + 5   # an answer is there a little before its request is freed
+        while resident_mib() - before >= 64 and time.monotonic() < end:
+            time.sleep(0.1)
+        assert resident_mib() - before < 64
+        assert served.stop() == 0
+
+
 def test_every_session_has_the_whole_context():
     with Served("--parallel", "2", "-c", "512") as served:
         assert [slot["n_ctx"] for slot in served.get("/slots").json()] == [512, 512]
@@ -220,6 +241,26 @@ def test_every_session_has_the_whole_context():
             assert answer.json()["usage"]["total_tokens"] == 512
             assert answer.json()["choices"][0]["finish_reason"] == "length"
         assert served.stop() == 0
+
+
+def test_500_streams_do_not_starve_the_state():
+    with Served("--parallel", "2", "--queue", "498") as served:
+        streams = endless(served, 500)   # the headers of all are there, also of those that wait
+        wait_for_metric(served, "llamacpp:requests_deferred", 498)
+        times = []
+        for _ in range(20):
+            for path in ("/health", "/metrics", "/slots"):
+                start = time.monotonic()
+                assert served.get(path).status == 200
+                times.append(time.monotonic() - start)
+        assert served.get("/slots?fail_on_no_slot=1").status == 503
+        assert served.complete().status == 429, "the queue is full"
+        for stream in streams:
+            stream.close()
+        served.wait_for_busy(0, 10)
+        wait_for_metric(served, "llamacpp:requests_deferred", 0)
+        assert served.stop() == 0
+    assert sorted(times)[len(times) * 9 // 10] < 0.1
 
 
 @pytest.mark.parametrize("n_idle", [500])

@@ -55,6 +55,7 @@ def test_native_completion(server):
     assert stopped["stop_type"] == "word" and stopped["stopping_word"] == word
     assert stopped["content"] == answer["content"][:answer["content"].index(word)]
     events = list(Stream(server, "/completion", **body).events())
+    assert events[-1]["timings"]["predicted_n"] == 12 and events[-1]["stop_type"] == "limit"
     assert "".join(event["content"] for event in events) == answer["content"]
     assert [event["stop"] for event in events] == [False] * (len(events) - 1) + [True]
     assert answer["content"] == greedy_text(server.complete(PROMPT, max_tokens=12))
@@ -132,6 +133,26 @@ def test_text_logprobs(server):
         assert top[token] == logprob < 0 and len(top) == 2
 
 
+def test_text_outside_of_ascii(server):
+    """Every chunk has whole characters, whatever tokens they are made of; offsets count characters."""
+    text = "añ漢字😀 z"
+    body = {"prompt": PROMPT, "grammar": f'root ::= "{text}"', "max_tokens": 60, "temperature": 0, "logprobs": 3}
+    choice = server.post("/v1/completions", body).json()["choices"][0]
+    assert choice["text"] == text
+    logprobs = choice["logprobs"]
+    assert any(token.startswith("bytes:") for token in logprobs["tokens"]), "no token is part of a character"
+    # Bytes before each token, as characters that are complete there.
+    pieces = [bytes.fromhex(token[6:].replace("\\x", "")) if token.startswith("bytes:") else token.encode()
+              for token in logprobs["tokens"]]
+    expected = [len(b"".join(pieces[:i]).decode(errors="ignore")) for i in range(len(pieces))]
+    assert logprobs["text_offset"] == expected
+    assert all(len(top) == 3 for top in logprobs["top_logprobs"])
+    chunks = [event["choices"][0] for event in Stream(server, "/v1/completions", **body).events() if event != "[DONE]"]
+    assert "".join(chunk["text"] for chunk in chunks) == text
+    assert not any("\ufffd" in chunk["text"] for chunk in chunks)
+    assert sum((chunk["logprobs"]["text_offset"] for chunk in chunks if chunk["logprobs"]), []) == expected
+
+
 def test_grammar(server):
     answer = server.complete(PROMPT, grammar='root ::= ("yes" | "no") " sir"', max_tokens=20).json()["choices"][0]
     assert answer["text"] in ("yes sir", "no sir") and answer["finish_reason"] == "stop"
@@ -156,6 +177,12 @@ def test_timings_and_progress(server):
     assert events[-1]["timings"]["predicted_n"] == 16 and "knap" in events[-1]
 
 
+def test_short_names_of_endpoints(server):
+    assert server.post("/completions", {"prompt": PROMPT, "max_tokens": 1}).json()["object"] == "text_completion"
+    body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
+    assert server.post("/chat/completions", body).json()["object"] == "chat.completion"
+
+
 def test_states(server):
     props = server.get("/props").json()
     assert props["total_slots"] == 8 and "autoregressive" in props["knap"]["strategies"]
@@ -167,6 +194,7 @@ def test_states(server):
     assert not any("prompt" == name for slot in slots for name in slot)
     assert server.get("/slots?fail_on_no_slot=1").status == 200
     model = server.get("/v1/models").json()["data"][0]
+    assert server.get("/models").json()["data"] == [model]
     assert model["max_model_len"] == model["meta"]["n_ctx"] and model["owned_by"] == "knap"
 
 
