@@ -12,7 +12,7 @@
 
 #include "base/text_file.h"
 #include "cli/flags/flag_group.h"
-#include "cli/scheduling.h"
+#include "cli/flags/scheduling.h"
 #include "device/worker_address.h"
 #include "tools/measure/contenders.h"
 

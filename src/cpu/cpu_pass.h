@@ -2,8 +2,8 @@
 // together. What runs is data: rows of any sequences, any plan, any range of layers. Nothing is
 // built for a shape.
 //
-// A layer is five phases: queries, keys and values (each head is rotated and stored as soon as it is
-// multiplied), attention, its output, gate and up (gated and rounded at once), down. Where there
+// A layer is five phases: queries, keys and values (each head is rotated and stored as soon as it
+// is multiplied), attention, its output, gate and up (gated and rounded at once), down. Where there
 // are more than a few rows, the inputs of three of the products are prepared in a phase of their
 // own.
 #pragma once

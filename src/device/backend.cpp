@@ -28,8 +28,8 @@ Function* find_function(ggml_backend_reg_t registry, const char* name) {
     return function;
 }
 
-// The lowest level at which ggml's threads spin between graphs: a few milliseconds. That bridges the
-// gap between two tokens. After that they let the core go, to others and to our own threads.
+// The lowest level at which ggml's threads spin between graphs: a few milliseconds. That bridges
+// the gap between two tokens. After that they let the core go, to others and to our own threads.
 constexpr std::uint32_t kPollLevel = 1;
 
 }  // namespace

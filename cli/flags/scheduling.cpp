@@ -1,4 +1,4 @@
-#include "cli/scheduling.h"
+#include "cli/flags/scheduling.h"
 
 #include <array>
 #include <cctype>
