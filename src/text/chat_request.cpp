@@ -79,7 +79,7 @@ void check_message(const ChatMessage& message, const std::string& where) {
     }
 }
 
-void check_tool(ChatTool& tool, std::set<std::string>& names) {
+void check_tool(ChatTool& tool, std::set<std::string>& names, SchemaBudget& budget) {
     const auto is_allowed = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                std::string_view("_-.:/").find(c) != std::string_view::npos;
@@ -96,7 +96,7 @@ void check_tool(ChatTool& tool, std::set<std::string>& names) {
         tool.parameters = R"({"type":"object","properties":{}})";
     }
     const std::string where = concat("`.tools[", tool.name, "].parameters`");
-    tool.parameters = checked_schema(tool.parameters, where, SchemaUse::tool);
+    tool.parameters = checked_schema(tool.parameters, where, SchemaUse::tool, budget);
 }
 
 void check_constraints(const ChatRequest& request) {
@@ -170,13 +170,14 @@ ChatRequest checked_request(ChatRequest request) {
         check_message(request.messages[i], concat(".messages[", i, "]"));
     }
     std::set<std::string> names;
+    SchemaBudget budget;
     for (ChatTool& tool : request.tools) {
-        check_tool(tool, names);
+        check_tool(tool, names, budget);
     }
     check_constraints(request);
     if (!request.json_schema.empty()) {
         request.json_schema =
-            checked_schema(request.json_schema, "`.json_schema`", SchemaUse::answer);
+            checked_schema(request.json_schema, "`.json_schema`", SchemaUse::answer, budget);
     }
     return request;
 }

@@ -210,7 +210,7 @@ TEST(Run, BadGrammarFilesAreRefused) {
         expect_error(run_tiny({"-p", "hello", "--grammar-file", path}), exit_code, text);
     };
     refuse(write_text("bad.gbnf", "root ::= \"a\"\nb := 3\n").string(), 1,
-           "--grammar-file: expecting ::= in line 2");
+           "--grammar-file: expected ::= in line 2");
     refuse(write_text("empty.gbnf", "").string(), 2, "empty file");
     refuse("/nonexistent", 1, "--grammar-file");
     const auto good = write_text("good.gbnf", "root ::= \"a\"\n").string();

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "knap/chat.h"
 #include "knap/knap.h"
 
 #include "support/baseline.h"
@@ -36,6 +37,18 @@ bool is_object(const std::string& text) {
     static const std::regex pattern(
         R"(\{"name":"[^"\\]*","tags":\["[^"\\]*"(,"[^"\\]*"){0,2}\],"is_new":(true|false)\})");
     return std::regex_match(text, pattern);
+}
+
+// The characters of a string in JSON: an escape is one, and so are the bytes of a character.
+int json_length(std::string_view text) {
+    int length = -2;  // the quotes
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '\\') {
+            i += text[i + 1] == 'u' ? 5 : 1;
+        }
+        length += (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80 ? 0 : 1;
+    }
+    return length;
 }
 
 std::vector<SamplingOptions> samplings() {
@@ -108,6 +121,22 @@ TEST_P(ConstrainedStrategy, WritesWhatPlainDecodingWritesUnderTheGrammar) {
     }
     EXPECT_EQ(n_complete_, 10) << "answers end where the grammar does";
     EXPECT_GT(n_forced_, 100) << "keys are drafted without a pass";
+}
+
+// More repetitions than libllama writes out: the bound ends the text in the middle of drafts.
+TEST_P(ConstrainedStrategy, StopsAtTheBoundOfALongText) {
+    for (const SamplingOptions& sampling : samplings()) {
+        GenerateOptions request{
+            .n_predict = 400,
+            .grammar = {
+                .text = json_schema_to_gbnf(R"({"type":"string","minLength":66,"maxLength":70})")}};
+        request.sampling = sampling;
+        expect_plain_text(prompt(2), request);
+        EXPECT_THAT(json_length(last_text_), testing::AllOf(testing::Ge(66), testing::Le(70)))
+            << last_text_;
+        last_text_.clear();
+    }
+    EXPECT_EQ(n_complete_, 5);
 }
 
 // Copies reach to the end of the text, and its last token is drafted too.

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/quoted.h"
+#include "text/grammar/grammar_parser.h"
 
 namespace knap {
 namespace {
@@ -32,13 +33,18 @@ std::optional<std::vector<std::string>> plain_triggers(const Grammar& grammar) {
 }  // namespace
 
 GrammarState::GrammarState(const Tokenizer& tokenizer, const Grammar& grammar)
+    : GrammarState(tokenizer, grammar, parse_grammar(grammar.text)) {}
+
+GrammarState::GrammarState(const Tokenizer& tokenizer,
+                           const Grammar& grammar,
+                           std::shared_ptr<const GrammarRules> table)
     : tokenizer_(tokenizer),
-      sampler_(tokenizer, grammar, /*is_lazy=*/!plain_triggers(grammar).has_value()) {
+      sampler_(tokenizer, *table, grammar, /*is_lazy=*/!plain_triggers(grammar).has_value()) {
     Rules rules{.starts = AwaitedStrings(checked_starts(grammar), tokenizer), .triggers = {}};
     if (const auto triggers = plain_triggers(grammar)) {
         rules.triggers = AwaitedStrings(*triggers, tokenizer);
         rules.trigger_tokens = grammar.trigger_tokens;
-        if (auto table = GrammarRules::parse(grammar.text)) {
+        if (!table->names_tokens()) {
             walk_.emplace(std::move(table));
         }
     }

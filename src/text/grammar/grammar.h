@@ -40,6 +40,10 @@ class GrammarState {
     bool has_ended() const { return phase_ == Phase::ended; }
 
   private:
+    GrammarState(const Tokenizer& tokenizer,
+                 const Grammar& grammar,
+                 std::shared_ptr<const GrammarRules> table);
+
     enum class Phase { unstarted, untriggered, applies, ended };
 
     // What does not change along a text.

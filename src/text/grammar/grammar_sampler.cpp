@@ -8,8 +8,9 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/quoted.h"
+#include "base/text.h"
 #include "device/ggml_log.h"
-#include "text/grammar/grammar_text.h"
 #include "text/grammar/stderr_capture.h"
 
 namespace knap {
@@ -37,9 +38,9 @@ void check_pattern(const std::string& pattern) {
 
 // libllama prints what is wrong with a grammar, and returns null.
 GrammarSampler::Handle GrammarSampler::parse(const Tokenizer& tokenizer,
+                                             const GrammarRules& rules,
                                              const Grammar& grammar,
                                              bool is_lazy) {
-    check_grammar_text(grammar.text);
     for (const Token token : grammar.trigger_tokens) {
         if (token < 0 || token >= tokenizer.n_vocab()) {
             fail("`.grammar`: expected trigger tokens from 0 to ", tokenizer.n_vocab() - 1,
@@ -51,26 +52,29 @@ GrammarSampler::Handle GrammarSampler::parse(const Tokenizer& tokenizer,
         check_pattern(pattern);
         patterns.push_back(pattern.c_str());
     }
+    const std::string text = rules.text();
     const GgmlErrorCapture errors;
     StderrCapture output;
-    Handle sampler(
-        is_lazy ? llama_sampler_init_grammar_lazy_patterns(
-                      tokenizer.vocab(), grammar.text.c_str(), kRoot, patterns.data(),
-                      patterns.size(), grammar.trigger_tokens.data(), grammar.trigger_tokens.size())
-                : llama_sampler_init_grammar(tokenizer.vocab(), grammar.text.c_str(), kRoot));
+    Handle sampler(is_lazy ? llama_sampler_init_grammar_lazy_patterns(
+                                 tokenizer.vocab(), text.c_str(), kRoot, patterns.data(),
+                                 patterns.size(), grammar.trigger_tokens.data(),
+                                 grammar.trigger_tokens.size())
+                           : llama_sampler_init_grammar(tokenizer.vocab(), text.c_str(), kRoot));
     if (sampler == nullptr) {
         const std::string printed =
-            output.take("parse: error parsing grammar: ", concat("\n\n", grammar.text, "\n"));
-        fail("`.grammar`: ",
-             printed.empty() ? errors.reason() : grammar_fault(printed, grammar.text));
+            output.take("parse: error parsing grammar: ", concat("\n\n", text, "\n"));
+        fail("`.grammar`: ", printed.empty() ? errors.reason() : printable(printed));
     }
     return sampler;
 }
 
-GrammarSampler::GrammarSampler(const Tokenizer& tokenizer, const Grammar& grammar, bool is_lazy)
+GrammarSampler::GrammarSampler(const Tokenizer& tokenizer,
+                               const GrammarRules& rules,
+                               const Grammar& grammar,
+                               bool is_lazy)
     : tokenizer_(tokenizer),
-      sampler_(parse(tokenizer, grammar, is_lazy)),
-      has_token_rules_(names_tokens(grammar.text)) {}
+      sampler_(parse(tokenizer, rules, grammar, is_lazy)),
+      has_token_rules_(rules.names_tokens()) {}
 
 GrammarSampler::GrammarSampler(const GrammarSampler& other)
     : tokenizer_(other.tokenizer_),

@@ -12,16 +12,20 @@
 
 #include "knap/types.h"
 
+#include "text/grammar/grammar_rules.h"
 #include "text/tokenizer.h"
 
 namespace knap {
 
 class GrammarSampler {
   public:
-    // The start of a text. Uses the triggers of `grammar` if `is_lazy` (llama.cpp's rules for lazy
-    // grammars). Throws knap::Error that tells what is wrong with the grammar, which must not be
-    // empty. `tokenizer` must outlive the object.
-    GrammarSampler(const Tokenizer& tokenizer, const Grammar& grammar, bool is_lazy);
+    // The start of a text under `rules`. Uses the triggers of `grammar` if `is_lazy` (llama.cpp's
+    // rules for lazy grammars). Throws knap::Error that tells what is wrong with the grammar.
+    // `tokenizer` must outlive the object.
+    GrammarSampler(const Tokenizer& tokenizer,
+                   const GrammarRules& rules,
+                   const Grammar& grammar,
+                   bool is_lazy);
     GrammarSampler(const GrammarSampler& other);
     GrammarSampler& operator=(const GrammarSampler&) = delete;
 
@@ -40,7 +44,10 @@ class GrammarSampler {
     };
     using Handle = std::unique_ptr<llama_sampler, Deleter>;
 
-    static Handle parse(const Tokenizer& tokenizer, const Grammar& grammar, bool is_lazy);
+    static Handle parse(const Tokenizer& tokenizer,
+                        const GrammarRules& rules,
+                        const Grammar& grammar,
+                        bool is_lazy);
     void ask(std::vector<Token>& tokens) const;
     void drop_by_bytes(std::vector<Token>& tokens, std::size_t depth) const;
     void drop_below(Token byte, std::size_t depth, std::vector<Token>& tokens) const;

@@ -18,6 +18,7 @@ constexpr double kByteProbability = 0.995;
 constexpr double kBegunProbability = 0.9;
 // Grammars with more ways to go on than this are not followed.
 constexpr std::size_t kMaxPlaces = 256;
+constexpr int kMaxTried = 4096;
 constexpr int kMaxRules = 512;  // within each other
 
 bool is_opening(char32_t character) {
@@ -73,7 +74,7 @@ void GrammarWalk::add(Rest rest, int n_rules, Step& step) const {
         }
         return;
     }
-    if (n_rules == kMaxRules) {
+    if (n_rules == kMaxRules || ++step.n_tried > kMaxTried) {
         return;
     }
     // A rule at the end of a sequence needs no way back to it.
@@ -109,6 +110,7 @@ GrammarWalk::Next GrammarWalk::next_of(const Step& step) const {
 bool GrammarWalk::take(char32_t character, Step& step) const {
     const std::vector<Place> places = std::exchange(step.places, {});
     step.may_end = false;
+    step.n_tried = 0;
     bool is_literal = true;
     for (const Place& place : places) {
         if (set_at(place).contains(character)) {
@@ -116,7 +118,7 @@ bool GrammarWalk::take(char32_t character, Step& step) const {
             add({place.element + 1, place.after}, 0, step);
         }
     }
-    if (step.places.size() > kMaxPlaces) {
+    if (step.places.size() > kMaxPlaces || step.n_tried > kMaxTried) {
         step.places.clear();
     }
     if (is_literal) {

@@ -18,7 +18,7 @@ namespace knap {
 
 class GrammarWalk {
   public:
-    // The start of a text.
+    // The start of a text. The rules name no tokens.
     explicit GrammarWalk(std::shared_ptr<const GrammarRules> rules);
 
     // Moves past bytes, which may end inside a character. After bytes that do not fit, nothing is
@@ -48,6 +48,7 @@ class GrammarWalk {
     struct Step {
         std::vector<Place> places{};  // no two alike
         bool may_end = false;
+        int n_tried = 0;           // ways to get to the places
         char32_t last = 0;         // the character before
         int depth = 0;             // brackets that are open
         std::optional<Gap> gap{};  // the gap that the text stands in

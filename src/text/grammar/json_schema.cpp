@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <cstdint>
 #include <exception>
+#include <map>
+#include <set>
 
 #include "llama-common/json-schema-to-grammar.h"
 
@@ -14,6 +17,7 @@
 #include "base/quoted.h"
 #include "base/recent_values.h"
 #include "nlohmann/json.hpp"
+#include "text/grammar/grammar_parser.h"
 #include "text/grammar/schema_pattern.h"
 
 namespace knap {
@@ -50,6 +54,8 @@ class SchemaCheck {
     SchemaCheck(std::string_view where, SchemaUse use) : where_(where), use_(use) {}
 
     void check(Json& schema, const std::string& path, int depth);
+    // What references lead to, where check() has not been.
+    void check_targets(Json& root);
 
   private:
     template <typename... Parts>
@@ -70,16 +76,21 @@ class SchemaCheck {
         schema.erase(keyword);
         return true;
     }
-    void check_keywords(Json& schema, const std::string& path) const;
-    void check_count(Json& schema, const std::string& path, const std::string& keyword, int most);
+    void check_keywords(Json& schema, const std::string& path);
+    void check_reference(const Json& ref, const std::string& path);
+    void check_count(Json& schema, const std::string& path, const std::string& keyword) const;
+    void check_order(Json& schema,
+                     const std::string& path,
+                     const char* least,
+                     const std::string& most) const;
     void check_bound(Json& schema, const std::string& path, const std::string& keyword) const;
-    void check_pattern(Json& schema, const std::string& path);
+    void check_pattern(Json& schema, const std::string& path) const;
     void check_children(Json& schema, const std::string& path, int depth);
-    void count(const std::string& path, std::string_view keyword, long n);
 
     std::string_view where_;
     SchemaUse use_;
-    long n_repetitions_ = 0;
+    std::set<const Json*> checked_;
+    std::map<std::string, std::string> references_;  // by the names that the converter gives them
 };
 
 void SchemaCheck::check(Json& schema, const std::string& path, int depth) {
@@ -92,29 +103,69 @@ void SchemaCheck::check(Json& schema, const std::string& path, int depth) {
     if (depth > kMaxSchemaDepth) {
         fail(where_, ": ", path, ": expected at most ", kMaxSchemaDepth, " levels, found more");
     }
+    checked_.insert(&schema);
     check_keywords(schema, path);
-    check_count(schema, path, "minLength", kMaxStringLength);
-    check_count(schema, path, "maxLength", kMaxStringLength);
-    check_count(schema, path, "minItems", kMaxItems);
-    check_count(schema, path, "maxItems", kMaxItems);
+    for (const char* keyword : {"minLength", "maxLength", "minItems", "maxItems"}) {
+        check_count(schema, path, keyword);
+    }
     for (const char* keyword : {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}) {
         check_bound(schema, path, keyword);
     }
+    check_order(schema, path, "minLength", "maxLength");
+    check_order(schema, path, "minItems", "maxItems");
+    check_order(schema, path, "minimum", "maximum");
     check_pattern(schema, path);
     check_children(schema, path, depth);
 }
 
-void SchemaCheck::check_keywords(Json& schema, const std::string& path) const {
-    if (const auto ref = schema.find("$ref"); ref != schema.end()) {
-        if (!ref->is_string() || !ref->get_ref<const std::string&>().starts_with("#/")) {
-            refuse(path, "$ref", "expected a place in the same schema (#/...), found ",
-                   in_quotes(ref->is_string() ? ref->get<std::string>() : ref->dump()));
+void SchemaCheck::check_targets(Json& root) {
+    std::set<std::string> done;
+    for (std::size_t n_before = 0; n_before < references_.size();) {
+        n_before = references_.size();
+        for (const auto& [name, ref] : std::map(references_)) {
+            // Where a reference leads to is checked as a part of the tree, which is not constant.
+            auto* target = const_cast<Json*>(schema_at(root, ref));
+            if (done.insert(ref).second && target != nullptr && !checked_.contains(target)) {
+                check(*target, ref, 1);
+            }
         }
+    }
+}
+
+void SchemaCheck::check_reference(const Json& ref, const std::string& path) {
+    if (!ref.is_string() || !ref.get_ref<const std::string&>().starts_with("#/")) {
+        refuse(path, "$ref", "expected a place in the same schema (#/...), found ",
+               in_quotes(ref.is_string() ? ref.get<std::string>() : ref.dump()));
+    }
+    const std::string& text = ref.get_ref<const std::string&>();
+    std::string name;  // the converter takes references of the same name for the same
+    for (const char c : text) {
+        const bool is_kept = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-';
+        if (is_kept || !name.ends_with('/')) {
+            name += is_kept ? c : '/';
+        }
+    }
+    std::replace(name.begin(), name.end(), '/', '-');
+    if (const auto [other, is_new] = references_.emplace(name, text);
+        !is_new && other->second != text) {
+        refuse(path, "$ref", "expected names that differ in letters and digits, found ",
+               in_quotes(text), " and ", in_quotes(other->second));
+    }
+}
+
+void SchemaCheck::check_keywords(Json& schema, const std::string& path) {
+    if (const auto ref = schema.find("$ref"); ref != schema.end()) {
+        check_reference(*ref, path);
     }
     for (const std::string_view keyword : kUnenforced) {
         const auto found = schema.find(keyword);
         if (found != schema.end() && *found != Json(false)) {
             leave_out(schema, path, std::string(keyword), "is not supported");
+        }
+    }
+    for (const char* keyword : {"minLength", "maxLength"}) {
+        if (schema.contains("pattern") && schema.contains(keyword)) {
+            leave_out(schema, path, keyword, "is not supported beside `pattern`");
         }
     }
     const bool is_number = schema.contains("type") && schema["type"] == "number";
@@ -127,21 +178,38 @@ void SchemaCheck::check_keywords(Json& schema, const std::string& path) const {
 
 void SchemaCheck::check_count(Json& schema,
                               const std::string& path,
-                              const std::string& keyword,
-                              int most) {
+                              const std::string& keyword) const {
     const auto found = schema.find(keyword);
     if (found == schema.end()) {
         return;
     }
-    const bool is_count = found->is_number_unsigned();
-    if (!is_count || found->get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
-        if (!is_count) {
-            refuse(path, keyword, "expected a count, found ", found->dump());
-        }
-        leave_out(schema, path, keyword, "expected at most ", most, ", found ", found->dump());
-        return;
+    if (!found->is_number_unsigned() && !found->is_number_float()) {
+        refuse(path, keyword, "expected a count, found ", found->dump());
     }
-    count(path, keyword, found->get<long>());
+    const double count = found->get<double>();
+    if (count < 0 || count != std::floor(count)) {
+        refuse(path, keyword, "expected a count, found ", found->dump());
+    }
+    if (count <= kMaxCount) {
+        *found = static_cast<std::uint64_t>(count);  // 3.0 is a count too
+    } else if (keyword.starts_with("max")) {
+        schema.erase(keyword);  // no answer can exceed it
+    } else {
+        leave_out(schema, path, keyword, "expected at most ", kMaxCount, ", found ", found->dump());
+    }
+}
+
+// The converter makes a grammar that nothing fits.
+void SchemaCheck::check_order(Json& schema,
+                              const std::string& path,
+                              const char* least,
+                              const std::string& most) const {
+    const auto low = schema.find(least);
+    const auto high = schema.find(most);
+    if (low != schema.end() && high != schema.end() && *high < *low) {
+        leave_out(schema, path, most, "expected at least `", least, "`, which is ", low->dump(),
+                  ", found ", high->dump());
+    }
 }
 
 void SchemaCheck::check_bound(Json& schema,
@@ -160,7 +228,7 @@ void SchemaCheck::check_bound(Json& schema,
     }
 }
 
-void SchemaCheck::check_pattern(Json& schema, const std::string& path) {
+void SchemaCheck::check_pattern(Json& schema, const std::string& path) const {
     const auto found = schema.find("pattern");
     if (found == schema.end()) {
         return;
@@ -169,7 +237,6 @@ void SchemaCheck::check_pattern(Json& schema, const std::string& path) {
         refuse(path, "pattern", "expected a string, found ", found->dump());
     }
     const std::string pattern = *found;
-    count(path, "pattern", repetitions_in(pattern, kMaxRepetitions + 1));
     if (const auto convertible = convertible_pattern(pattern)) {
         *found = *convertible;
     } else {
@@ -211,14 +278,6 @@ void SchemaCheck::check_children(Json& schema, const std::string& path, int dept
     }
 }
 
-void SchemaCheck::count(const std::string& path, std::string_view keyword, long n) {
-    n_repetitions_ += n;
-    if (n_repetitions_ > kMaxRepetitions) {
-        refuse(path, keyword, "expected bounds that add up to at most ", kMaxRepetitions,
-               ", found more");
-    }
-}
-
 Json parse_schema(std::string_view text, std::string_view where) {
     if (text.size() > kMaxSchemaBytes) {
         fail(where, ": expected at most ", kMaxSchemaBytes, " bytes, found ", text.size());
@@ -243,16 +302,26 @@ Json parse_schema(std::string_view text, std::string_view where) {
 
 }  // namespace
 
-std::string checked_schema(std::string_view schema, std::string_view where, SchemaUse use) {
+std::string checked_schema(std::string_view schema,
+                           std::string_view where,
+                           SchemaUse use,
+                           SchemaBudget& budget) {
     Json tree = parse_schema(schema, where);
-    SchemaCheck(where, use).check(tree, "#", 1);
+    SchemaCheck check(where, use);
+    check.check(tree, "#", 1);
+    check.check_targets(tree);
+    spend_on_schema(tree, where, budget);
     try {
         const std::string text = tree.dump();
         schema_grammar(text);
         return text;
     } catch (const std::exception& error) {
+        constexpr std::string_view kOption = "`.grammar`: ";
         std::string reason = error.what();
         std::replace(reason.begin(), reason.end(), '\n', ' ');
+        if (reason.starts_with(kOption)) {
+            reason.replace(0, kOption.size(), "its grammar: ");
+        }
         fail(where, ": ", reason);
     }
 }
@@ -261,12 +330,15 @@ std::string schema_grammar(const std::string& checked) {
     // Clients send the same few schemas again and again.
     static RecentValues<std::string, std::string> recent(kMaxKeptSchemas);
     return recent.get_or_make(checked, [](const std::string& schema) {
-        return json_schema_to_grammar(common_json::parse(schema), true);
+        std::string grammar = json_schema_to_grammar(common_json::parse(schema), true);
+        parse_grammar(grammar);  // throws if it takes too long
+        return grammar;
     });
 }
 
 std::string json_schema_to_gbnf(std::string_view schema) {
-    return schema_grammar(checked_schema(schema, "`.json_schema`", SchemaUse::answer));
+    SchemaBudget budget;
+    return schema_grammar(checked_schema(schema, "`.json_schema`", SchemaUse::answer, budget));
 }
 
 }  // namespace knap

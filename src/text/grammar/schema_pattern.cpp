@@ -149,22 +149,4 @@ std::optional<std::string> convertible_pattern(const std::string& pattern) {
     return "^" + *inside + "$";
 }
 
-int repetitions_in(const std::string& pattern, int limit) {
-    long sum = 0;
-    for (auto at = pattern.find('{'); at != std::string::npos; at = pattern.find('{', at + 1)) {
-        long most = 0;
-        long number = 0;
-        for (char c : std::string_view(pattern).substr(at + 1)) {
-            const bool is_digit = c >= '0' && c <= '9';
-            if (!is_digit && c != ',') {
-                break;
-            }
-            number = is_digit ? std::min(number * 10 + (c - '0'), long{limit}) : 0;
-            most = std::max(most, number);
-        }
-        sum = std::min(sum + most, long{limit});
-    }
-    return static_cast<int>(sum);
-}
-
 }  // namespace knap

@@ -11,8 +11,4 @@ namespace knap {
 // space). nullopt when there is none: not ^...$, assertions, back references, ...
 std::optional<std::string> convertible_pattern(const std::string& pattern);
 
-// The repetitions that a pattern spells as numbers in braces, added up, or `limit` if there are
-// more.
-int repetitions_in(const std::string& pattern, int limit);
-
 }  // namespace knap

@@ -1,6 +1,7 @@
 """Bodies that are refused (spec 7): JSON, UTF-8, numbers, fields; each with 400 and the field at fault."""
 
 import json
+import time
 
 import pytest
 
@@ -126,6 +127,11 @@ def test_long_prompt_is_refused_before_it_is_computed(server):
     ({"$ref": "https://example.org/schema.json"}, ["$ref"]),
     ({"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}, ["$ref"]),
     ({"type": "string", "pattern": "^(?<=a)b$"}, ["pattern"]),
+    ({"type": "string", "minLength": 3, "maxLength": 2}, ["maxLength", "minLength"]),
+    # Recursion through `allOf`, and a thousand properties in every subset: the converter would not come back.
+    ({"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"properties": {"p": {"allOf": [{"$ref": "#/$defs/a"}]}}}}},
+     ["256 deep"]),
+    ({"type": "object", "properties": {f"p{i}": {} for i in range(1000)}}, ["within a second"]),
     ({"description": "x" * 70000}, ["65536 bytes"])])
 def test_bad_schema_is_refused_with_its_fault(server, schema, words):
     answer = server.chat(response_format={"type": "json_schema", "json_schema": {"name": "s", "schema": schema}})
@@ -138,6 +144,21 @@ def test_bad_grammar_is_refused(server):
     for grammar in ("root ::= (", "root ::= missing", 'other ::= "a"', "((("):
         answer = server.complete(grammar=grammar)
         assert answer.status == 400, (grammar, answer.body)
+
+
+# libllama would take hours or all memory for each (spec 7: compile within a second).
+@pytest.mark.parametrize("grammar, words", [
+    ('root ::= "a"{3,2}', "from the least to the most"),
+    ('root ::= e root "a" | "b"\ne ::= f\nf ::= "" | "x"', "left recursion"),
+    ("root ::= r0\n" + "".join(f'r{i} ::= r{i + 1} "a" | r{i + 1} "b"\n' for i in range(40)) + 'r40 ::= "a"', "second"),
+    ("root ::= r0\n" + "".join(f"r{i} ::= r{i + 1} | r{i + 1}\n" for i in range(60)) + 'r60 ::= "a"', "second"),
+    ("root ::= " + "|".join(['"a"'] * 50000), "second")])
+def test_grammars_that_would_not_compile_are_refused_at_once(server, grammar, words):
+    start = time.monotonic()
+    answer = server.complete(grammar=grammar)
+    assert answer.status == 400 and words in answer.error["message"], answer.body
+    assert time.monotonic() - start < 10, "hours without the check; a busy machine is slow"
+    assert server.get("/health").status == 200
 
 
 def test_two_constraints_are_refused(server):

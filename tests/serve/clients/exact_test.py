@@ -1,6 +1,7 @@
 """The same text alone and among many, with every strategy, with and without the cache (spec 9)."""
 
 import concurrent.futures
+import json
 import random
 
 import pytest
@@ -62,6 +63,17 @@ def test_structured_answers_are_equal_with_every_strategy(server, sampling):
     answers = {name: tokens(server, "Invent a person.", sampling, max_tokens=40, json_schema=schema, knap={"strategy": name})
                for name in usable_strategies(server)}
     assert len(set(map(str, answers.values()))) == 1, answers
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, SEEDED])
+def test_a_long_bound_holds_with_every_strategy(server, sampling):
+    # Neither number is a count of rules that libllama would make, and the string ends at the second.
+    schema = {"type": "string", "minLength": 66, "maxLength": 70}
+    answers = {name: tokens(server, "Tell a story.", sampling, max_tokens=150, json_schema=schema, knap={"strategy": name})
+               for name in usable_strategies(server)}
+    assert len(set(map(str, answers.values()))) == 1, answers
+    text = json.loads(answers["knapspec"][0])
+    assert 66 <= len(text) <= 70, text
 
 
 def test_the_cache_is_used(server):
