@@ -52,7 +52,8 @@ struct Job {
     // Called after every part. It may wait while a reader is slow; `gives_up` says when the job was
     // cancelled meanwhile.
     std::function<void(const std::function<bool()>& gives_up)> wait_for_reader{};
-    // Exactly once. On the session's thread, or on the thread that cancels a job that waits.
+    // Exactly once, when the session is free for the next job. On the session's thread, or on the
+    // thread that cancels a job that waits.
     std::function<void(JobEnd end)> on_end{};
 };
 

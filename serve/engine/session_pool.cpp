@@ -163,19 +163,19 @@ void SessionPool::serve(Worker& worker) {
         if (worker.assigned == nullptr) {
             return;
         }
-        JobTicket& ticket = *worker.assigned;
+        const std::shared_ptr<JobTicket> ticket = worker.assigned;
         worker.state = {.id = worker.state.id,
                         .is_processing = true,
-                        .job = ticket.number,
-                        .n_prompt = static_cast<int>(ticket.job_.prompt.size()),
-                        .strategy = ticket.job_.options.speculation.strategy};
+                        .job = ticket->number,
+                        .n_prompt = static_cast<int>(ticket->job_.prompt.size()),
+                        .strategy = ticket->job_.options.speculation.strategy};
         const bool needs_renewal = std::exchange(worker.needs_renewal, false);
         lock.unlock();
         if (needs_renewal) {
             worker.session.renew_strategies();
         }
         const Clock::time_point start = Clock::now();
-        run(worker, ticket);
+        JobEnd end = run(worker, *ticket);
         lock.lock();
         note_duration(Clock::now() - start);
         worker.history.assign(worker.session.history().begin(), worker.session.history().end());
@@ -185,10 +185,14 @@ void SessionPool::serve(Worker& worker) {
         if (!is_stopping_) {
             assign();
         }
+        // Last: whoever hears that an answer is complete may count on its session being free.
+        lock.unlock();
+        end_job(*ticket, std::move(end));
+        lock.lock();
     }
 }
 
-void SessionPool::run(Worker& worker, JobTicket& ticket) {
+JobEnd SessionPool::run(Worker& worker, JobTicket& ticket) {
     JobEnd end{.queue_ms = elapsed_ms(ticket.submitted_)};
     try {
         end.result = generate(worker, ticket, end.rest);
@@ -199,7 +203,7 @@ void SessionPool::run(Worker& worker, JobTicket& ticket) {
         end.outcome = JobOutcome::failed;
         log_warning("answer ", ticket.number, " failed: ", error.what());
     }
-    end_job(ticket, std::move(end));
+    return end;
 }
 
 Result SessionPool::generate(Worker& worker, JobTicket& ticket, AnswerPart& part) {

@@ -88,7 +88,7 @@ class SessionPool {
     };
 
     void serve(Worker& worker);
-    void run(Worker& worker, JobTicket& ticket);
+    JobEnd run(Worker& worker, JobTicket& ticket);
     Result generate(Worker& worker, JobTicket& ticket, AnswerPart& part);
     Observer observe(Worker& worker, JobTicket& ticket, AnswerPart& part);
     // Gives waiting jobs to idle sessions. With `mutex_` held.

@@ -98,6 +98,23 @@ TEST_F(SessionPoolTest, QueuesAllJobsOfARequestOrNone) {
     EXPECT_EQ(records[3].end.get_future().get().outcome, JobOutcome::done);
 }
 
+TEST_F(SessionPoolTest, WhenAJobHasEndedItsSessionIsFree) {
+    Record next;
+    std::promise<std::size_t> n_accepted;
+    SessionPool pool(engine_, 1, 0);
+    std::vector<Job> jobs;
+    Record first;
+    jobs.push_back(first.job(prompt(1), request(5)));
+    jobs[0].on_end = [&](JobEnd) {
+        std::vector<Job> more;
+        more.push_back(next.job(prompt(2), request(5)));
+        n_accepted.set_value(pool.submit(std::move(more)).size());
+    };
+    ASSERT_EQ(pool.submit(std::move(jobs)).size(), 1u);
+    ASSERT_EQ(n_accepted.get_future().get(), 1u);
+    EXPECT_EQ(next.end.get_future().get().outcome, JobOutcome::done);
+}
+
 TEST_F(SessionPoolTest, CancelsWhatWaitsAndWhatRuns) {
     std::vector<Record> records(2);
     SessionPool pool(engine_, 1, 4);
