@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kReaderPoll{5};
 
 // Parts that come within this time of the last ones are sent together with the next. On a machine
 // whose cores all compute, every thread that wakes, here and in the client, takes time from a pass.
-constexpr std::chrono::milliseconds kGatherTime{5};
+constexpr std::chrono::milliseconds kGatherTime{20};
 
 double seconds_between(std::chrono::steady_clock::time_point from,
                        std::chrono::steady_clock::time_point to) {

@@ -68,10 +68,11 @@ class Bench:
     def note(self, text):
         print(f"bench-serve: {text}", file=sys.stderr, flush=True)
 
-    async def ask(self, server, content, n_tokens=None, **fields):
-        """Streams an answer, which has the wanted length unless the server ended it for another reason."""
+    async def ask(self, server, content, n_tokens=None, stream=None, **fields):
+        """Streams an answer, which has the wanted length unless the server ended it for another reason. `stream` is who
+        reads it, if not the client of all questions."""
         n_tokens = n_tokens or self.options.n_tokens
-        answer = await self._stream(server, chat_body(content, n_tokens, **fields))
+        answer = await (stream or self._stream)(server, chat_body(content, n_tokens, **fields))
         if fields.get("ignore_eos", True) and answer.n_tokens != n_tokens:
             raise RuntimeError(f"{server.name}: expected {n_tokens} tokens, found {answer.n_tokens}")
         return answer

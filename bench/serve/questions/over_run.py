@@ -1,12 +1,16 @@
-"""One stream through the server over `knap run`: what the server costs."""
+"""One stream through the server over `knap run`: what the server costs. The stream is read by curl: a client in Python
+would take a share of the cores that compute, and be counted as the server's. The server computes every prompt anew and
+remembers no answers, as a new process does, so that every prompt can be asked several times."""
 import json
 import tempfile
 from contextlib import AsyncExitStack
 
 from bench import Row, in_turns
+from client import curl_stream
 from spread import ratios, spread
 
 N_PROMPT = 512
+N_TURNS = 3
 
 
 def run_once(bench, prompt):
@@ -21,11 +25,13 @@ def run_once(bench, prompt):
 async def measure(bench):
     pairs = []
     async with AsyncExitStack() as stack:
-        server = await bench.knap(stack)
-        for i, prompt in enumerate(await bench.prompts.documents(server, N_PROMPT, bench.options.n_prompts)):
+        server = await bench.knap(stack, extra=("--answer-memory", "0"))
+        prompts = await bench.prompts.documents(server, N_PROMPT, bench.options.n_prompts)
+        for i, prompt in enumerate(N_TURNS * prompts):
             async def run():
                 return run_once(bench, prompt)
-            pairs.append(await in_turns(i, lambda: bench.ask(server, prompt), run))
+            pairs.append(await in_turns(
+                i, lambda: bench.ask(server, prompt, stream=curl_stream, cache_prompt=False), run))
     streams = [answer.stream_rate for answer, _ in pairs]
     runs = [1000 * run["n_generated"] / (run["timings"]["prefill_ms"] + run["timings"]["decode_ms"]) for _, run in pairs]
     decodes = [answer.decode_rate for answer, _ in pairs]
