@@ -19,7 +19,7 @@ JOBS ?= $(shell nproc)
 PRESET ?= $(if $(filter-out 0,$(CUDA)),cuda,release)
 PREFIX ?= /usr/local
 BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
-SOURCES = $(shell find include src tools serve cli bench tests examples -name '*.h' -o -name '*.cpp' | sort)
+SOURCES = $(shell find include src tools serve cli bench tests examples -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' | sort)
 
 export JOBS CUDA CUDA_ARCHS
 # Lets clones in different folders share ccache entries.
@@ -28,7 +28,7 @@ export CCACHE_NOHASHDIR := 1
 
 DEMO_PROMPTS := examples/prompts/long.txt examples/prompts/short.txt
 
-.PHONY: all build knap demo test test-arm test-slow mutate bench bench-serve sanitize tsan install uninstall format format-check tidy model clean help setup configure browser tables pictures test-env balancer
+.PHONY: all build knap demo test test-arm check-cuda test-slow mutate bench bench-serve sanitize tsan install uninstall format format-check tidy model clean help setup configure browser tables pictures test-env balancer
 
 all: build ## build everything (the default)
 
@@ -39,8 +39,9 @@ demo: configure model ## generate two texts with and without speculation, side b
 	@echo "knap: running $(BUILD)/example_side_by_side on $(DEMO_PROMPTS)"
 	@$(BUILD)/example_side_by_side "$$(deps/setup model-path)" $(DEMO_PROMPTS)
 
-# With the kernels for ARM, unless this machine is one: there the other tests run them.
-test: build model browser test-env $(if $(filter release,$(PRESET)),$(if $(filter x86_64,$(shell uname -m)),test-arm)) ## run all tests, including those that need the default model
+# With the kernels for ARM, unless this machine is one: there the other tests run them. The kernels for NVIDIA GPUs are only
+# compiled; `make test CUDA=1` runs them.
+test: build model browser test-env $(if $(filter release,$(PRESET)),$(if $(filter x86_64,$(shell uname -m)),test-arm) check-cuda) ## run all tests, including those that need the default model
 	@echo "knap: testing $(BUILD)"
 	@ctest --preset $(PRESET) -j $(JOBS) $(TEST_ARGS)
 
@@ -56,6 +57,16 @@ test-arm: ## run the tests of the CPU kernels for 64-bit ARM in an emulator
 	@echo "knap: testing build-arm"
 	@qemu-aarch64 build-arm/kernel_tests --gtest_brief=1 --gtest_filter='-*/plain*'
 	@qemu-aarch64 -cpu cortex-a53 build-arm/kernel_tests --gtest_brief=1 --gtest_filter='RowQuantiser.*:InstructionSets.*'
+
+# For one architecture, which needs no GPU.
+check-cuda: setup ## compile the CUDA kernels, if nvcc is on the machine
+	@command -v nvcc > /dev/null || { echo "knap: nvcc is not on this machine: the CUDA kernels are not compiled"; exit 0; }; \
+	echo "knap: compiling the CUDA kernels in build-check-cuda"; \
+	mkdir -p build-check-cuda; \
+	{ cmake -S . -B build-check-cuda -G Ninja -DCMAKE_BUILD_TYPE=Release -DKNAP_CUDA_KERNELS=ON -DKNAP_TESTS=OFF -DKNAP_BENCHMARKS=OFF \
+	    -DCMAKE_CUDA_ARCHITECTURES=90-real && \
+	    cmake --build build-check-cuda -j $(JOBS) --target cuda_kernels; } > build-check-cuda/build.log 2>&1 || \
+	    { cat build-check-cuda/build.log; exit 1; }
 
 test-slow: build model test-env balancer ## run the random suites (lossless, several sessions, HTTP) with many more cases (takes minutes)
 	@ctest --preset slow -j $(JOBS) $(TEST_ARGS)
@@ -211,7 +222,7 @@ tidy: setup ## run clang-tidy over the program and the library
 
 clean: ## remove the build folders, but not the cached prefix and model
 	@echo "knap: removing the build folders"
-	@rm -rf build build-debug build-sanitize build-tsan build-tidy build-cuda build-arm
+	@rm -rf build build-debug build-sanitize build-tsan build-tidy build-cuda build-check-cuda build-arm
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22

@@ -2,7 +2,7 @@
 // context grows, compared with libllama on the same device, in one process and on the same tokens?
 //
 //     device_bench MODEL [--device NAME] [--depths N,...] [--rows N,...] [--peer on|off]
-//                  [--exact on|off] [--json FILE]
+//                  [--exact on|off] [--kernels auto|own] [--json FILE]
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -41,6 +41,7 @@ struct Settings {
     std::vector<int> rows{2, 4, 8};
     bool has_peer = true;
     bool is_exact = true;
+    Kernels kernels = Kernels::automatic;
 
     int n_ctx() const { return depths.back() + kUbatch; }
 };
@@ -57,7 +58,7 @@ class DeviceRace {
           backend_(choose_device(settings.device).device, 0),
           ours_(settings.model,
                 backend_,
-                Kernels::automatic,
+                settings.kernels,
                 CacheType::f16,
                 settings.n_ctx(),
                 settings.is_exact),
@@ -156,8 +157,11 @@ class DeviceRace {
         add_draft("draft, a=w16+1024", "a=w16+1024");
         add_draft("draft, a=w16+256", "a=w16+256");
         alternate(sides, kRounds);
-        json_.add_row({{"what", "device"}, {"exact", settings_.is_exact}, {"depth", depth}}, sides,
-                      kSteps);
+        json_.add_row({{"what", "device"},
+                       {"exact", settings_.is_exact},
+                       {"kernels", settings_.kernels == Kernels::own ? "own" : "auto"},
+                       {"depth", depth}},
+                      sides, kSteps);
         std::printf("depth %d\n", depth);
         for (const Contestant& side : sides) {
             std::printf("  %-28s %8.3f ms (+-%2.0f%%)  %6.3f of the first\n", side.name.c_str(),
@@ -206,10 +210,15 @@ int main(int argc, char** argv) {
     app.add_option("--exact", exact,
                    "use batches that are bit-identical to single rows, where there are any")
         ->check(CLI::IsMember({"on", "off"}));
+    std::string kernels = "auto";
+    app.add_option("--kernels", kernels, "own: knap's kernels also on a GPU")
+        ->check(CLI::IsMember({"auto", "own"}))
+        ->capture_default_str();
     app.add_option("--json", json, "file to write every time to");
     CLI11_PARSE(app, argc, argv);
     settings.has_peer = peer == "on";
     settings.is_exact = exact == "on";
+    settings.kernels = kernels == "own" ? knap::Kernels::own : knap::Kernels::automatic;
     return knap::bench::bench_main("device_bench", [&] {
         knap::bench::run(settings, {json, argc, argv});
     });

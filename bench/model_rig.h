@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cpu/device_models.h"
 #include "decode/advance.h"
 #include "device/backend.h"
 #include "forward/single_sequence.h"
@@ -21,6 +20,7 @@
 #include "model/head_subset.h"
 #include "model/row_invariance.h"
 #include "model/weights.h"
+#include "runtime/device_models.h"
 
 namespace knap::bench {
 
@@ -47,7 +47,12 @@ struct ModelRig {
              bool is_exact = true)
         : file(GgufFile::open(path)),
           config(read_config(file)),
-          weights(Weights::load(file, config, backend, {.kernels = kernels}, {})),
+          weights(Weights::load(
+              file,
+              config,
+              backend,
+              {.kernels = kernels, .cache_type_k = cache_type, .cache_type_v = cache_type},
+              {})),
           rows(config,
                new_device_models(config,
                                  weights->tensors(),

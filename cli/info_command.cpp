@@ -86,6 +86,7 @@ nlohmann::ordered_json to_json(const ModelInfo& info, const std::vector<LengthCo
         {"types", types},
         {"weight_bytes_per_token", info.weight_bytes_per_token},
         {"cache_bytes_per_token", info.cache_bytes_per_token},
+        {"cuda_kernels", info.cuda_kernels},
         {"adapter", to_json(info.adapter)},
         {"lengths", lengths},
     };
@@ -115,6 +116,9 @@ std::string to_table(const ModelInfo& info, const std::vector<LengthCost>& costs
     row("rope", info.rope);
     row("context", info.n_ctx_train);
     row("chat template", info.chat_template.empty() ? "none" : info.chat_template);
+    if (info.cuda_kernels != "no NVIDIA GPU") {
+        row("CUDA kernels", info.cuda_kernels);
+    }
     if (info.adapter) {
         row("adapter", info.adapter->path, ", after layer ", info.adapter->exit_layer, ", ",
             in_millions(info.adapter->n_parameters), " parameters");

@@ -20,6 +20,10 @@ foreach(version IN LISTS KNAP_LLAMA_COMMON_VERSIONS)
     install(PROGRAMS ${file} DESTINATION ${KNAP_BACKEND_DIR} RENAME ${name})
 endforeach()
 
+if(KNAP_HAS_CUDA_KERNELS)
+    install(FILES $<TARGET_FILE:CUDA::cudart_static> DESTINATION ${KNAP_BACKEND_DIR})
+endif()
+
 install(TARGETS knap_engine EXPORT knap)
 install(DIRECTORY include/knap DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(EXPORT knap FILE knapTargets.cmake NAMESPACE knap:: DESTINATION ${KNAP_PACKAGE_DIR})

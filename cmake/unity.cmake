@@ -8,6 +8,7 @@ function(knap_compile_by_folder TARGET)
         return()
     endif()
     get_target_property(sources ${TARGET} SOURCES)
+    list(FILTER sources INCLUDE REGEX "\\.cpp$")  # not CUDA
     foreach(source ${sources})
         cmake_path(ABSOLUTE_PATH source)
         cmake_path(GET source PARENT_PATH folder)

@@ -25,7 +25,7 @@ _knap() {
         -fa | --flash-attn | --repack) words="auto on off" ;;
         --prio) words="-1 0 1 2 3" ;;
         --exact | --idle-work) words="on off" ;;
-        --kernels) words="auto ggml" ;;
+        --kernels) words="auto ggml own" ;;
         -ctk | --cache-type-k | -ctv | --cache-type-v) words="f16 f32 q8_0" ;;
         --strategy) words="autoregressive static lookup cascade knapspec knapspec-paper clasp swift del draft-verify asd layerskip kangaroo" ;;
         --peer) words="none llama" ;;

@@ -25,7 +25,8 @@ constexpr std::array kCacheTypes{std::pair{"f16"sv, CacheType::f16},
                                  std::pair{"f32"sv, CacheType::f32},
                                  std::pair{"q8_0"sv, CacheType::q8_0}};
 constexpr std::array kKernelChoices{std::pair{"auto"sv, Kernels::automatic},
-                                    std::pair{"ggml"sv, Kernels::ggml}};
+                                    std::pair{"ggml"sv, Kernels::ggml},
+                                    std::pair{"own"sv, Kernels::own}};
 constexpr std::array kAcceptanceRules{std::pair{"shared-noise"sv, AcceptanceRule::shared_noise},
                                       std::pair{"ratio"sv, AcceptanceRule::ratio},
                                       std::pair{"equality"sv, AcceptanceRule::equality}};
@@ -202,8 +203,10 @@ void add_runtime_flags(CLI::App& app, Settings& settings) {
                  "keep verification batches bit-identical to plain decoding where possible");
     group.choice("--repack", runtime.repack, as_choices(kRepackModes),
                  "copy weights into the layouts of faster kernels");
-    group.choice("--kernels", runtime.kernels, as_choices(kKernelChoices),
-                 "auto: knap's CPU kernels where they are faster; ggml: only ggml's");
+    group.choice(
+        "--kernels", runtime.kernels, as_choices(kKernelChoices),
+        "auto: knap's kernels where they are faster; ggml: only ggml's; own: knap's also on "
+        "NVIDIA GPUs");
 }
 
 void add_prompt_flags(CLI::App& app, Settings& settings) {
@@ -386,7 +389,7 @@ void add_common_flags(CLI::App& app, Settings& settings) {
 void check_settings(const Settings& settings) {
     const RuntimeConfig& runtime = settings.runtime;
     const bool may_use_kernel =
-        runtime.kernels == Kernels::automatic && runtime.cache_type_k == CacheType::q8_0;
+        runtime.kernels != Kernels::ggml && runtime.cache_type_k == CacheType::q8_0;
     if (runtime.cache_type_v == CacheType::q8_0 && runtime.flash_attention != FlashAttention::on &&
         !may_use_kernel) {
         fail_usage(

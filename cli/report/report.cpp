@@ -162,6 +162,7 @@ nlohmann::ordered_json to_json(const Result& result, const RuntimeConfig& config
         {"attention_path", result.attention_path},
         {"repack", result.repack},
         {"products", result.products},
+        {"cuda_kernels", result.cuda_kernels},
         {"model", config.model_path.string()},
         {"n_threads", config.n_threads},
         {"n_ctx", config.n_ctx},

@@ -33,8 +33,10 @@ enum class CacheType { f32, f16, q8_0 };
 // `automatic` repacks only the types whose results stay batch-invariant.
 enum class Repack { automatic, on, off };
 
-// CPU operators: knap's own kernels where they exist and are faster, or ggml's only.
-enum class Kernels { automatic, ggml };
+// Operators: knap's own kernels where they exist and are faster, ggml's only, or knap's own
+// wherever they exist: also on NVIDIA GPUs, where they are exact at any batch size but not yet
+// always faster.
+enum class Kernels { automatic, ggml, own };
 
 // Whether ggml's flash attention is used. `automatic`: on GPUs and workers, where it is fastest. On
 // a CPU it sums in half precision and is not batch-invariant.
@@ -371,7 +373,9 @@ struct Result {
     std::string device;          // "CPU", "CUDA0"; several are joined by commas
     std::string attention_path;  // "kernel", "folded" or "flash"
     std::string repack;          // "off", or the types that ggml repacked: "Q4_0"
-    std::string products;        // "ggml", or the types that our kernels take: "avx512 Q4_1,Q8_0"
+    // "ggml", or the types that our kernels take: "avx512 Q4_1,Q8_0", "cuda Q4_K,Q6_K"
+    std::string products;
+    std::string cuda_kernels;  // "used", or why not: "no NVIDIA GPU", "layers on several devices"
     std::uint64_t seed = 0;
 };
 
@@ -406,6 +410,7 @@ struct ModelInfo {
     std::string bos_token{};                         // begins a text; empty: none
     std::string eos_token{};                         // ends one
     std::string rope;                                // "norm" or "neox", with scaling
+    std::string cuda_kernels{};                      // as in Result
     std::optional<AdapterInfo> adapter{};
 };
 

@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cpu/cpu_pass.h"
-#include "cpu/rope_rows.h"
 #include "device/backend.h"
+#include "graph/attention/rope_rows.h"
 #include "graph/pass_results.h"
 #include "graph/pass_rows.h"
 #include "model/head_subset.h"
@@ -118,12 +118,8 @@ bool CpuStage::run(std::span<RowRun* const> runs, bool gives_stream) {
                                      : HeadTensors{tensors_.output, tensors_.output_b};
         request.head = cpu_matrix(head.weight, head.bias);
     }
-    if (std::ranges::all_of(runs, [](const RowRun* run) {
-            return run->is_cancelled != nullptr && *run->is_cancelled;
-        })) {
-        request.is_cancelled = [runs] {
-            return std::ranges::all_of(runs, [](const RowRun* run) { return run->is_unwanted(); });
-        };
+    if (may_be_unwanted(runs)) {
+        request.is_cancelled = [runs] { return are_unwanted(runs); };
     }
     const Stopwatch watch;
     if (!pass_.run(team_, request)) {
@@ -143,19 +139,7 @@ void CpuStage::plan_attention() {
     // More shares than threads let one thread help another, but split more tasks.
     constexpr int kManyRows = 16;
     const int n_shares = (rows_.n_rows < kManyRows ? 2 : 8) * team_.n_threads();
-    task_runs_.clear();
-    for (std::size_t i = 0; i < rows_.runs.size(); ++i) {
-        const RowRun& run = rows_.run(i);
-        const ForwardRequest& request = run.request;
-        KNAP_ASSERT(
-            is_valid_layout(request.layout, request.first_row, run.n_rows, groups_.has_windows()),
-            "the layout fits the rows");
-        task_runs_.push_back({.sequence = run.sequence,
-                              .layout = request.layout,
-                              .first_row = request.first_row,
-                              .n_rows = run.n_rows,
-                              .first = rows_.first[i]});
-    }
+    rows_.list_task_runs(groups_.has_windows(), task_runs_);
     for (std::size_t i = 0; i < groups_.groups().size(); ++i) {
         if (i > 0 || groups_.has_full()) {
             tasks_[i].plan(task_runs_, groups_.groups()[i].window, n_shares);

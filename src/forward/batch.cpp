@@ -1,5 +1,7 @@
 #include "forward/batch.h"
 
+#include <algorithm>
+
 namespace knap {
 
 bool can_share_pass(const RowRun& a, const RowRun& b) {
@@ -9,6 +11,15 @@ bool can_share_pass(const RowRun& a, const RowRun& b) {
            one.entry_layer == other.entry_layer && one.exit_layer == other.exit_layer &&
            one.tokens.empty() == other.tokens.empty() && a.reduced_head == b.reduced_head &&
            (one.plan == other.plan || *one.plan == *other.plan);
+}
+
+bool may_be_unwanted(std::span<const RowRun* const> runs) {
+    return std::ranges::all_of(
+        runs, [](const RowRun* run) { return run->is_cancelled != nullptr && *run->is_cancelled; });
+}
+
+bool are_unwanted(std::span<const RowRun* const> runs) {
+    return std::ranges::all_of(runs, &RowRun::is_unwanted);
 }
 
 void set_pass_facts(std::span<RowRun* const> runs, double ms) {

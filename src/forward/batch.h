@@ -40,6 +40,10 @@ struct RowRun {
     }
 };
 
+// Whether a pass of these runs may become unwanted, and whether it is: nobody wants any of them.
+bool may_be_unwanted(std::span<const RowRun* const> runs);
+bool are_unwanted(std::span<const RowRun* const> runs);
+
 // A chain of one-row passes of one sequence.
 struct ChainRun {
     const Sequence* sequence = nullptr;

@@ -234,31 +234,18 @@ void GgmlStage::set_layers(const ModulePlan& plan, int exit_layer, GraphKey& key
 // What the rows attend to: for our kernel a plan that it reads while it runs, otherwise blocks that
 // shape the graph.
 void GgmlStage::plan_attention(const PassRows& rows, GraphKey& key) {
-    task_runs_.clear();
-    cuts_.clear();
-    for (std::size_t i = 0; i < rows.runs.size(); ++i) {
-        const RowRun& run = rows.run(i);
-        const ForwardRequest& request = run.request;
-        KNAP_ASSERT(
-            is_valid_layout(request.layout, request.first_row, run.n_rows, groups_.has_windows()),
-            "the layout fits the rows");
-        if (uses_kernel()) {
-            task_runs_.push_back({.sequence = run.sequence,
-                                  .layout = request.layout,
-                                  .first_row = request.first_row,
-                                  .n_rows = run.n_rows,
-                                  .first = rows.first[i]});
-            continue;
-        }
-        cuts_.push_back({.rows = {.first_row = request.first_row,
-                                  .n_rows = run.n_rows,
-                                  .capacity = cache_.page_rows(),
-                                  .rules = rules_},
-                         .context = request.layout.context,
-                         .first = rows.first[i],
-                         .page = run.sequence->pages().front()});
-    }
+    rows.list_task_runs(groups_.has_windows(), task_runs_);
     if (!uses_kernel()) {
+        cuts_.clear();
+        for (const TaskRun& run : task_runs_) {
+            cuts_.push_back({.rows = {.first_row = run.first_row,
+                                      .n_rows = run.n_rows,
+                                      .capacity = cache_.page_rows(),
+                                      .rules = rules_},
+                             .context = run.layout.context,
+                             .first = run.first,
+                             .page = run.sequence->pages().front()});
+        }
         set_blocks(cuts_, key);
         return;
     }
@@ -359,12 +346,9 @@ void GgmlStage::lay_out(const GraphKey& key, HeadSubset* head, BuiltGraph& built
 // Runs a graph whose inputs are set; false: every run is cancelled. ggml asks between the nodes of
 // a graph on the host whether it is still wanted; elsewhere it is asked for here, before the graph.
 bool GgmlStage::compute(const BuiltGraph& built, std::span<RowRun* const> runs) {
-    const bool may_be_cancelled = std::ranges::all_of(
-        runs, [](const RowRun* run) { return run->is_cancelled != nullptr && *run->is_cancelled; });
+    const bool may_be_cancelled = may_be_unwanted(runs);
     if (may_be_cancelled) {
-        backend_.set_abort([runs] {
-            return std::ranges::all_of(runs, [](const RowRun* run) { return run->is_unwanted(); });
-        });
+        backend_.set_abort([runs] { return are_unwanted(runs); });
     }
     const bool is_wanted = backend_.is_host() || !backend_.is_aborted();
     const bool is_complete = is_wanted && backend_.compute(built.graph);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "base/rounding.h"
 #include "kv/sequence.h"
 
@@ -29,6 +30,21 @@ void PassRows::assign(std::span<RowRun* const> batch) {
         std::ranges::sort(captures);
         const auto rest = std::ranges::unique(captures);
         captures.erase(rest.begin(), rest.end());
+    }
+}
+
+void PassRows::list_task_runs(bool has_windows, std::vector<TaskRun>& task_runs) const {
+    task_runs.clear();
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        const ForwardRequest& request = runs[i]->request;
+        const int n_own = runs[i]->n_rows;
+        KNAP_ASSERT(is_valid_layout(request.layout, request.first_row, n_own, has_windows),
+                    "the layout fits the rows");
+        task_runs.push_back({.sequence = runs[i]->sequence,
+                             .layout = request.layout,
+                             .first_row = request.first_row,
+                             .n_rows = n_own,
+                             .first = first[i]});
     }
 }
 

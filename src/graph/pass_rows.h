@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "forward/batch.h"
+#include "graph/attention/row_sights.h"
 
 namespace knap {
 
@@ -18,6 +19,8 @@ struct PassRows {
     std::vector<std::int32_t> stored{};  // where each row goes in the store
 
     void assign(std::span<RowRun* const> batch);
+    // The runs as attention sees them. Their layouts have to fit.
+    void list_task_runs(bool has_windows, std::vector<TaskRun>& task_runs) const;
     const RowRun& run(std::size_t i) const { return *runs[i]; }
     const ForwardRequest& any_request() const { return runs.front()->request; }
 };

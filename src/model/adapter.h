@@ -8,7 +8,7 @@
 
 #include "model/config.h"
 #include "model/gguf/gguf_file.h"
-#include "model/weight_placement.h"
+#include "model/placement/weight_placement.h"
 #include "model/weights.h"
 
 namespace knap {

@@ -36,7 +36,7 @@ std::uint64_t next_id() {
 HeadSubset::Source HeadSubset::find_source(const Weights& weights) {
     const ModelTensors& tensors = weights.tensors();
     const HeadTensors head{tensors.output, tensors.output_b};
-    switch (layout_of(tensors.output)) {
+    switch (layout_of(tensors.output, tensors)) {
         case WeightLayout::packed:
             return {head, packed_weight(tensors.output)->stored};
         case WeightLayout::plain:
@@ -44,7 +44,7 @@ HeadSubset::Source HeadSubset::find_source(const Weights& weights) {
         default:
             break;
     }
-    const bool has_copy = layout_of(tensors.output) == WeightLayout::repacked &&
+    const bool has_copy = layout_of(tensors.output, tensors) == WeightLayout::repacked &&
                           weights.statistics().has_tied_head &&
                           layout_of(tensors.token_embd) == WeightLayout::plain;
     if (!has_copy) {

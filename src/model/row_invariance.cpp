@@ -43,10 +43,6 @@ constexpr RowPromise kPromises[] = {
 // on its threads split the sums differently.
 constexpr int kCudaRows = 4;
 
-int matrix_rows(const ggml_tensor* matrix) {
-    return row_invariant_rows(matrix->type, layout_of(matrix));
-}
-
 }  // namespace
 
 WeightLayout layout_of(const ggml_tensor* weight) {
@@ -59,6 +55,10 @@ WeightLayout layout_of(const ggml_tensor* weight) {
                                       : WeightLayout::other;
 }
 
+WeightLayout layout_of(const ggml_tensor* matrix, const ModelTensors& tensors) {
+    return tensors.has_strips ? WeightLayout::strips : layout_of(matrix);
+}
+
 std::string_view to_string(WeightLayout layout) {
     switch (layout) {
         case WeightLayout::plain:
@@ -69,6 +69,8 @@ std::string_view to_string(WeightLayout layout) {
             return "packed";
         case WeightLayout::cuda:
             return "cuda";
+        case WeightLayout::strips:
+            return "strips";
         case WeightLayout::other:
             return "other";
     }
@@ -76,7 +78,7 @@ std::string_view to_string(WeightLayout layout) {
 }
 
 int row_invariant_rows(ggml_type type, WeightLayout layout) {
-    if (layout == WeightLayout::packed) {
+    if (layout == WeightLayout::packed || layout == WeightLayout::strips) {
         return kAnyRows;
     }
     if (layout == WeightLayout::cuda) {
@@ -89,8 +91,12 @@ int row_invariant_rows(ggml_type type, WeightLayout layout) {
 }
 
 int row_invariant_rows(const Weights& weights) {
-    int n_rows = matrix_rows(weights.tensors().output);
-    for (const LayerWeights& layer : weights.tensors().layers) {
+    const ModelTensors& tensors = weights.tensors();
+    const auto matrix_rows = [&](const ggml_tensor* matrix) {
+        return row_invariant_rows(matrix->type, layout_of(matrix, tensors));
+    };
+    int n_rows = matrix_rows(tensors.output);
+    for (const LayerWeights& layer : tensors.layers) {
         for (const ggml_tensor* matrix : matrices(layer)) {
             n_rows = std::min(n_rows, matrix_rows(matrix));
         }

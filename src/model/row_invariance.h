@@ -13,6 +13,7 @@
 namespace knap {
 
 class Weights;
+struct ModelTensors;
 
 inline constexpr int kAnyRows = std::numeric_limits<int>::max();
 
@@ -21,10 +22,14 @@ enum class WeightLayout {
     repacked,  // ggml's CPU_REPACK
     packed,    // the layout of our kernels
     cuda,      // as in the file, on an NVIDIA GPU
+    strips,    // the layout of our CUDA kernels
     other,
 };
+// Of a tensor that is not in strips: only its model knows of those.
 WeightLayout layout_of(const ggml_tensor* weight);
-// "plain", "repacked", "packed", "cuda", "other"
+// Of a matrix of this model.
+WeightLayout layout_of(const ggml_tensor* matrix, const ModelTensors& tensors);
+// "plain", "repacked", "packed", "cuda", "strips", "other"
 std::string_view to_string(WeightLayout layout);
 
 // For products with one matrix, and for a whole model: the minimum over its matrices. The embedding

@@ -1,6 +1,7 @@
 #include "model/weights.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <set>
 
@@ -8,8 +9,9 @@
 #include "device/layer_map.h"
 #include "model/architectures/architecture.h"
 #include "model/gguf/gguf_file.h"
+#include "model/placement/strip_coverage.h"
+#include "model/placement/weight_placement.h"
 #include "model/tensor_table.h"
-#include "model/weight_placement.h"
 #include "model/weight_type.h"
 
 namespace knap {
@@ -45,10 +47,11 @@ void count_stored(const std::vector<TensorBinding>& bindings,
     statistics.types = count_types(bindings);
 }
 
-std::string list_types(const std::vector<Placement>& placements, Placement::Kind kind) {
+std::string list_types(const std::vector<Placement>& placements,
+                       std::initializer_list<Placement::Kind> kinds) {
     std::set<std::string> types;
     for (const Placement& placement : placements) {
-        if (placement.kind == kind) {
+        if (std::ranges::find(kinds, placement.kind) != kinds.end()) {
             types.insert(type_label(placement.info->type));
         }
     }
@@ -56,8 +59,9 @@ std::string list_types(const std::vector<Placement>& placements, Placement::Kind
 }
 
 void count_layouts(const std::vector<Placement>& placements, WeightStatistics& statistics) {
-    statistics.repacked_types = list_types(placements, Placement::Kind::repacked);
-    statistics.packed_types = list_types(placements, Placement::Kind::packed);
+    using enum Placement::Kind;
+    statistics.repacked_types = list_types(placements, {repacked});
+    statistics.packed_types = list_types(placements, {packed, strips});
 }
 
 }  // namespace
@@ -91,7 +95,12 @@ std::unique_ptr<Weights> Weights::load(const GgufFile& file,
 
     const std::vector<TensorBinding> bindings =
         bind_tensors(file, config, architecture->tensors, tensors);
-    check_devices_take(file, layers, bindings, tensors);
+    const auto why_not = why_not_strips(config, bindings, tensors, strip_devices(layers), options);
+    tensors.has_strips = !why_not;
+    statistics.cuda_kernels = why_not.value_or("used");
+    if (!tensors.has_strips) {
+        check_devices_take(file, layers, bindings, tensors);
+    }
     const std::vector<Placement> placements = plan_placements(bindings, tensors, layers, options);
     placed.place(file, placements, on_progress);
     spread_divisors(tensors, layers);

@@ -1,6 +1,6 @@
 // A model's tensors, placed where their devices can use them. On the CPU they stay in the mapped
 // file, except matrices for which our kernels or ggml's have a faster layout: those are copied into
-// it.
+// it. On an NVIDIA GPU all matrices are in strips if our kernels compute the model.
 #pragma once
 
 #include <array>
@@ -60,12 +60,20 @@ struct ModelTensors {
     ggml_tensor* output_b = nullptr;    // {n_vocab}
     ggml_tensor* rope_freqs = nullptr;  // that of the first layer
     std::vector<LayerWeights> layers;
+    // All matrices, the embedding among them, are in the layout of our CUDA kernels
+    // (kernels/cuda/strips.h), which no operator of ggml reads.
+    bool has_strips = false;
 };
 
 // Which layouts other than the file's are allowed.
 struct WeightOptions {
     Repack repack = Repack::automatic;
     Kernels kernels = Kernels::automatic;
+    // What else our CUDA kernels depend on (placement/strip_coverage.h).
+    FlashAttention flash_attention = FlashAttention::automatic;
+    CacheType cache_type_k = CacheType::f16;
+    CacheType cache_type_v = CacheType::f16;
+    bool has_adapter = false;  // which shares the head
 };
 
 struct WeightStatistics {
@@ -74,9 +82,10 @@ struct WeightStatistics {
     std::int64_t per_token_bytes = 0;
     std::int64_t n_parameters = 0;
     std::vector<std::pair<std::string, int>> types;  // tensor type -> count, most frequent first
-    // The types in ggml's layouts and in that of our kernels: "Q4_0,Q4_K", or "off"
+    // The types in ggml's layouts and in those of our kernels: "Q4_0,Q4_K", or "off"
     std::string repacked_types;
     std::string packed_types;
+    std::string cuda_kernels;  // "used", or why not: see why_not_strips()
     bool has_tied_head = false;
 };
 

@@ -62,7 +62,12 @@ std::vector<std::string> device_names(const LayerMap& layers) {
 }
 
 WeightOptions weight_options(const RuntimeConfig& config) {
-    return {.repack = config.repack, .kernels = config.kernels};
+    return {.repack = config.repack,
+            .kernels = config.kernels,
+            .flash_attention = config.flash_attention,
+            .cache_type_k = config.cache_type_k,
+            .cache_type_v = config.cache_type_v,
+            .has_adapter = !config.adapter_path.empty()};
 }
 
 int choose_context(const RuntimeConfig& config, const ModelConfig& model) {
@@ -240,9 +245,10 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
 }
 
 bool Engine::Impl::pads_to_be_invariant() const {
-    return std::ranges::any_of(layers().shares(), [&](const LayerShare& share) {
-        return choose_attention(model, config, *share.backend, exact_rows).exact_rows > 0;
-    });
+    return !weights->tensors().has_strips &&
+           std::ranges::any_of(layers().shares(), [&](const LayerShare& share) {
+               return choose_attention(model, config, *share.backend, exact_rows).exact_rows > 0;
+           });
 }
 
 DeviceModels Engine::Impl::new_device_models() const {
@@ -326,6 +332,7 @@ ModelInfo Engine::info() const {
         .bos_token = impl_->tokenizer->begin_of_sequence(),
         .eos_token = impl_->tokenizer->end_of_sequence(),
         .rope = describe(model.rope),
+        .cuda_kernels = weights.cuda_kernels,
         .adapter = describe(impl_->config, impl_->adapter.get()),
     };
 }

@@ -8,13 +8,13 @@
 
 #include "knap/knap.h"
 
-#include "cpu/device_models.h"
 #include "forward/plan_cost.h"
 #include "forward/single_sequence.h"
 #include "model/adapter.h"
 #include "model/config.h"
 #include "model/gguf/gguf_file.h"
 #include "model/weights.h"
+#include "runtime/device_models.h"
 #include "runtime/layer_devices.h"
 #include "runtime/scheduling/page_supply.h"
 #include "runtime/scheduling/scheduler.h"
@@ -55,7 +55,7 @@ struct Engine::Impl {
     DeviceModels device_models;
     DeviceModels adapter_devices;  // none without an adapter
 
-    // True if attention on devices other than the host should be made batch-invariant.
+    // True if ggml's attention on devices other than the host should be made batch-invariant.
     bool pads_to_be_invariant() const;
 
   private:

@@ -330,6 +330,7 @@ void Generation::report_engine() {
     result_.attention_path = std::string(engine.limits().attention);
     result_.repack = engine.weights->statistics().repacked_types;
     result_.products = describe_products(engine);
+    result_.cuda_kernels = engine.weights->statistics().cuda_kernels;
 }
 
 }  // namespace knap

@@ -29,6 +29,7 @@ TEST(Info, JsonCountsBytesAtTheChosenLengths) {
     EXPECT_EQ(object["n_kv_heads"], 2);
     EXPECT_EQ(object["head_dim"], 16);
     EXPECT_EQ(object["types"]["F32"], 39);
+    EXPECT_EQ(object["cuda_kernels"], "no NVIDIA GPU");
     EXPECT_EQ(object["file_bytes"], std::filesystem::file_size(tiny_model()));
     // K and V in f16, of 2 heads of 16, in 4 layers.
     EXPECT_EQ(object["cache_bytes_per_token"], 2 * 2 * 2 * 16 * 4);

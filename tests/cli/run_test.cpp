@@ -69,6 +69,7 @@ TEST(Run, JsonHasEveryPromisedField) {
     }
     EXPECT_TRUE(object["attention_path"] == "kernel" || object["attention_path"] == "folded");
     EXPECT_EQ(object["repack"], "off");
+    EXPECT_EQ(object["cuda_kernels"], "no NVIDIA GPU");
     EXPECT_EQ(object["seed"], 7);
     EXPECT_EQ(object["model"], tiny_model().string());
     EXPECT_EQ(object["n_threads"], 1);

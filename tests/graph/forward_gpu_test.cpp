@@ -36,6 +36,28 @@ TEST_P(ForwardOnGpu, AgreesWithTheCpu) {
     }
 }
 
+class OwnKernelsOnGpu : public ::testing::TestWithParam<GpuCase> {};
+
+TEST_P(OwnKernelsOnGpu, AgreeWithTheCpu) {
+    KNAP_SKIP_WITHOUT_GPU();
+    const GpuCase& c = GetParam();
+    for (const PassAgreement& agreement :
+         compare_with_cpu(tiny_model(c.shape, c.type), gpu(), {.capacity = c.capacity},
+                          AttentionPath::folded, Kernels::own)) {
+        EXPECT_LE(agreement.error, agreement.bound) << agreement.pass;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models,
+                         OwnKernelsOnGpu,
+                         ::testing::Values(GpuCase{"small-llama", "Q4_0", 1024},
+                                           GpuCase{"small-llama", "Q4_1", 1024},
+                                           GpuCase{"small-llama", "Q4_K", 1024},
+                                           GpuCase{"small-qwen3", "Q6_K", 1024},
+                                           GpuCase{"small-qwen3", "Q8_0", 16896},
+                                           GpuCase{"small-llama", "F16", 1024},
+                                           GpuCase{"small-qwen3", "BF16", 16896}));
+
 class BitsOnGpu : public ::testing::TestWithParam<GpuCase> {};
 
 TEST_P(BitsOnGpu, OfFewRowsAreThoseOfSingleOnes) {

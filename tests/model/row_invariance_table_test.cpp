@@ -43,6 +43,8 @@ TEST(RowInvarianceTable, PromisesNothingThatWasNotMeasured) {
     EXPECT_EQ(row_invariant_rows(GGML_TYPE_Q8_0, WeightLayout::other), 1);
     EXPECT_EQ(row_invariant_rows(GGML_TYPE_F16, WeightLayout::cuda), 1);
     EXPECT_EQ(row_invariant_rows(GGML_TYPE_Q4_K, WeightLayout::cuda), 4);
+    EXPECT_EQ(row_invariant_rows(GGML_TYPE_Q4_K, WeightLayout::strips), kAnyRows);
+    EXPECT_EQ(row_invariant_rows(GGML_TYPE_F16, WeightLayout::strips), kAnyRows);
 }
 
 int rows_of(const TinyGguf& tiny, Repack repack = Repack::off) {

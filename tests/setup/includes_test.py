@@ -14,11 +14,12 @@ BELOW = {
     "forward": ["kv"],
     "graph": ["forward"],
     "cpu": ["graph"],
+    "cuda": ["graph"],
     "search": ["forward"],
     "sampling": ["base"],
     "decode": ["search", "sampling"],
     "text": ["model"],
-    "runtime": ["decode", "cpu", "text"],
+    "runtime": ["decode", "cpu", "cuda", "text"],
     "tools/make_model": ["model"],
     "tools/peer": ["device"],
     "tools/profile": ["runtime"],
@@ -33,7 +34,7 @@ BELOW = {
     "serve/answer": ["serve/api", "text"],
     "serve": ["serve/answer", "serve/http", "text"],
 }
-MAY_SEE_GGML = {"device", "kernels", "model", "graph", "cpu", "text", "tools/peer", "tools/check", "tools/make_model"}
+MAY_SEE_GGML = {"device", "kernels", "model", "graph", "cpu", "cuda", "text", "tools/peer", "tools/check", "tools/make_model"}
 # Arithmetic on plans and numbers, tested without a model. May include each other, base and the plan, but not ggml.
 PURE = {"kv/page_pool", "kv/prefix_index", "search/knapsack", "search/module_weights", "search/throughput",
         "search/bayes/gaussian_process", "search/bayes/bayesian_optimiser"}
@@ -56,7 +57,7 @@ def room_of(path):
 
 def include_faults(root):
     for path in sorted(path for top in ("src", "tools", "serve") for path in (root / top).rglob("*.*")):
-        if path.suffix not in (".h", ".cpp"):
+        if path.suffix not in (".h", ".cpp", ".cu", ".cuh"):
             continue
         name = str(path.relative_to(root)).removeprefix("src/")
         room = room_of(name)
@@ -77,7 +78,7 @@ def include_faults(root):
 def size_faults(root):
     for top in ("src", "tools", "serve", "cli", "bench", "include"):
         for folder in sorted([root / top, *(root / top).rglob("*/")]):
-            n_files = sum(1 for path in folder.iterdir() if path.suffix in (".h", ".cpp"))
+            n_files = sum(1 for path in folder.iterdir() if path.suffix in (".h", ".cpp", ".cu", ".cuh"))
             if n_files > MAX_FILES:
                 yield f"{folder}: {n_files} files, expected at most {MAX_FILES}: split the folder"
 

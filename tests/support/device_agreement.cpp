@@ -43,8 +43,9 @@ ModulePlan skipping(int n_layers) {
 struct Side {
     Side(const std::filesystem::path& path,
          ggml_backend_dev_t device,
-         const ForwardOptions& options)
-        : model(path, Repack::off, 1, Kernels::ggml, device),
+         const ForwardOptions& options,
+         Kernels kernels = Kernels::ggml)
+        : model(path, Repack::off, 1, kernels, device),
           rig(model, options),
           context(options.capacity / 2) {
         const auto text = random_tokens(context, model.config.n_vocab, 1);
@@ -166,8 +167,9 @@ double choice_error(Side& side, std::span<const Token> tokens) {
 std::vector<PassAgreement> compare_with_cpu(const std::filesystem::path& path,
                                             ggml_backend_dev_t device,
                                             const ForwardOptions& options,
-                                            AttentionPath cpu_path) {
-    Side ours(path, device, options);
+                                            AttentionPath cpu_path,
+                                            Kernels kernels) {
+    Side ours(path, device, options, kernels);
     Side reference(path, nullptr, {.capacity = options.capacity, .path = cpu_path});
     const int n_layers = reference.model.config.n_layers;
     const auto tokens = random_tokens(8, reference.model.config.n_vocab, 2);

@@ -18,11 +18,12 @@ struct PassAgreement {
 // Compares the passes of a model on `device` with those on the CPU: prompts, single rows, windows,
 // trees, branches, replays, early exits, resumed and captured streams, copied and saved cache rows.
 // `options` are for the device's cache, half of which is filled first. The CPU runs ggml's products
-// and, on the folded path, rounds least.
+// and, on the folded path, rounds least. `kernels` are the device's.
 std::vector<PassAgreement> compare_with_cpu(const std::filesystem::path& path,
                                             ggml_backend_dev_t device,
                                             const ForwardOptions& options,
-                                            AttentionPath cpu_path = AttentionPath::folded);
+                                            AttentionPath cpu_path = AttentionPath::folded,
+                                            Kernels kernels = Kernels::ggml);
 
 // Describes the first row of a pass of 2 to options.exact_rows rows whose logits differ in any bit
 // from those of a single-row pass; empty: none. Passes start where there are few rows, many rows,

@@ -7,7 +7,6 @@
 #include <span>
 #include <vector>
 
-#include "cpu/device_models.h"
 #include "device/backend.h"
 #include "device/layer_map.h"
 #include "forward/single_sequence.h"
@@ -17,6 +16,7 @@
 #include "model/gguf/gguf_file.h"
 #include "model/head_subset.h"
 #include "model/weights.h"
+#include "runtime/device_models.h"
 
 namespace knap::test {
 

@@ -63,7 +63,7 @@ AttentionPath choose_path(const ModelConfig& config,
     if (runtime.flash_attention == FlashAttention::on) {
         return AttentionPath::flash;
     }
-    return runtime.kernels == Kernels::automatic &&
+    return runtime.kernels != Kernels::ggml &&
                    has_kernel(config, runtime.cache_type_k, runtime.cache_type_v)
                ? AttentionPath::kernel
                : AttentionPath::folded;

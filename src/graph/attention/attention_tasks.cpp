@@ -20,54 +20,16 @@ void AttentionTasks::plan(std::span<const TaskRun> runs,
                           int n_shares) {
     runs_.assign(runs.begin(), runs.end());
     sights_.clear();
-    sight_runs_.clear();
     blocks_.clear();
     chunks_.clear();
     n_rows_ = 0;
     for (std::size_t i = 0; i < runs_.size(); ++i) {
         KNAP_ASSERT(runs_[i].first == n_rows_, "runs follow each other");
-        add_rows(runs_[i], window);
+        sights_.add(runs_[i], window);
         add_blocks(static_cast<int>(i));
         n_rows_ += runs_[i].n_rows;
     }
     share_out(n_shares);
-}
-
-// With full attention, the row of a tree whose path is not at its positions is computed as if it
-// were, so that it equals plain decoding.
-void AttentionTasks::add_rows(const TaskRun& run, const std::optional<Window>& window) {
-    for (int row = 0; row < run.n_rows; ++row) {
-        RowSight sight{.first_run = static_cast<int>(sight_runs_.size())};
-        for_each_visible_run(run.layout, window, run.first_row, row, [&](int begin, int end) {
-            if (begin < end) {
-                sight_runs_.push_back({begin, end});
-            }
-        });
-        const auto own = sight_runs_.begin() + sight.first_run;
-        std::ranges::sort(own, sight_runs_.end(), {}, &SightRun::begin);
-        // Joins runs that touch.
-        auto last = own;
-        for (auto next = own + 1; next < sight_runs_.end(); ++next) {
-            if (next->begin == last->end) {
-                last->end = next->end;
-            } else {
-                *++last = *next;
-            }
-        }
-        sight_runs_.erase(last + 1, sight_runs_.end());
-        sight.n_runs = static_cast<int>(sight_runs_.size()) - sight.first_run;
-        if (!window && run.layout.kind == AttentionLayout::Kind::tree && sight.n_runs > 1) {
-            int n_seen = 0;
-            for (auto i = sight_runs_.begin() + sight.first_run; i < sight_runs_.end(); ++i) {
-                n_seen += i->end - i->begin;
-            }
-            sight_runs_.resize(static_cast<std::size_t>(sight.first_run) + 1);
-            sight_runs_.back() = {0, n_seen};
-            sight.n_runs = 1;
-            sight.is_scattered = true;
-        }
-        sights_.push_back(sight);
-    }
 }
 
 void AttentionTasks::add_blocks(int run) {

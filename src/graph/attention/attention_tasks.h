@@ -16,20 +16,11 @@
 #include <span>
 #include <vector>
 
-#include "forward/attention_layout.h"
+#include "graph/attention/row_sights.h"
 #include "kv/sequence.h"
 #include "model/config.h"
 
 namespace knap {
-
-// The rows of one sequence in a pass.
-struct TaskRun {
-    const Sequence* sequence = nullptr;
-    AttentionLayout layout{};
-    int first_row = 0;  // of the sequence
-    int n_rows = 0;
-    int first = 0;  // row of the pass
-};
 
 // Rows of a sequence within one chunk that some row of a block of columns sees.
 struct ChunkSpan {
@@ -46,18 +37,6 @@ struct ColumnBlock {
     int n_chunks = 0;
     double cost = 0;         // of one chunk
     double cost_before = 0;  // of earlier blocks
-};
-
-// What a row sees: rows of its sequence, ascending.
-struct RowSight {
-    int first_run = 0;  // in sight_runs()
-    int n_runs = 0;
-    // The rows of its path are not at their positions in the cache. Its runs are then positions.
-    bool is_scattered = false;
-};
-struct SightRun {
-    int begin = 0;
-    int end = 0;
 };
 
 // Where a share begins.
@@ -86,13 +65,9 @@ class AttentionTasks {
     const ChunkSpan& chunk(const ColumnBlock& block, int i) const {
         return chunks_[static_cast<std::size_t>(block.first_chunk + i)];
     }
-    const RowSight& sight(const TaskRun& run, int row) const {
-        return sights_[static_cast<std::size_t>(run.first + row)];
-    }
+    const RowSight& sight(const TaskRun& run, int row) const { return sights_.of(run, row); }
     std::span<const SightRun> sight_runs(const RowSight& sight) const {
-        return std::span(sight_runs_)
-            .subspan(static_cast<std::size_t>(sight.first_run),
-                     static_cast<std::size_t>(sight.n_runs));
+        return sights_.runs(sight);
     }
 
     int n_shares() const { return static_cast<int>(borders_.size()) - 1; }
@@ -115,7 +90,6 @@ class AttentionTasks {
         int n_parts = 0;
         std::size_t offset = 0;  // in partials_
     };
-    void add_rows(const TaskRun& run, const std::optional<Window>& window);
     void add_blocks(int run);
     void add_chunks(ColumnBlock& block);
     void share_out(int n_shares);
@@ -124,8 +98,7 @@ class AttentionTasks {
     const ModelConfig& config_;
     int n_rows_ = 0;
     std::vector<TaskRun> runs_;
-    std::vector<RowSight> sights_;  // [n_rows]
-    std::vector<SightRun> sight_runs_;
+    RowSights sights_{ScatteredRuns::positions};
     std::vector<ColumnBlock> blocks_;
     std::vector<ChunkSpan> chunks_;
     std::vector<ShareBorder> borders_;  // [n_shares + 1]

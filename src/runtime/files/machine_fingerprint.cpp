@@ -9,6 +9,7 @@
 #include "graph/attention/attention_policy.h"
 #include "kernels/attention/attention.h"
 #include "kernels/matmul/matmul.h"
+#include "model/cache_type.h"
 #include "runtime/engine_impl.h"
 
 namespace knap {
@@ -20,21 +21,12 @@ std::string hexadecimal(std::uint64_t value) {
     return out.str();
 }
 
-std::string name_of(CacheType type) {
-    switch (type) {
-        case CacheType::f32:
-            return "f32";
-        case CacheType::f16:
-            return "f16";
-        case CacheType::q8_0:
-            return "q8_0";
-    }
-    return {};
-}
-
-// The path of attention on each device, and which of our kernels takes it: "kernel avx512",
-// "folded", "flash".
+// The path of attention on each device, and which of our kernels takes it: "kernel avx512", "kernel
+// cuda", "folded", "flash".
 std::string describe_attention(const Engine::Impl& engine) {
+    if (engine.weights->tensors().has_strips) {
+        return "kernel cuda";
+    }
     const std::string text = join(engine.layers().shares(), ", ", [&](const LayerShare& share) {
         const AttentionPath path =
             choose_attention(engine.model, engine.config, *share.backend).path;
@@ -48,10 +40,12 @@ std::string describe_attention(const Engine::Impl& engine) {
 }  // namespace
 
 std::string describe_products(const Engine::Impl& engine) {
-    const WeightStatistics& weights = engine.weights->statistics();
-    return weights.packed_types == "off"
-               ? "ggml"
-               : concat(to_string(matmul_kernels().front().isa), " ", weights.packed_types);
+    const std::string& types = engine.weights->statistics().packed_types;
+    if (types == "off") {
+        return "ggml";
+    }
+    const bool is_cuda = engine.weights->tensors().has_strips;
+    return concat(is_cuda ? "cuda" : to_string(matmul_kernels().front().isa), " ", types);
 }
 
 std::string MachineFingerprint::hash() const {
@@ -78,10 +72,12 @@ MachineFingerprint machine_fingerprint(const Engine::Impl& engine) {
         {"device", device.name},
         {"instructions", device.features},
         {"threads", std::to_string(config.n_threads)},
-        {"cache_type_k", name_of(config.cache_type_k)},
-        {"cache_type_v", name_of(config.cache_type_v)},
+        {"cache_type_k", std::string(to_string(config.cache_type_k))},
+        {"cache_type_v", std::string(to_string(config.cache_type_v))},
         {"attention", describe_attention(engine)},
-        {"kernels", config.kernels == Kernels::ggml ? "ggml" : "auto"},
+        {"kernels", config.kernels == Kernels::ggml  ? "ggml"
+                    : config.kernels == Kernels::own ? "own"
+                                                     : "auto"},
         {"repack", engine.weights->statistics().repacked_types},
         {"products", describe_products(engine)},
         {"ggml", device.ggml},

@@ -1,5 +1,5 @@
-// The devices of a model: the CPU with operators of our own where they cover its layers, ggml's
-// graphs everywhere else.
+// The devices of a model: an NVIDIA GPU or the CPU with operators of our own where they cover its
+// layers, ggml's graphs everywhere else.
 #pragma once
 
 #include "graph/ggml_device_model.h"

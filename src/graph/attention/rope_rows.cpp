@@ -1,4 +1,4 @@
-#include "cpu/rope_rows.h"
+#include "graph/attention/rope_rows.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "model/weight_placement.h"
+#include "model/placement/weight_placement.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -12,10 +12,12 @@
 #include "base/mapped_file.h"
 #include "device/backend.h"
 #include "device/layer_map.h"
+#include "kernels/cuda/device_memory.h"
+#include "kernels/cuda/packing.h"
 #include "kernels/matmul/matmul.h"
 #include "model/gguf/gguf_file.h"
 #include "model/parallel_jobs.h"
-#include "model/repack.h"
+#include "model/placement/repack.h"
 #include "model/weight_type.h"
 
 namespace knap {
@@ -42,14 +44,19 @@ const LayerShare& share_of(const TensorBinding& binding,
 // Chooses the layouts of tensors on one device.
 class LayoutChooser {
   public:
-    LayoutChooser(const Backend& backend, const WeightOptions& options)
+    LayoutChooser(const Backend& backend, const WeightOptions& options, bool has_strips)
         : backend_(backend),
-          packs_(options.kernels == Kernels::automatic && options.repack != Repack::off &&
+          has_strips_(has_strips),
+          packs_(options.kernels != Kernels::ggml && options.repack != Repack::off &&
                  has_fast_matmul() && HostMemory::is_usable_by(backend)),
           repacker_(backend, options.repack) {}
 
     // The layout for products with a matrix. Returns nullopt when it stays as stored.
     std::optional<Placement> choose(const TensorInfo* matrix, ggml_tensor** place) const {
+        if (has_strips_) {
+            return Placement{matrix, place, Placement::Kind::strips, &backend_,
+                             backend_.buffer_type()};
+        }
         if (packs_ && can_pack(matrix->type, matrix->ne[0])) {
             return Placement{matrix, place, Placement::Kind::packed, &backend_};
         }
@@ -68,6 +75,7 @@ class LayoutChooser {
 
   private:
     const Backend& backend_;
+    bool has_strips_;
     bool packs_;
     RepackChooser repacker_;
 };
@@ -112,6 +120,12 @@ void copy(const Placement& placement, const Backend& backend) {
     ggml_backend_tensor_set(*placement.place, placement.info->data, 0, placement.info->n_bytes);
 }
 
+void put_into_strips(const Placement& placement, const Backend& backend) {
+    const TensorInfo& info = *placement.info;
+    use_device(find_cuda_device(ggml_backend_dev_name(backend.device())));
+    pack_strips((*placement.place)->data, info.type, info.ne[0], info.ne[1]);
+}
+
 }  // namespace
 
 void check_devices_take(const GgufFile& file,
@@ -137,7 +151,7 @@ std::vector<Placement> plan_placements(const std::vector<TensorBinding>& binding
                                        const WeightOptions& options) {
     std::map<const Backend*, LayoutChooser> layouts;
     for (const LayerShare& share : layers.shares()) {
-        layouts.try_emplace(share.backend, *share.backend, options);
+        layouts.try_emplace(share.backend, *share.backend, options, tensors.has_strips);
     }
     std::vector<Placement> placements;
     const TensorInfo* embedding = nullptr;
@@ -156,13 +170,14 @@ std::vector<Placement> plan_placements(const std::vector<TensorBinding>& binding
         has_own_head |= binding.place == &tensors.output;
         const LayoutChooser& chooser = layouts.at(share_of(binding, tensors, layers).backend);
         std::optional<Placement> placement;
-        if (binding.is_matrix && !is_embedding) {  // the embedding serves row lookups
+        // The embedding serves row lookups. Our CUDA kernels look rows up in strips.
+        if (binding.is_matrix && (!is_embedding || tensors.has_strips)) {
             placement = chooser.choose(binding.info, binding.place);
         }
         placements.push_back(placement ? *placement
                                        : chooser.as_stored(binding.info, binding.place));
     }
-    if (embedding != nullptr && !has_own_head) {
+    if (embedding != nullptr && !has_own_head && !tensors.has_strips) {
         const LayoutChooser& chooser = layouts.at(layers.last().backend);
         if (const auto head = chooser.choose(embedding, &tensors.output)) {
             placements.push_back(*head);
@@ -210,6 +225,7 @@ void PlacedTensors::place(const GgufFile& file,
                 break;
             case Placement::Kind::copied:
             case Placement::Kind::repacked:
+            case Placement::Kind::strips:
                 place_copied(file, *backend, copy_to, group, on_copied);
                 break;
             case Placement::Kind::packed:
@@ -259,6 +275,9 @@ void PlacedTensors::place_copied(const GgufFile& file,
     for (const Placement& placement : placements) {
         const TensorInfo& info = *placement.info;
         copy(placement, backend);
+        if (placement.kind == Placement::Kind::strips) {
+            put_into_strips(placement, backend);
+        }
         release_pages({info.data, info.n_bytes});
         on_copied(info.n_bytes);
     }

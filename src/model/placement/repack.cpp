@@ -1,4 +1,4 @@
-#include "model/repack.h"
+#include "model/placement/repack.h"
 
 #include <string_view>
 

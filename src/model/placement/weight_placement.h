@@ -1,6 +1,6 @@
 // Gives tensors memory on the device that computes with them: in the mapped file if the device can
-// use it there, otherwise in a buffer of the device, or in the layout of our kernels if they take
-// the matrix.
+// use it there, otherwise in a buffer of the device, or in a layout of our kernels if they take the
+// matrix.
 #pragma once
 
 #include <deque>
@@ -28,6 +28,7 @@ struct Placement {
         copied,    // copied into memory of type `copy_to`
         repacked,  // the same, in one of ggml's layouts
         packed,    // copied into the layout of our kernels
+        strips,    // copied like `copied`, then put into strips on the device
     };
     const TensorInfo* info;
     ggml_tensor** place;
@@ -43,9 +44,10 @@ void check_devices_take(const GgufFile& file,
                         const std::vector<TensorBinding>& bindings,
                         const ModelTensors& tensors);
 
-// `bindings` point into `tensors`. When the file has no head, the embedding is the head too, and
-// gets a second placement if products need another layout or the head is on another device.
-// Frequency divisors go to every device, into its first layer.
+// `bindings` point into `tensors`, whose `has_strips` says whether all matrices go into strips.
+// When the file has no head, the embedding is the head too, and gets a second placement if products
+// need another layout or the head is on another device. Frequency divisors go to every device, into
+// its first layer.
 std::vector<Placement> plan_placements(const std::vector<TensorBinding>& bindings,
                                        ModelTensors& tensors,
                                        const LayerMap& layers,

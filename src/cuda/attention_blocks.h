@@ -1,0 +1,55 @@
+// Plans the attention of one pass for the CUDA kernels: which rows read keys and values together,
+// and where in the cache the positions are that they see.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "graph/attention/row_sights.h"
+#include "kernels/cuda/pass.h"
+#include "model/config.h"
+
+namespace knap {
+
+class CudaAttentionBlocks {
+  public:
+    // For passes in the step kernel a block has as many rows as it takes at once, and blocks share
+    // the parts of a row's context. Elsewhere every row is in one block.
+    enum class For { step, prefill };
+
+    explicit CudaAttentionBlocks(const ModelConfig& config)
+        : max_rows_(std::max(1, kMaxCudaColumns / config.heads_per_kv())) {}
+
+    // `first_pages[i]` is where the pages of run i begin in the table of all pages. With `n_steps`
+    // above 1 the only row is the first of so many in a chain.
+    void plan(std::span<const TaskRun> runs,
+              std::span<const int> first_pages,
+              const std::optional<Window>& window,
+              For kernel,
+              int n_steps = 1);
+
+    std::span<const CudaBlock> blocks() const { return blocks_; }
+    std::span<const CudaRun> runs() const { return runs_; }
+    std::span<const int> n_seen() const { return n_seen_; }
+    // Whether some row's context is in several parts.
+    bool merges() const { return merges_; }
+
+  private:
+    void add_run(const TaskRun& run, int first_page, For kernel);
+    // A block of rows [begin, end) of the run over parts from `first_part` on, up to `end_part` or
+    // to the last that they see.
+    void add_block(
+        const TaskRun& run, int first_page, int begin, int end, int first_part, int end_part);
+    bool are_alike(const TaskRun& run, int a, int b) const;
+    int count_before(const TaskRun& run, int row, int sequence_row) const;
+
+    int max_rows_;
+    RowSights sights_{ScatteredRuns::rows};
+    std::vector<CudaBlock> blocks_;
+    std::vector<CudaRun> runs_;
+    std::vector<int> n_seen_;
+    bool merges_ = false;
+};
+
+}  // namespace knap

@@ -1,0 +1,56 @@
+#include "cuda/cuda_weights.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/strips.h"
+
+namespace knap {
+namespace {
+
+const float* numbers(const ggml_tensor* tensor) {
+    return tensor != nullptr ? static_cast<const float*>(tensor->data) : nullptr;
+}
+
+CudaMatrix matrix(const ggml_tensor* weight, const ggml_tensor* bias) {
+    if (weight == nullptr) {
+        return {};
+    }
+    return {.strips = static_cast<const std::uint8_t*>(weight->data),
+            .bias = numbers(bias),
+            .n_strips = static_cast<int>(weight->ne[1] / kStripRows),
+            .n_units = static_cast<std::int16_t>(weight->ne[0] / strip_unit(weight->type).n_inputs),
+            .type = static_cast<std::int16_t>(weight->type)};
+}
+
+}  // namespace
+
+CudaWeights cuda_weights(const ModelTensors& tensors) {
+    CudaWeights weights{.embedding = matrix(tensors.token_embd, nullptr),
+                        .head = matrix(tensors.output, tensors.output_b),
+                        .output_norm = numbers(tensors.output_norm)};
+    const auto count = [&](const ggml_tensor* weight) {
+        if (weight != nullptr) {
+            weights.max_copied_bytes =
+                std::max(weights.max_copied_bytes, copied_bytes(weight->type));
+            weights.has_halves = weights.has_halves || takes_halves(weight->type);
+        }
+    };
+    count(tensors.output);
+    for (const LayerWeights& layer : tensors.layers) {
+        weights.layers.push_back({.attn_norm = numbers(layer.attn_norm),
+                                  .q_norm = numbers(layer.q_norm),
+                                  .k_norm = numbers(layer.k_norm),
+                                  .ffn_norm = numbers(layer.ffn_norm),
+                                  .q = matrix(layer.wq, layer.bq),
+                                  .k = matrix(layer.wk, layer.bk),
+                                  .v = matrix(layer.wv, layer.bv),
+                                  .o = matrix(layer.wo, layer.bo),
+                                  .gate = matrix(layer.ffn_gate, layer.ffn_gate_b),
+                                  .up = matrix(layer.ffn_up, layer.ffn_up_b),
+                                  .down = matrix(layer.ffn_down, layer.ffn_down_b)});
+        std::ranges::for_each(matrices(layer), count);
+    }
+    return weights;
+}
+
+}  // namespace knap

@@ -1,0 +1,14 @@
+// Packs matrices that are in a GPU's memory into strips (strips.h), in place.
+#pragma once
+
+#include <cstdint>
+
+#include "ggml.h"
+
+namespace knap {
+
+// `data`, in the memory of the current device, has the rows as a file stores them.
+// can_pack_strips() must hold. Throws knap::Error when memory is short.
+void pack_strips(void* data, ggml_type type, std::int64_t n_in, std::int64_t n_out);
+
+}  // namespace knap

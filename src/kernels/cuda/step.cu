@@ -1,0 +1,234 @@
+#include <algorithm>
+
+#include "kernels/cuda/cuda_check.h"
+#include "kernels/cuda/step.h"
+#include "kernels/cuda/step_attention.cuh"
+#include "kernels/cuda/step_product.cuh"
+
+namespace knap {
+namespace {
+
+// Tokens, or streams that are there, as inputs of the first product.
+template <int Columns>
+__device__ __forceinline__ void begin_rows(StepContext& c, const CudaPhase& phase) {
+    const CudaShape& shape = c.args.shape;
+    const StreamWriter writer = stream_writer(c.args.buffers, phase, Columns, shape.n_embd);
+    const int n_blocks = shape.n_embd / 32;
+    for (int i = static_cast<int>(blockIdx.x) * kStepWarps + c.warp; i < c.pass.n_rows * n_blocks;
+         i += static_cast<int>(gridDim.x) * kStepWarps) {
+        const int column = i / n_blocks;
+        const int first = i % n_blocks * 32;
+        float* at = c.args.buffers.stream + column * shape.n_embd + first + c.lane;
+        if (phase.op == CudaPhase::Op::embed) {
+            const int token = c.is_chain() && c.step > 0
+                                  ? __ldcg(c.args.buffers.choices + c.step - 1)
+                                  : c.own(c.pass.rows)[c.row_of(column)].token;
+            const CudaMatrix& table = shape.embedding;
+            const std::size_t strip_bytes =
+                static_cast<std::size_t>(table.n_units) *
+                static_cast<std::size_t>(strip_unit(static_cast<ggml_type>(table.type)).n_bytes);
+            *at =
+                weight_at(table.strips + static_cast<std::size_t>(token / kStripRows) * strip_bytes,
+                          table.type, token % kStripRows, first + c.lane);
+        }
+        writer.write(*at, first, column, c.lane);
+    }
+}
+
+__device__ __forceinline__ void capture_rows(StepContext& c, const CudaPhase& phase) {
+    const CudaPassData& pass = c.pass;
+    const int n_embd = c.args.shape.n_embd;
+    const int n_rows = c.is_chain() ? pass.n_steps : pass.n_rows;
+    float* to = c.args.buffers.captures +
+                (static_cast<std::size_t>(phase.group) * static_cast<std::size_t>(n_rows) +
+                 static_cast<std::size_t>(c.is_chain() ? c.step : 0)) *
+                    static_cast<std::size_t>(n_embd);
+    for (int i = static_cast<int>(blockIdx.x) * kStepThreads + c.thread; i < pass.n_rows * n_embd;
+         i += static_cast<int>(gridDim.x) * kStepThreads) {
+        to[i] = __ldcg(c.args.buffers.stream + i);
+    }
+}
+
+// The best token of every row: each block finds it for itself in a chain, where all need it.
+__device__ __forceinline__ void choose_tokens(StepContext& c) {
+    if (blockIdx.x > 0) {
+        return;
+    }
+    for (int column = c.warp; column < c.pass.n_rows; column += kStepWarps) {
+        BestToken best;
+        for (int i = c.lane; i < static_cast<int>(gridDim.x); i += 32) {
+            const float4 one = __ldcg(reinterpret_cast<const float4*>(c.args.buffers.best) +
+                                      i * kMaxStepRows + column);
+            best.merge({one.x, __float_as_int(one.y), one.z});
+        }
+        best.merge_lanes();
+        if (c.lane == 0) {
+            const int at = c.is_chain() ? c.step : column;
+            c.args.buffers.choices[at] = best.token;
+            c.args.buffers.probabilities[at] = 1.0f / best.weight;
+        }
+    }
+}
+
+template <int Columns>
+__device__ __forceinline__ void run_phase(StepContext& c, const CudaPhase& phase) {
+    switch (phase.op) {
+        case CudaPhase::Op::embed:
+        case CudaPhase::Op::take:
+            begin_rows<Columns>(c, phase);
+            break;
+        case CudaPhase::Op::store:
+            store_rows(c, phase);
+            break;
+        case CudaPhase::Op::attend:
+            run_attention<Columns>(c, phase);
+            break;
+        case CudaPhase::Op::capture:
+            capture_rows(c, phase);
+            break;
+        case CudaPhase::Op::choose:
+            choose_tokens(c);
+            break;
+        default:
+            run_product<Columns>(c, phase);
+            break;
+    }
+}
+
+// Registers are given out to groups of four warps. Those that compute take what the one with the
+// copying warp does not need.
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+inline constexpr int kBlockThreads = kStepThreads + 128;
+__device__ __forceinline__ void give_up_registers() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
+}
+__device__ __forceinline__ void take_registers() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
+}
+#else
+inline constexpr int kBlockThreads = kStepThreads + 128;
+__device__ __forceinline__ void give_up_registers() {}
+__device__ __forceinline__ void take_registers() {}
+#endif
+
+template <int Columns>
+__global__ void __launch_bounds__(kBlockThreads, 1)
+    step_kernel(const __grid_constant__ StepArguments args) {
+    StepContext c(args);
+    c.copy_pass();
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < args.memory.n_slots; ++i) {
+            init_barrier(c.full(i), kCopyArrivals);
+            init_barrier(c.empty(i), kStepWarps);
+        }
+        announce_barriers();
+    }
+    __syncthreads();
+    if (c.warp >= kStepWarps) {
+        give_up_registers();
+        if (c.warp == kStepWarps) {
+            copy_all_weights(c);
+        }
+    } else {
+        take_registers();
+        for (c.step = 0; c.step < args.pass.n_steps; ++c.step) {
+            for (int i = 0; i < args.pass.n_phases; ++i) {
+                c.find_thread();
+                const CudaPhase& phase = c.phase(i);
+                run_phase<Columns>(c, phase);
+                if (phase.waits) {
+                    c.wait_for_blocks();
+                } else {
+                    sync_warps();
+                }
+            }
+        }
+        c.leave();
+    }
+}
+
+template <int Columns>
+void start(const StepPlan& plan, const StepArguments& args, cudaStream_t stream) {
+    static const bool is_ready = [&] {
+        cudaFuncAttributes kernel{};
+        check_cuda(cudaFuncGetAttributes(&kernel, step_kernel<Columns>), "finding a kernel");
+        check_cuda(
+            cudaFuncSetAttribute(
+                step_kernel<Columns>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                static_cast<int>(plan.shared_bytes) - static_cast<int>(kernel.sharedSizeBytes)),
+            "preparing a kernel");
+        return true;
+    }();
+    static_cast<void>(is_ready);
+    step_kernel<Columns><<<static_cast<unsigned>(plan.n_blocks), kBlockThreads,
+                           static_cast<std::size_t>(args.memory.end), stream>>>(args);
+    check_cuda(cudaGetLastError(), "starting a pass");
+}
+
+// Divides the shared memory: what a pass of so many columns needs for inputs and attention, and
+// slots in the rest.
+StepMemory divide_memory(const StepPlan& plan,
+                         const CudaShape& shape,
+                         const CudaPassData& pass,
+                         int columns) {
+    constexpr int kLeastUnits = 32;
+    const int most_inputs = std::max({shape.n_embd, shape.n_q(), shape.n_ff});
+    const int bytes_per_64 = columns * (plan.has_halves ? 128 : 80);
+    // All inputs where there is plenty of room, else at least those of the stream.
+    const int whole = round_up_to((most_inputs + 63) / 64, kLeastUnits) * bytes_per_64;
+    const int least = kLeastUnits * bytes_per_64;
+    const int per_kv = shape.n_heads / shape.n_kv_heads;
+    const int attention =
+        attention_bytes(shape.head_dim, std::min(columns * per_kv, kMaxCudaColumns));
+    StepMemory memory{.slot_bytes = plan.slot_bytes};
+    const int cap = columns == 1 ? 64 * 1024 : 88 * 1024;
+    const int needed = std::max(least, attention);
+    constexpr int kStaticBytes = 1024;  // at most
+    const int all = static_cast<int>(plan.shared_bytes) - kStaticBytes;
+    // The phases of very deep models leave less room.
+    for (const int region : {std::max(needed, std::min(whole, cap)), needed}) {
+        memory.region_bytes = round_up_to(region, 128);
+        memory.n_slots = 0;
+        memory.place(pass, columns);
+        memory.n_slots = std::max(2, std::min(48, (all - memory.end) / (plan.slot_bytes + 16)));
+        memory.place(pass, columns);
+        if (memory.end <= all) {
+            break;
+        }
+    }
+    memory.max_copies =
+        plan.max_copies > 0 ? std::min(plan.max_copies, memory.n_slots) : memory.n_slots;
+    return memory;
+}
+
+}  // namespace
+
+StepPlan plan_step(const CudaDevice& device, int slot_bytes, bool has_halves) {
+    return {.n_blocks = device.n_processors,
+            .shared_bytes = device.shared_bytes,
+            .slot_bytes = slot_bytes,
+            .has_halves = has_halves};
+}
+
+void run_step(const StepPlan& plan,
+              const CudaShape& shape,
+              const CudaBuffers& buffers,
+              const CudaPassData& pass,
+              const CudaStream& stream) {
+    const int columns = step_stride(pass.n_rows);
+    const StepArguments args{shape, buffers, pass, divide_memory(plan, shape, pass, columns)};
+    auto* handle = static_cast<cudaStream_t>(stream.handle());
+    switch (columns) {
+        case 1:
+            start<1>(plan, args, handle);
+            break;
+        case 8:
+            start<8>(plan, args, handle);
+            break;
+        default:
+            start<16>(plan, args, handle);
+            break;
+    }
+}
+
+}  // namespace knap

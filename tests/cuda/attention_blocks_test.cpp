@@ -1,0 +1,144 @@
+// Plans of attention for the CUDA kernels, against the rows that a layout shows.
+#include "cuda/attention_blocks.h"
+
+#include <algorithm>
+#include <map>
+
+#include <gtest/gtest.h>
+
+namespace knap::test::cuda_attention_blocks_test {
+namespace {
+
+using For = CudaAttentionBlocks::For;
+using Kind = AttentionLayout::Kind;
+
+ModelConfig config(int n_heads) {
+    ModelConfig config;
+    config.n_heads = n_heads;
+    config.n_kv_heads = 1;
+    return config;
+}
+
+// The row of the sequence at a position, as the kernels find it.
+int row_at(const CudaAttentionBlocks& plan, const CudaBlock& block, int position) {
+    const auto runs = plan.runs().subspan(static_cast<std::size_t>(block.first_run),
+                                          static_cast<std::size_t>(block.n_runs));
+    const auto after = std::ranges::upper_bound(runs, position, {}, &CudaRun::position);
+    const CudaRun& run = *(after - 1);
+    return run.row + position - run.position;
+}
+
+// What a row sees according to the plan: rows of the sequence by position. Every part of its
+// context must be in exactly one block.
+std::vector<int> seen_by(const CudaAttentionBlocks& plan, int row) {
+    const int n_seen = plan.n_seen()[static_cast<std::size_t>(row)];
+    std::map<int, int> rows;
+    for (const CudaBlock& block : plan.blocks()) {
+        if (row < block.first_row || row >= block.first_row + block.n_rows) {
+            continue;
+        }
+        for (int part = block.first_part; part < block.end_part; ++part) {
+            for (int at = part_begin(part); at < std::min(part_begin(part + 1), n_seen); ++at) {
+                EXPECT_TRUE(rows.emplace(at, row_at(plan, block, at)).second);
+            }
+        }
+    }
+    std::vector<int> seen;
+    for (const auto& [position, at] : rows) {
+        EXPECT_EQ(position, static_cast<int>(seen.size()));
+        seen.push_back(at);
+    }
+    EXPECT_EQ(static_cast<int>(seen.size()), n_seen);
+    return seen;
+}
+
+std::vector<int> expected(const TaskRun& run, const std::optional<Window>& window, int row) {
+    std::vector<int> rows;
+    for_each_visible_run(run.layout, window, run.first_row, row, [&](int begin, int end) {
+        for (int at = begin; at < end; ++at) {
+            rows.push_back(at);
+        }
+    });
+    std::ranges::sort(rows);
+    return rows;
+}
+
+void check(const TaskRun& run, const std::optional<Window>& window = {}) {
+    for (const For kernel : {For::step, For::prefill}) {
+        CudaAttentionBlocks plan(config(4));
+        const std::vector<int> first_pages{0};
+        plan.plan({&run, 1}, first_pages, window, kernel);
+        for (int row = 0; row < run.n_rows; ++row) {
+            EXPECT_EQ(seen_by(plan, row), expected(run, window, row)) << "row " << row;
+        }
+        for (const CudaBlock& block : plan.blocks()) {
+            EXPECT_LE(kernel == For::step ? block.n_rows * 4 : 0, kMaxCudaColumns);
+            // Rows of the pass are stored by whoever may see them.
+            for (int row = block.first_row; row < block.first_row + block.n_rows; ++row) {
+                const std::vector<int> seen = expected(run, window, row);
+                for (std::size_t at = 0; at < seen.size(); ++at) {
+                    EXPECT_TRUE(seen[at] < run.first_row ||
+                                static_cast<int>(at) >= block.first_new);
+                }
+            }
+        }
+    }
+}
+
+TEST(CudaAttentionBlocks, ShowEveryRowWhatItSees) {
+    const std::vector<int> parents{-1, 0, 0, 1, 2, 2, 4, 3};
+    for (const int context : {0, 7, 255, 256, 300, 4100, 5000}) {
+        check({.layout = {.context = context}, .first_row = context, .n_rows = 1});
+        check({.layout = {.context = context}, .first_row = context, .n_rows = 16});
+        check({.layout = {.kind = Kind::tree, .context = context, .parents = parents},
+               .first_row = context,
+               .n_rows = 8});
+        check({.layout = {.kind = Kind::branches, .context = context, .branch_rows = 2},
+               .first_row = context,
+               .n_rows = 8});
+    }
+    check({.layout = {.kind = Kind::replay, .context = 600}, .first_row = 700, .n_rows = 8});
+}
+
+TEST(CudaAttentionBlocks, NarrowToWindows) {
+    const std::vector<int> parents{-1, 0, 0, 1, 2, 2, 4, 3};
+    for (const Window& window : {Window{16, 32}, Window{4, 1000}}) {
+        for (const int context : {3, 40, 300, 5000}) {
+            check({.layout = {.context = context}, .first_row = context, .n_rows = 8}, window);
+            check({.layout = {.kind = Kind::tree, .context = context, .parents = parents},
+                   .first_row = context,
+                   .n_rows = 8},
+                  window);
+        }
+    }
+}
+
+TEST(CudaAttentionBlocks, RowsOfATreeShareTheTextBeforeIt) {
+    const std::vector<int> parents{-1, -1, -1, -1};
+    const TaskRun run{.layout = {.kind = Kind::tree, .context = 5000, .parents = parents},
+                      .first_row = 5000,
+                      .n_rows = 4};
+    CudaAttentionBlocks plan(config(4));
+    const std::vector<int> first_pages{0};
+    plan.plan({&run, 1}, first_pages, {}, For::step);
+    EXPECT_EQ(plan.blocks().front().n_rows, 4);
+    EXPECT_EQ(plan.blocks().front().end_part, 17);  // 16 of 256 rows, one of 512
+    EXPECT_TRUE(plan.merges());
+}
+
+TEST(CudaParts, CoverAllPositionsOnce) {
+    int end = 0;
+    for (int part = 0; part < 200; ++part) {
+        EXPECT_EQ(part_begin(part), end);
+        end = part_begin(part + 1);
+        EXPECT_GT(end, part_begin(part));
+        EXPECT_EQ(count_parts(end), part + 1);
+        EXPECT_EQ(count_parts(end - 1), part + 1);
+        EXPECT_EQ(count_parts(end + 1), part + 2);
+    }
+    EXPECT_EQ(count_parts(0), 0);
+    EXPECT_EQ(count_parts(1), 1);
+}
+
+}  // namespace
+}  // namespace knap::test::cuda_attention_blocks_test

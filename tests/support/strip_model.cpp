@@ -1,0 +1,65 @@
+#include "support/strip_model.h"
+
+#include "cuda/cuda_device_model.h"
+#include "kernels/cuda/packing.h"
+
+namespace knap::test {
+
+bool has_strip_gpu() {
+    return has_cuda_kernels() && find_cuda_device("CUDA0").index >= 0;
+}
+
+StripModel::StripModel(const std::filesystem::path& path)
+    : host_(path),
+      device_(find_cuda_device("CUDA0")),
+      context_(ggml_init({std::size_t{4096} * ggml_tensor_overhead(), nullptr, true})),
+      tensors_(host_.weights->tensors()) {
+    use_device(device_);
+    const bool is_tied = tensors_.output == tensors_.token_embd;
+    upload(tensors_.token_embd, true);
+    if (is_tied) {
+        tensors_.output = tensors_.token_embd;
+    } else {
+        upload(tensors_.output, true);
+    }
+    upload(tensors_.output_norm, false);
+    upload(tensors_.output_b, false);
+    upload(tensors_.rope_freqs, false);
+    for (LayerWeights& layer : tensors_.layers) {
+        for (ggml_tensor** matrix : {&layer.wq, &layer.wk, &layer.wv, &layer.wo, &layer.ffn_gate,
+                                     &layer.ffn_up, &layer.ffn_down}) {
+            upload(*matrix, true);
+        }
+        for (ggml_tensor** small : {&layer.attn_norm, &layer.bq, &layer.bk, &layer.bv, &layer.bo,
+                                    &layer.q_norm, &layer.k_norm, &layer.ffn_norm,
+                                    &layer.ffn_gate_b, &layer.ffn_up_b, &layer.ffn_down_b}) {
+            upload(*small, false);
+        }
+        layer.rope_freqs = tensors_.rope_freqs;
+    }
+    tensors_.has_strips = true;
+}
+
+void StripModel::upload(ggml_tensor*& tensor, bool is_matrix) {
+    if (tensor == nullptr) {
+        return;
+    }
+    const std::size_t n_bytes = ggml_nbytes(tensor);
+    ggml_tensor* copy = ggml_dup_tensor(context_.get(), tensor);
+    copy->data = memory_.emplace_back(n_bytes, "a tensor").data();
+    CudaStream stream;
+    stream.upload(copy->data, tensor->data, n_bytes);
+    stream.wait();
+    if (is_matrix) {
+        pack_strips(copy->data, copy->type, copy->ne[0], copy->ne[1]);
+    }
+    tensor = copy;
+}
+
+DeviceModels StripModel::device_models() const {
+    DeviceModels models;
+    models.push_back(new_cuda_device_model(host_.config, tensors_, device_));
+    return models;
+}
+
+}  // namespace knap::test
