@@ -292,7 +292,12 @@ void Completion::send(Json chunk) {
     if (plan_.generation.includes_usage && !chunk.contains("usage")) {
         chunk["usage"] = nullptr;
     }
-    outgoing_ += concat("data: ", to_text(chunk), "\n\n");
+    add_event(to_text(chunk));
+}
+
+// By appending: a stream object for every chunk would cost more than the chunk.
+void Completion::add_event(std::string_view data) {
+    outgoing_.append("data: ").append(data).append("\n\n");
 }
 
 void Completion::flush() {
@@ -369,7 +374,7 @@ void Completion::finish_all() {
         send(last);
     }
     if (plan_.ends_with_done) {
-        outgoing_ += "data: [DONE]\n\n";
+        add_event("[DONE]");
     }
     flush();
     is_over_ = true;
@@ -396,7 +401,7 @@ void Completion::fail() {
     const ApiError error = plain_error(500, "the answer could not be computed");
     service_.metrics.add_refusal(error.status);
     if (plan_.generation.streams) {
-        outgoing_ += concat("data: ", to_text(to_json(error)), "\n\n");
+        add_event(to_text(to_json(error)));
         flush();
         exchange_->break_stream();
     } else {
