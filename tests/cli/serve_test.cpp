@@ -49,5 +49,14 @@ TEST(Serve, FilesThatCannotBeReadAreNamed) {
                  "expected at least one key, found none in " + empty);
 }
 
+TEST(Serve, AFileWithoutATemplateIsRefused) {
+    const std::string blank = write_text("blank.jinja", "").string();
+    expect_error(run_knap({"serve", "--port", "0", "--chat-template-file", blank}), 1,
+                 blank + ": expected a chat template in Jinja, found an empty file");
+    const std::string name = write_text("name.jinja", "chatml").string();
+    expect_error(run_knap({"serve", "--port", "0", "--chat-template-file", name}), 1,
+                 name + ": expected a chat template in Jinja, found a text without {{ and {%");
+}
+
 }  // namespace
 }  // namespace knap::serve_test
