@@ -86,7 +86,7 @@ test-env:
 sanitize: ## run the tests under the address and undefined-behaviour sanitizers
 	@$(MAKE) test PRESET=sanitize
 
-tsan: ## run the tests of several sessions under the thread sanitizer
+tsan: ## run the tests of several sessions and of the server under the thread sanitizer
 	@$(MAKE) configure PRESET=tsan
 	@echo "knap: building build-tsan/thread_tests"
 	@cmake --build --preset tsan -j $(JOBS)
