@@ -79,7 +79,7 @@ void add_server_flags(CLI::App& app, ServeArgs& args) {
     group.integer("--timeout", args.timeout_s, {.min = 1, .max = kMaxTimeout},
                   "seconds after which an answer ends");
     group.custom(
-        {"--alias", "NAME", "name of the model in answers", "the file's"},
+        {"-a,--alias", "NAME", "name of the model in answers", "the file's"},
         [&](const std::string& text) { service.alias = parse_text("--alias", "a name", text); });
     group.toggle("--strict-model", service.is_strict_model,
                  "refuse requests that name another model");

@@ -12,6 +12,8 @@ namespace {
 TEST(Serve, BadFlagsAreRefusedInOneLine) {
     const std::vector<std::pair<Words, std::string>> misuses{
         {{"--alias", ""}, "--alias: expected a name, found ''"},
+        {{"-a", ""}, "--alias: expected a name, found ''"},
+        {{"-to", "0"}, "--timeout: expected a whole number from 1 to 86400, found '0'"},
         {{"--api-key", ""}, "--api-key: expected a key, found ''"},
         {{"--host", ""}, "--host: expected an address or a name, found ''"},
         {{"--port", "65536"}, "--port: expected a whole number from 0 to 65535, found '65536'"},
