@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cpu/row_norm.h"
 #include "cpu/tiles.h"
+#include "forward/needed_modules.h"
 #include "graph/attention/cpu_attention.h"
 #include "graph/head_rows.h"
 #include "kernels/attention/attention.h"
@@ -127,7 +128,8 @@ class CpuPass::Walk {
           member_(member),
           scratch_(pass.scratch_[static_cast<std::size_t>(member.index())]),
           n_rows_(request.n_rows),
-          n_whole_modules_(count_whole_modules()),
+          n_whole_modules_(
+              count_whole_modules(module_range(), [&](int layer) { return attends(layer); })),
           n_modules_(count_modules()) {}
 
     void run() {
@@ -150,27 +152,15 @@ class CpuPass::Walk {
   private:
     bool attends(int layer) const { return request_.plan->runs(layer, Module::attention); }
 
-    // Modules whose rows all have to be computed, though only some rows' logits are wanted: up to
-    // the last attention, which writes every row to the cache, and to the last capture.
-    int count_whole_modules() const {
-        int n = std::max(2 * request_.entry_layer,
-                         request_.captures.empty() ? 0 : request_.captures.back());
-        for (int layer = request_.entry_layer; layer < request_.exit_layer; ++layer) {
-            n = attends(layer) ? std::max(n, 2 * layer + 1) : n;
-        }
-        return n;
+    ModuleRange module_range() const {
+        return {.entry_layer = request_.entry_layer,
+                .exit_layer = request_.exit_layer,
+                .captures = request_.captures};
     }
-
-    // Modules whose result somebody reads. Of later attentions only keys and values are computed.
     int count_modules() const {
-        if (!request_.logit_rows.empty() || request_.gives_stream) {
-            return 2 * request_.exit_layer;
-        }
-        int n = request_.captures.empty() ? 0 : request_.captures.back();
-        for (int layer = request_.entry_layer; layer < request_.exit_layer; ++layer) {
-            n = attends(layer) ? std::max(n, 2 * layer) : n;
-        }
-        return n;
+        return !request_.logit_rows.empty() || request_.gives_stream
+                   ? 2 * request_.exit_layer
+                   : count_read_modules(module_range(), [&](int layer) { return attends(layer); });
     }
 
     bool is_over() {
