@@ -1,8 +1,10 @@
 #include "device/thread_team.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/error.h"
+#include "base/rounding.h"
 
 namespace knap {
 namespace {
@@ -51,7 +53,9 @@ bool TeamMember::is_stopped() const {
 }
 
 ThreadTeam::ThreadTeam(int n_threads)
-    : n_threads_(n_threads), cursors_(new Counter[static_cast<std::size_t>(n_threads)]) {
+    : n_threads_(n_threads),
+      cursors_(new Counter[static_cast<std::size_t>(n_threads)]),
+      n_done_together_(new Counter[static_cast<std::size_t>(steps_for(n_threads, kTogether))]) {
     KNAP_ASSERT(n_threads > 0, "a team has a thread");
     threads_.reserve(static_cast<std::size_t>(n_threads));
     for (int index = 1; index < n_threads; ++index) {
@@ -125,13 +129,26 @@ std::uint32_t ThreadTeam::wait_for_job(std::uint32_t last) {
     return newest;
 }
 
-void ThreadTeam::finish(std::uint32_t n_items, std::uint32_t target) {
-    if (n_items == 0) {
+void ThreadTeam::finish(int owner, std::uint32_t n_done, int n_items, std::uint32_t target) {
+    if (n_done == 0) {
         return;
     }
-    const std::uint32_t n_done =
-        n_done_.value.fetch_add(n_items, std::memory_order_seq_cst) + n_items;
-    if (n_done == target && n_asleep_.value.load(std::memory_order_seq_cst) > 0) {
+    if (n_threads_ > kTogether) {
+        const int first = owner - owner % kTogether;
+        const std::uint32_t n_together =
+            share_begin(std::min(first + kTogether, n_threads_), n_items) -
+            share_begin(first, n_items);
+        std::atomic<std::uint32_t>& together =
+            n_done_together_[static_cast<std::size_t>(owner / kTogether)].value;
+        if (together.fetch_add(n_done, std::memory_order_acq_rel) + n_done < n_together) {
+            return;
+        }
+        // Nobody counts here again before the next phase, which begins after what follows.
+        together.store(0, std::memory_order_relaxed);
+        n_done = n_together;
+    }
+    const std::uint32_t n_all = n_done_.value.fetch_add(n_done, std::memory_order_seq_cst) + n_done;
+    if (n_all == target && n_asleep_.value.load(std::memory_order_seq_cst) > 0) {
         n_done_.value.notify_all();
     }
 }
