@@ -26,9 +26,10 @@ void pause_briefly() {
 #endif
 }
 
-// Polls until `is_over` or the time is up; returns is_over().
+// Polls until `is_over` or the time is up; returns is_over(). Steps `idle` meanwhile, if there is
+// any.
 template <typename Condition>
-bool spin(std::chrono::microseconds patience, Condition is_over) {
+bool spin(std::chrono::microseconds patience, Condition is_over, WaitingWork* idle = nullptr) {
     constexpr int kPolls = 32;  // between looks at the clock
     const Clock::time_point end = Clock::now() + patience;
     do {
@@ -36,7 +37,10 @@ bool spin(std::chrono::microseconds patience, Condition is_over) {
             if (is_over()) {
                 return true;
             }
-            pause_briefly();
+            if (idle == nullptr || !idle->step()) {
+                idle = nullptr;
+                pause_briefly();
+            }
         }
     } while (Clock::now() < end);
     return is_over();
@@ -153,14 +157,14 @@ void ThreadTeam::finish(int owner, std::uint32_t n_done, int n_items, std::uint3
     }
 }
 
-bool ThreadTeam::spin_until(std::uint32_t target) const {
+bool ThreadTeam::spin_until(std::uint32_t target, WaitingWork* idle) const {
     const auto is_done = [&] { return n_done_.value.load(std::memory_order_acquire) >= target; };
-    return is_done() || spin(kPhasePatience, is_done);
+    return is_done() || spin(kPhasePatience, is_done, idle);
 }
 
-void ThreadTeam::sleep_until(std::uint32_t target) {
+void ThreadTeam::sleep_until(std::uint32_t target, WaitingWork* idle) {
     const auto is_done = [&] { return n_done_.value.load(std::memory_order_acquire) >= target; };
-    if (is_done() || spin(kStragglerPatience, is_done)) {
+    if (is_done() || spin(kStragglerPatience, is_done, idle)) {
         return;
     }
     n_asleep_.value.fetch_add(1, std::memory_order_seq_cst);

@@ -25,6 +25,14 @@ namespace knap {
 
 class ThreadTeam;
 
+// Something useful for a thread that waits for the others, in pieces of some ten nanoseconds.
+class WaitingWork {
+  public:
+    virtual ~WaitingWork() = default;
+    // A piece. False once nothing is left.
+    virtual bool step() = 0;
+};
+
 // One thread of the team, during a job.
 class TeamMember {
   public:
@@ -34,9 +42,13 @@ class TeamMember {
     int n_threads() const;
 
     // A phase: calls work(item) for items of [0, n_items) until all have been computed, here or on
-    // other threads. What was written before a phase ended is visible after it.
+    // other threads. What was written before a phase ended is visible after it. `idle` is stepped
+    // while this thread waits; null: nothing is.
     template <typename Work>
-    void share(int n_items, Work&& work);
+    void share(int n_items, Work&& work, WaitingWork* idle = nullptr);
+    // The items of such a phase that are this thread's, unless others help.
+    int share_begin(int n_items) const;
+    int share_end(int n_items) const;
 
     // Ends the job early: no thread begins another phase once it has noticed.
     void stop();
@@ -92,8 +104,8 @@ class ThreadTeam {
     // of the job are.
     void finish(int owner, std::uint32_t n_done, int n_items, std::uint32_t target);
     // Waits for a moment; true if `target` items are done.
-    bool spin_until(std::uint32_t target) const;
-    void sleep_until(std::uint32_t target);
+    bool spin_until(std::uint32_t target, WaitingWork* idle) const;
+    void sleep_until(std::uint32_t target, WaitingWork* idle);
 
     // Threads whose shares are counted together before all others hear of them.
     static constexpr int kTogether = 4;
@@ -117,6 +129,14 @@ class ThreadTeam {
 
 inline int TeamMember::n_threads() const {
     return team_.n_threads();
+}
+
+inline int TeamMember::share_begin(int n_items) const {
+    return static_cast<int>(team_.share_begin(index_, n_items));
+}
+
+inline int TeamMember::share_end(int n_items) const {
+    return static_cast<int>(team_.share_begin(index_ + 1, n_items));
 }
 
 inline std::uint32_t TeamMember::take(int owner, std::uint32_t begin, std::uint32_t end) {
@@ -150,17 +170,17 @@ void TeamMember::work_off(int owner, std::uint32_t first, int n_items, Work& wor
 }
 
 template <typename Work>
-void TeamMember::share(int n_items, Work&& work) {
+void TeamMember::share(int n_items, Work&& work, WaitingWork* idle) {
     const std::uint32_t first = next_;
     next_ += static_cast<std::uint32_t>(n_items);
     work_off(index_, first, n_items, work);
-    if (team_.spin_until(next_)) {
+    if (team_.spin_until(next_, idle)) {
         return;
     }
     for (int i = 1; i < n_threads(); ++i) {
         work_off((index_ + i) % n_threads(), first, n_items, work);
     }
-    team_.sleep_until(next_);
+    team_.sleep_until(next_, idle);
 }
 
 }  // namespace knap
