@@ -102,6 +102,7 @@ struct Avx512Simd {
 
     static Vector to_floats(Ints x) { return _mm512_cvtepi32_ps(x); }
     static Ints round_to_ints(Vector x) { return _mm512_cvtps_epi32(x); }
+    static Ints load_ints(const std::int32_t* p) { return _mm512_loadu_si512(p); }
     static Ints zero_ints() { return _mm512_setzero_si512(); }
     static Ints broadcast_int(std::int32_t x) { return _mm512_set1_epi32(x); }
     static Ints add(Ints a, Ints b) { return _mm512_add_epi32(a, b); }

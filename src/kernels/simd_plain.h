@@ -68,6 +68,7 @@ struct PlainSimd {
         constexpr float kLimit = 2147483648.0f;
         return std::fabs(x) < kLimit ? static_cast<Ints>(std::nearbyint(x)) : INT32_MIN;
     }
+    static Ints load_ints(const std::int32_t* p) { return *p; }
     static Ints zero_ints() { return 0; }
     static Ints broadcast_int(std::int32_t x) { return x; }
     static Ints add(Ints a, Ints b) {
