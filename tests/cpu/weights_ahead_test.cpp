@@ -21,14 +21,14 @@ class WeightsAheadTest : public ::testing::Test {
     WeightsAheadTest() {
         config_.n_layers = 2;
         config_.n_embd = kEmbd;
-        config_.n_heads = 6;
-        config_.n_kv_heads = 2;
+        config_.n_heads = 8;
+        config_.n_kv_heads = 4;
         config_.head_dim = 16;
         for (int i = 0; i < 2; ++i) {
-            model_.layers.push_back({.q = matrix(kEmbd, 96),
-                                     .k = matrix(kEmbd, 32),
-                                     .v = matrix(kEmbd, 32),
-                                     .o = matrix(96, kEmbd),
+            model_.layers.push_back({.q = matrix(kEmbd, 128),
+                                     .k = matrix(kEmbd, 64),
+                                     .v = matrix(kEmbd, 64),
+                                     .o = matrix(128, kEmbd),
                                      .gate = matrix(kEmbd, kFfn),
                                      .up = matrix(kEmbd, kFfn),
                                      .down = matrix(kFfn, kEmbd)});
