@@ -125,6 +125,10 @@ bench: build model $(BENCH_MODELS) $(BENCH_1B_MODELS) ## benchmark the default m
 	@$(BUILD)/footprint_bench "$$(deps/setup model-path)"
 	@echo "knap: cost of rows by weight type, with ggml's kernels and ours"
 	@$(BUILD)/matmul_rows_bench
+	@echo "knap: speed of our kernels for products, by instruction set"
+	@$(BUILD)/kernel_bench
+	@echo "knap: cost of a phase beside its work, by number of threads"
+	@$(BUILD)/phase_bench
 	@echo "knap: cost of attention by path"
 	@$(BUILD)/attention_bench
 	@echo "knap: cost of a verification by number of rows"
