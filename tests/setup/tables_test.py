@@ -282,6 +282,14 @@ class MarksTest(unittest.TestCase):
         (self.root / "docs/results/data").rmdir()
         self.expect_fault("docs/results/data/cpu-decode.json: expected a data file, found none")
 
+    def test_a_table_that_may_be_missing_says_that_nothing_was_measured(self):
+        self.readme.write_text("<!-- table: projection-costs -->\n<!-- end -->\n")
+        self.assertEqual(self.tables(), (0, "tables: rewrote README.md\n"))
+        self.assertIn("\nNot measured yet. `docs/tables.py --list` has the command.\n", self.readme.read_text())
+        self.assertEqual(self.tables("--check")[0], 0)
+        self.write_data(DECODE, "gpu-shapes.json")
+        self.expect_fault('expected rows of `what` "shape", found none')
+
     def test_list_names_missing_data(self):
         status, output = self.tables("--list")
         self.assertEqual(status, 0)
