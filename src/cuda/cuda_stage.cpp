@@ -147,7 +147,7 @@ CudaStage::CudaStage(const ModelConfig& config,
       shape_(new_shape()),
       plan_(plan_step(cache.device(), weights_.max_copied_bytes, weights_.has_halves)) {
     for (int group = 0; group < kMaxGroups; ++group) {
-        attentions_.emplace_back(config);
+        attentions_.emplace_back(config, cache.device().n_processors);
     }
     reserve_buffers();
 }
