@@ -6,6 +6,7 @@
 #include "cuda/cuda_kv_store.h"
 #include "cuda/cuda_stage.h"
 #include "kernels/cuda/cache_pages.h"
+#include "kernels/cuda/pass.h"
 
 namespace knap {
 namespace {
@@ -23,6 +24,7 @@ class CudaDeviceModel final : public DeviceModel {
     DeviceLimits limits() const override {
         return {.exact_rows = kMaxUbatch,
                 .has_exact_trees = true,
+                .verify_rows = kMaxStepRows,
                 .page_rows = kCudaPageRows,
                 .attention = "kernel"};
     }

@@ -56,6 +56,11 @@ std::unique_ptr<KvMemory> new_memory(std::span<const std::unique_ptr<DeviceModel
     return std::make_unique<KvMemory>(std::move(stores), shape);
 }
 
+// 0: no limit.
+int smaller_limit(int a, int b) {
+    return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
+}
+
 }  // namespace
 
 DeviceLimits weakest_limits(std::span<const std::unique_ptr<DeviceModel>> devices) {
@@ -66,6 +71,7 @@ DeviceLimits weakest_limits(std::span<const std::unique_ptr<DeviceModel>> device
             other.has_exact_trees < limits.has_exact_trees || other.exact_rows < limits.exact_rows;
         limits = {.exact_rows = std::min(limits.exact_rows, other.exact_rows),
                   .has_exact_trees = limits.has_exact_trees && other.has_exact_trees,
+                  .verify_rows = smaller_limit(limits.verify_rows, other.verify_rows),
                   .page_rows = limits.page_rows == other.page_rows ? limits.page_rows : 0,
                   .attention = is_weaker ? other.attention : limits.attention};
     }

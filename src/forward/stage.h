@@ -43,6 +43,9 @@ class Stage {
 struct DeviceLimits {
     int exact_rows = 1;            // the largest batch that is bit-identical to single-row passes
     bool has_exact_trees = false;  // rows of a tree are bit-identical to plain decoding
+    // The most rows of passes that verify drafts: larger ones cost several times as much. 0: no
+    // such limit.
+    int verify_rows = 0;
     // Rows per page that its attention needs; 0: a page must hold a whole sequence.
     int page_rows = 0;
     std::string_view attention{};  // its name: "kernel", "folded", "flash"

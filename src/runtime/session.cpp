@@ -71,8 +71,10 @@ Session::Impl::Impl(Engine::Impl& owner)
 
 int Session::Impl::max_verify_rows() const {
     const bool is_bound = engine.config.exact && invariant_rows > 1;
-    return std::min(
-        {is_bound ? invariant_rows : kScratchRows, kScratchRows, engine.config.n_ubatch});
+    const int cheap_rows = engine.limits().verify_rows;
+    return std::min({is_bound ? invariant_rows : kScratchRows,
+                     cheap_rows > 0 ? cheap_rows : kScratchRows, kScratchRows,
+                     engine.config.n_ubatch});
 }
 
 std::unique_ptr<Strategy> Session::Impl::new_strategy(const SpeculationOptions& options) {
