@@ -23,7 +23,7 @@ void CudaAttentionBlocks::plan(std::span<const TaskRun> runs,
     n_seen_.clear();
     merges_ = false;
     for (std::size_t i = 0; i < runs.size(); ++i) {
-        sights_.add(runs[i], window);
+        sights_.add(runs[i], {window});
         for (int row = 0; row < runs[i].n_rows; ++row) {
             const int n_seen = sights_.of(runs[i], row).n_rows;
             n_seen_.push_back(n_seen);

@@ -4,6 +4,10 @@
 
 namespace knap {
 
+bool Architecture::reads(std::string_view field) const {
+    return std::ranges::find(fields, field) != fields.end();
+}
+
 const std::vector<Architecture>& architectures() {
     static const std::vector<Architecture> list = {arch_llama(), arch_qwen2(), arch_qwen3()};
     return list;

@@ -10,10 +10,24 @@
 
 namespace knap {
 
+class ConfigReader;
+
+// Groups of rotation fields that only some architectures read.
+constexpr std::string_view kPartialRotation = "rope.dimension_count";  // less than a whole head
+constexpr std::string_view kLongRope = "rope.scaling.longrope";        // as a type of scaling
+constexpr std::string_view kYarnFields = "rope.scaling.yarn";          // betas, log multiplier
+constexpr std::string_view kSections = "rope.dimension_sections";
+
 struct Architecture {
     std::string_view name;  // general.architecture
     RopePairing rope_pairing;
     TensorTable tensors;
+    // Fields that `describe` reads; elsewhere a value that changes the model is refused.
+    std::vector<std::string_view> fields{};
+    // Fills in what the architecture adds to a dense decoder. May be null.
+    void (*describe)(const ConfigReader& reader, ModelConfig& config) = nullptr;
+
+    bool reads(std::string_view field) const;
 };
 
 Architecture arch_llama();

@@ -126,6 +126,7 @@ TEST(StripCoverage, NeedsAHeadSizeWithAKernel) {
     Model model;
     for (const int head_dim : {64, 128}) {
         model.config.head_dim = head_dim;
+        model.config.rope.n_rot = head_dim;
         EXPECT_EQ(reason(model), "used");
     }
     for (const int head_dim : {16, 32, 80, 96, 256, 512}) {
