@@ -175,6 +175,10 @@ TEST_F(PlanCosts, OwnWindowsBoundWhatALayerReads) {
     EXPECT_EQ(after.weight_bytes, before.weight_bytes);
     EXPECT_EQ(plan_cost(cost_, full, 20, 4),
               plan_cost(cost_, uniform_window_plan(n_layers_, {16, 256}), 20, 4));
+    const LoadedModel gemma(tiny_model("tiny-gemma3", "Q8_0"));
+    const ModelCost cost = model_cost(gemma.config, *gemma.weights, 100);
+    EXPECT_EQ(cost.layers[0].window, 24);
+    EXPECT_EQ(cost.layers[5].window, 0);
 }
 
 TEST_F(PlanCosts, SkippingAllLayersLeavesEmbeddingAndHead) {

@@ -205,7 +205,10 @@ INSTANTIATE_TEST_SUITE_P(
                                          PathCase{"tiny-llama", AttentionPath::kernel,
                                                   CacheType::q8_0},
                                          PathCase{"tiny-qwen3", AttentionPath::kernel},
-                                         PathCase{"tiny-mha", AttentionPath::kernel}),
+                                         PathCase{"tiny-mha", AttentionPath::kernel},
+                                         PathCase{"tiny-gemma3", AttentionPath::kernel},
+                                         PathCase{"tiny-gemma2", AttentionPath::kernel,
+                                                  CacheType::q8_0}),
                        ::testing::Values("Q8_0")));
 
 }  // namespace

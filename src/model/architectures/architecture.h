@@ -30,9 +30,22 @@ struct Architecture {
     bool reads(std::string_view field) const;
 };
 
+Architecture arch_ernie4_5();
+Architecture arch_exaone4();
+Architecture arch_gemma2();
+Architecture arch_gemma3();
+Architecture arch_glm4();
+Architecture arch_granite();
+Architecture arch_hunyuan_dense();
 Architecture arch_llama();
+Architecture arch_mistral3();
+Architecture arch_olmo2();
+Architecture arch_phi3();
 Architecture arch_qwen2();
 Architecture arch_qwen3();
+Architecture arch_qwen3vl();
+Architecture arch_seed_oss();
+Architecture arch_smollm3();
 Architecture arch_kangaroo();  // for adapters (adapter.h)
 
 // The architectures of models, without that of adapters.
