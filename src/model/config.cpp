@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "model/architectures/architecture.h"
 #include "model/architectures/sliding_window.h"
+#include "model/architectures/unsupported.h"
 #include "model/config_reader.h"
 #include "model/gguf/gguf_file.h"
 #include "model/rope_config.h"
@@ -76,7 +77,7 @@ const Architecture& read_architecture(const GgufFile& file) {
     if (architecture == nullptr) {
         fail(file.path().string(), ": key general.architecture: expected one of ",
              join(architectures(), ", ", &Architecture::name), ", found ",
-             name ? in_quotes(*name) : "no such key");
+             name ? in_quotes(*name) + why_unsupported(*name) : "no such key");
     }
     return *architecture;
 }

@@ -8,6 +8,7 @@
 #include "device/cpu_topology.h"
 #include "device/device_list.h"
 #include "graph/attention/attention_policy.h"
+#include "model/architectures/layer_text.h"
 #include "model/fingerprint.h"
 #include "model/gguf/vocab_check.h"
 #include "model/row_invariance.h"
@@ -336,6 +337,7 @@ ModelInfo Engine::info() const {
         .bos_token = impl_->tokenizer->begin_of_sequence(),
         .eos_token = impl_->tokenizer->end_of_sequence(),
         .rope = describe(model.rope),
+        .layers = describe_layers(model),
         .cuda_kernels = weights.cuda_kernels,
         .adapter = describe(impl_->config, impl_->adapter.get()),
     };

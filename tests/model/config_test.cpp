@@ -14,6 +14,7 @@ namespace knap::test::config_test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Config, ReadsTheSizes) {
     const ModelConfig config = config_of(TinyGguf());
@@ -124,6 +125,10 @@ TEST(Config, UnknownArchitectureListsTheKnownOnes) {
     EXPECT_THAT(config_refusal(TinyGguf("mine")),
                 HasSubstr("key general.architecture: expected one of llama, qwen2, qwen3, "));
     EXPECT_THAT(config_refusal(TinyGguf("mine")), HasSubstr(", found 'mine'"));
+    EXPECT_THAT(config_refusal(TinyGguf("mine")), Not(HasSubstr("nearest")));
+    EXPECT_THAT(config_refusal(TinyGguf("gemma4")),
+                HasSubstr(", found 'gemma4' (heads whose size differs by layer; the nearest is "
+                          "gemma3)"));
     EXPECT_THAT(config_refusal(TinyGguf("two\nlines")), HasSubstr("found 'two?lines'"));
     TinyGguf tiny;
     gguf_remove_key(tiny.metadata(), "general.architecture");

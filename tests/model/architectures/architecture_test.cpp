@@ -9,6 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "model/architectures/layer_text.h"
+#include "model/architectures/unsupported.h"
 #include "model/gguf/gguf_file.h"
 #include "support/tiny_config.h"
 #include "support/tiny_model.h"
@@ -84,6 +86,18 @@ TEST(Architectures, ThoseOfBeforeAreDenseDecodersWithoutMore) {
         EXPECT_EQ(config.final_soft_cap, 0.0f);
         EXPECT_EQ(config.temperature.scale, 0.0f);
         EXPECT_TRUE(config.rope.divisors.empty());
+    }
+}
+
+TEST(Unsupported, NamesTheNearestArchitectureThatRuns) {
+    for (const char* name : {"gemma4", "qwen35", "deepseek2", "cohere2"}) {
+        EXPECT_EQ(find_architecture(name), nullptr);
+        const std::string why = why_unsupported(name);
+        const auto at = why.rfind(' ') + 1;
+        EXPECT_NE(find_architecture(why.substr(at, why.size() - at - 1)), nullptr) << why;
+    }
+    for (const Architecture& architecture : architectures()) {
+        EXPECT_EQ(why_unsupported(architecture.name), "") << architecture.name;
     }
 }
 
@@ -241,6 +255,21 @@ TEST(Exaone4, OnlyLayersWithAWindowRotateInTheLargeModel) {
     EXPECT_EQ(rotations_of(config).substr(0, 9), "gggngggng");
     EXPECT_EQ(config.layers[2].window, 24);
     EXPECT_EQ(config.layers[3].window, 0);
+}
+
+TEST(LayerText, SaysWhatLayersAddToADenseDecoder) {
+    EXPECT_EQ(describe_layers(config_of(TinyGguf())), "");
+    EXPECT_EQ(describe_layers(config_of_shape("tiny-gemma3")),
+              "5 of 6 attend to 24 tokens, 5 rotate with base 10000, gelu, embeddings x8");
+    EXPECT_EQ(describe_layers(config_of_shape("tiny-gemma2")),
+              "2 of 4 attend to 24 tokens, scores capped at 5, gelu, embeddings x8, logits capped "
+              "at 3");
+    EXPECT_EQ(describe_layers(config_of_shape("tiny-smollm3")), "1 of 4 do not rotate");
+    EXPECT_EQ(describe_layers(config_of_shape("tiny-glm4")), "8 of 16 channels rotate");
+    EXPECT_EQ(describe_layers(config_of_shape("tiny-mistral3")),
+              "attention sharpens every 16 tokens");
+    EXPECT_EQ(describe_layers(config_of_shape("tiny-granite")),
+              "embeddings x12, residuals x0.22, logits x0.333333");
 }
 
 TEST(Windows, PatternsAreChecked) {
