@@ -86,7 +86,7 @@ test-env:
 sanitize: ## run the tests under the address and undefined-behaviour sanitizers
 	@$(MAKE) test PRESET=sanitize
 
-tsan: ## run the tests of several sessions under the thread sanitizer
+tsan: ## run the tests of several sessions and of the server under the thread sanitizer
 	@$(MAKE) configure PRESET=tsan
 	@echo "knap: building build-tsan/thread_tests"
 	@cmake --build --preset tsan -j $(JOBS)
@@ -125,6 +125,10 @@ bench: build model $(BENCH_MODELS) $(BENCH_1B_MODELS) ## benchmark the default m
 	@$(BUILD)/footprint_bench "$$(deps/setup model-path)"
 	@echo "knap: cost of rows by weight type, with ggml's kernels and ours"
 	@$(BUILD)/matmul_rows_bench
+	@echo "knap: speed of our kernels for products, by instruction set"
+	@$(BUILD)/kernel_bench
+	@echo "knap: cost of a phase beside its work, by number of threads"
+	@$(BUILD)/phase_bench
 	@echo "knap: cost of attention by path"
 	@$(BUILD)/attention_bench
 	@echo "knap: cost of a verification by number of rows"

@@ -12,7 +12,7 @@ _knap() {
         --temp --temperature --top-k --top-p --min-p -s --seed"
     local speculation="--strategy --draft-max --draft-plan --plan-file --draft-width --exit-confidence --acceptance
         --strategy-options --assume-acceptance --profile --show-draft"
-    local server="--host --port -np --parallel --queue --cache-rows --answer-memory --idle-work --timeout --alias --strict-model
+    local server="--host --port -np --parallel --queue --cache-rows --answer-memory --idle-work -to --timeout -a --alias --strict-model
         --api-key --api-key-file --no-auth --cors-origins --chat-template --chat-template-file --no-slots --no-metrics"
     local words=""
 

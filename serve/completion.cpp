@@ -210,23 +210,19 @@ void Completion::add(int choice, AnswerPart part, Clock::time_point time) {
     }
     note_tokens(choice, part, time);
     Json round = plan_.generation.wants_rounds ? round_json(part) : Json();
-    for (Json& chunk : plan_.answer->add(choice, std::move(part))) {
-        if (!plan_.generation.streams) {
-            continue;
-        }
+    std::vector<Json> chunks = plan_.answer->add(choice, std::move(part));
+    // A round whose text is held back, as part of a character is, has no chunk to ride on.
+    if (chunks.empty() && !round.is_null()) {
+        chunks.push_back(plan_.answer->empty_chunk());
+    }
+    for (std::size_t i = 0; plan_.generation.streams && i < chunks.size(); ++i) {
         if (!round.is_null()) {
-            chunk["knap"] = std::exchange(round, nullptr);
+            chunks[i]["knap"] = std::exchange(round, nullptr);
         }
         if (plan_.generation.reports_timings) {
-            chunk["timings"] = running_timings(progress_[static_cast<std::size_t>(choice)]);
+            chunks[i]["timings"] = running_timings(progress_[static_cast<std::size_t>(choice)]);
         }
-        send(chunk);
-    }
-    // A round whose text is held back, as part of a character is, has no chunk to ride on.
-    if (!round.is_null() && plan_.generation.streams) {
-        Json chunk = plan_.answer->empty_chunk();
-        chunk["knap"] = std::move(round);
-        send(std::move(chunk));
+        send(std::move(chunks[i]));
     }
 }
 
@@ -296,7 +292,12 @@ void Completion::send(Json chunk) {
     if (plan_.generation.includes_usage && !chunk.contains("usage")) {
         chunk["usage"] = nullptr;
     }
-    outgoing_ += concat("data: ", to_text(chunk), "\n\n");
+    add_event(to_text(chunk));
+}
+
+// By appending: a stream object for every chunk would cost more than the chunk.
+void Completion::add_event(std::string_view data) {
+    outgoing_.append("data: ").append(data).append("\n\n");
 }
 
 void Completion::flush() {
@@ -373,7 +374,7 @@ void Completion::finish_all() {
         send(last);
     }
     if (plan_.ends_with_done) {
-        outgoing_ += "data: [DONE]\n\n";
+        add_event("[DONE]");
     }
     flush();
     is_over_ = true;
@@ -400,7 +401,7 @@ void Completion::fail() {
     const ApiError error = plain_error(500, "the answer could not be computed");
     service_.metrics.add_refusal(error.status);
     if (plan_.generation.streams) {
-        outgoing_ += concat("data: ", to_text(to_json(error)), "\n\n");
+        add_event(to_text(to_json(error)));
         flush();
         exchange_->break_stream();
     } else {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "serve/answer/answer.h"
@@ -50,7 +51,8 @@ class Completion : public std::enable_shared_from_this<Completion> {
     void finish(int choice, JobEnd end);
     void finish_all();
     void send_progress(int choice, int done, int total);
-    void send(Json chunk);  // with the next flush()
+    void send(Json chunk);                  // with the next flush()
+    void add_event(std::string_view data);  // likewise
     void flush();
     void fail();
     void note_tokens(int choice,

@@ -18,7 +18,7 @@ struct Alias {
 inline constexpr Alias kAliases[] = {
     {"-ub", "ubatch-size"},   {"-fa", "flash-attn"}, {"-ctk", "cache-type-k"},
     {"-ctv", "cache-type-v"}, {"-sys", "system"},    {"-ngl", "n-gpu-layers"},
-    {"-np", "parallel"},
+    {"-np", "parallel"},      {"-to", "timeout"},
 };
 
 // Gives each flag a name that `root` or its command knows, followed by its value: expands aliases

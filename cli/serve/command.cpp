@@ -79,7 +79,7 @@ void add_server_flags(CLI::App& app, ServeArgs& args) {
     group.integer("--timeout", args.timeout_s, {.min = 1, .max = kMaxTimeout},
                   "seconds after which an answer ends");
     group.custom(
-        {"--alias", "NAME", "name of the model in answers", "the file's"},
+        {"-a,--alias", "NAME", "name of the model in answers", "the file's"},
         [&](const std::string& text) { service.alias = parse_text("--alias", "a name", text); });
     group.toggle("--strict-model", service.is_strict_model,
                  "refuse requests that name another model");
@@ -121,6 +121,16 @@ void read_keys(const std::filesystem::path& path, std::vector<std::string>& keys
     }
 }
 
+// Checked here: an empty text would stand for the model's own template, and a word for one by name.
+std::string read_template(const std::filesystem::path& path) {
+    std::string text = read_text_file(path, "--chat-template-file");
+    if (text.find("{{") == text.npos && text.find("{%") == text.npos) {
+        fail("--chat-template-file ", path.string(), ": expected a chat template in Jinja, found ",
+             text.empty() ? "an empty file" : "a text without {{ and {%");
+    }
+    return text;
+}
+
 void check_exposure(const ServeArgs& args) {
     if (!is_loopback(args.server.http.host) && args.server.access.keys.empty() &&
         !args.needs_no_key) {
@@ -152,9 +162,8 @@ ServerConfig server_config(const CLI::App& app, ServeArgs& args, const Environme
     args.service.timeout = std::chrono::seconds(args.timeout_s);
     args.service.has_slots = !args.hides_slots;
     args.service.has_metrics = !args.hides_metrics;
-    args.service.chat_template = args.template_file.empty()
-                                     ? args.settings.chat_template
-                                     : read_text_file(args.template_file, "--chat-template-file");
+    args.service.chat_template = args.template_file.empty() ? args.settings.chat_template
+                                                            : read_template(args.template_file);
     args.service.defaults.has_seed =
         app.count("--seed") > 0 && app.get_option("--seed")->results().back() != "-1";
     return config;

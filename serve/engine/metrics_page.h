@@ -1,6 +1,7 @@
 // Metrics in Prometheus' text format 0.0.4.
 #pragma once
 
+#include <limits>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -16,6 +17,11 @@ std::string joined_labels(const std::string& first, const std::string& second);
 
 class MetricsPage {
   public:
+    MetricsPage() {
+        // A counter of seconds grows for months, and its rate comes from small differences.
+        out_.precision(std::numeric_limits<double>::digits10);
+    }
+
     // What the samples that follow are.
     void declare(std::string_view name, std::string_view type, std::string_view help);
 

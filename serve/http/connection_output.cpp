@@ -32,7 +32,9 @@ void Connection::abandon(const ExchangeState& state) {
     if (!is_answering(state)) {
         return;
     }
-    if (framing_ != BodyFraming::length) {
+    if (state.is_gone) {
+        close();  // nobody waits for an answer, and none is missing
+    } else if (framing_ != BodyFraming::length) {
         end_stream(state, false);
     } else {
         exchange_->complete();

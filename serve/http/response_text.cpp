@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <sstream>
+#include <charconv>
 
 #include <boost/beast/http/status.hpp>
 
@@ -67,9 +67,11 @@ std::string head_text(const HttpResponse& response, const ResponseHead& head) {
 }
 
 std::string chunk_text(std::string_view bytes) {
-    std::ostringstream text;
-    text << std::hex << bytes.size() << "\r\n" << bytes << "\r\n";
-    return text.str();
+    std::array<char, 16> digits;
+    char* const end =
+        std::to_chars(digits.data(), digits.data() + digits.size(), bytes.size(), 16).ptr;
+    std::string text(digits.data(), end);
+    return text.append("\r\n").append(bytes).append("\r\n");
 }
 
 }  // namespace knap

@@ -12,6 +12,7 @@ export function newAnswer(settings) {
 // (`signal`) ends it with; the text so far stays.
 export async function fill(answer, messages, signal, changed) {
   const map = new TokenMap();
+  const pace = new PlainPace();
   let nRounds = 0;
   for await (const chunk of streamChat(requestBody(messages, answer.settings), signal)) {
     const choice = chunk.choices[0];
@@ -31,8 +32,37 @@ export async function fill(answer, messages, signal, changed) {
       readEnd(answer, chunk);
     } else if (chunk.timings) {
       answer.figures = figures(chunk.timings, nRounds);
+      pace.add(chunk.timings.predicted_ms, chunk.knap);
+    }
+    if (answer.figures) {
+      answer.figures.gain = pace.gain(answer.figures);
     }
     changed();
+  }
+}
+
+// How long plain decoding would take, from the rounds of the same answer that drafted nothing.
+export class PlainPace {
+  constructor() {
+    this.end = 0;  // of the last round, in ms after the first token
+    this.times = [];
+  }
+
+  // `round` is a chunk's `knap`, which ended at `end`.
+  add(end, round) {
+    if (end > this.end && round?.n_drafted === 0) {
+      this.times.push(end - this.end);
+    }
+    this.end = end;
+  }
+
+  // Over plain decoding; undefined while there are too few rounds to tell, or nothing was drafted.
+  gain({ nTokens, ms, nDrafted }) {
+    if (this.times.length < 5 || nDrafted === 0 || !(ms > 0)) {
+      return undefined;
+    }
+    const plain = this.times.toSorted((a, b) => a - b)[this.times.length >> 1];
+    return (nTokens - 1) * plain / ms;
   }
 }
 
@@ -68,16 +98,18 @@ export async function compareWithPlain(answer, messages, signal) {
 
 const plural = (n, word, words) => `${n} ${n === 1 ? word : words}`;
 
-// "128 tokens in 54 passes, 61.2 tokens/s, 71 % of the drafted tokens accepted"
-export function figuresText({ nTokens, nPasses, perSecond, nDrafted, nAccepted, strategy }) {
+// "128 tokens in 54 passes, 61.2 tokens/s, 71 % of the drafted tokens accepted, about 1.5 × plain decoding"
+export function figuresText({ nTokens, nPasses, perSecond, nDrafted, nAccepted, gain, strategy }) {
   const parts = [
     `${plural(nTokens, "token", "tokens")} in ${plural(nPasses, "pass", "passes")}`,
     `${perSecond.toFixed(1)} tokens/s`,
     nDrafted > 0
       ? `${Math.round(100 * nAccepted / nDrafted)} % of the drafted tokens accepted`
       : "nothing drafted",
+    gain && `about ${gain.toFixed(1)} × plain decoding`,
+    strategy,
   ];
-  return (strategy ? [...parts, strategy] : parts).join(", ");
+  return parts.filter(Boolean).join(", ");
 }
 
 export function comparisonText({ isSame, gain, perSecond }) {

@@ -19,7 +19,8 @@ export class Chart {
     this.value = el("output", { class: "value" });
     this.picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" },
       ...this.series.map(one => one.line));
-    this.node = el("figure", {}, el("figcaption", {}, title, " ", this.value), this.picture);
+    this.scale = el("span", { class: "scale", "aria-hidden": "true" });  // the picture's label says it too
+    this.node = el("figure", {}, el("figcaption", {}, title, " ", this.value), this.scale, this.picture);
   }
 
   // One value for each series; null where there is none.
@@ -46,6 +47,7 @@ export class Chart {
       return one.name ? `${text} ${one.name}` : text;
     });
     this.value.textContent = texts.join(", ");
+    this.scale.textContent = this.format(top);
     this.picture.setAttribute("aria-label", `${this.title}: ${texts.join(", ")}; up to ${this.format(top)}`);
   }
 }

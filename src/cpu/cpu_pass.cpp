@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "base/error.h"
 #include "cpu/layer_heads.h"
 #include "cpu/row_math.h"
 #include "cpu/tiles.h"
+#include "cpu/weights_ahead.h"
+#include "forward/needed_modules.h"
 #include "graph/attention/cpu_attention.h"
 #include "kernels/attention/attention.h"
 #include "kernels/matmul/matmul.h"
@@ -18,9 +19,6 @@ namespace {
 // Up to so many numbers, every thread prepares the inputs of a product for itself: that takes less
 // time than to wait for each other once more.
 constexpr int kOwnInputs = 2048;
-// Groups of gate and up in one tile.
-constexpr int kMaxGateGroups = 8;
-constexpr int kAnyGroups = 1 << 20;
 // Rows of logits that there is memory for from the first pass on. With several sessions the number
 // of a pass depends on who meets in it: without this, a server's memory grew for thousands of
 // requests, until the largest of such passes had come.
@@ -59,15 +57,6 @@ void copy_row(const float* x, int n, bool is_float, std::byte* out) {
     }
 }
 
-// Heads are computed in units of as many as fill whole groups of matrix rows.
-struct HeadUnits {
-    explicit HeadUnits(int head_dim) : n_heads(kGroupRows / std::gcd(kGroupRows, head_dim)) {
-        n_groups = n_heads * head_dim / kGroupRows;
-    }
-    int n_heads;
-    int n_groups;
-};
-
 }  // namespace
 
 CpuPass::CpuPass(CpuModel model, int max_rows, int n_threads)
@@ -96,7 +85,7 @@ CpuPass::CpuPass(CpuModel model, int max_rows, int n_threads)
     input_bytes = std::max(input_bytes, head_bytes);
     own_bytes = std::max(own_bytes, std::max(std::size_t{kOwnInputs}, n_embd()) * sizeof(float));
     const HeadUnits units(config.head_dim);
-    const int tile_width = std::max(units.n_groups, 2 * kMaxGateGroups) * kGroupRows;
+    const int tile_width = std::max(units.n_groups, 2 * Tiles::kMaxGateUnits) * kGroupRows;
     stream_.resize(n_embd() * n_rows);
     queries_.resize(static_cast<std::size_t>(config.n_embd_q()) * n_rows);
     attended_.resize(queries_.size());
@@ -141,11 +130,14 @@ class CpuPass::Walk {
           request_(request),
           member_(member),
           scratch_(pass.scratch_[static_cast<std::size_t>(member.index())]),
+          ahead_(model_, request_, member_),
           n_rows_(request.n_rows),
-          n_whole_modules_(count_whole_modules()),
+          n_whole_modules_(
+              count_whole_modules(module_range(), [&](int layer) { return attends(layer); })),
           n_modules_(count_modules()) {}
 
     void run() {
+        ahead_.expect_module(2 * request_.entry_layer, n_rows_);
         embed();
         reach(2 * request_.entry_layer);
         for (int layer = request_.entry_layer; layer < request_.exit_layer; ++layer) {
@@ -165,27 +157,15 @@ class CpuPass::Walk {
   private:
     bool attends(int layer) const { return request_.plan->runs(layer, Module::attention); }
 
-    // Modules whose rows all have to be computed, though only some rows' logits are wanted: up to
-    // the last attention, which writes every row to the cache, and to the last capture.
-    int count_whole_modules() const {
-        int n = std::max(2 * request_.entry_layer,
-                         request_.captures.empty() ? 0 : request_.captures.back());
-        for (int layer = request_.entry_layer; layer < request_.exit_layer; ++layer) {
-            n = attends(layer) ? std::max(n, 2 * layer + 1) : n;
-        }
-        return n;
+    ModuleRange module_range() const {
+        return {.entry_layer = request_.entry_layer,
+                .exit_layer = request_.exit_layer,
+                .captures = request_.captures};
     }
-
-    // Modules whose result somebody reads. Of later attentions only keys and values are computed.
     int count_modules() const {
-        if (!request_.logit_rows.empty() || request_.gives_stream) {
-            return 2 * request_.exit_layer;
-        }
-        int n = request_.captures.empty() ? 0 : request_.captures.back();
-        for (int layer = request_.entry_layer; layer < request_.exit_layer; ++layer) {
-            n = attends(layer) ? std::max(n, 2 * layer) : n;
-        }
-        return n;
+        return !request_.logit_rows.empty() || request_.gives_stream
+                   ? 2 * request_.exit_layer
+                   : count_read_modules(module_range(), [&](int layer) { return attends(layer); });
     }
 
     bool is_over() {
@@ -200,7 +180,7 @@ class CpuPass::Walk {
     void share_long(int n_items, Work work) {
         constexpr int kManyRows = 16;
         if (n_rows_ < kManyRows) {
-            member_.share(n_items, work);
+            member_.share(n_items, work, &ahead_);
             return;
         }
         member_.share(n_items, [&](int item) {
@@ -220,18 +200,21 @@ class CpuPass::Walk {
         }
         const ggml_tensor& table = *model_.token_embd;
         const auto to_floats = ggml_get_type_traits(table.type)->to_float;
-        member_.share(n_rows_, [&](int row) {
-            const auto token =
-                static_cast<std::size_t>(request_.tokens[static_cast<std::size_t>(row)]);
-            const std::byte* stored =
-                static_cast<const std::byte*>(table.data) + token * table.nb[1];
-            if (table.type == GGML_TYPE_F32) {
-                std::memcpy(stream_row(row), stored, table.nb[1]);
-            } else {
-                to_floats(stored, stream_row(row), config_.n_embd);
-            }
-            scale_row(config_.embedding_scale, config_.n_embd, stream_row(row));
-        });
+        member_.share(
+            n_rows_,
+            [&](int row) {
+                const auto token =
+                    static_cast<std::size_t>(request_.tokens[static_cast<std::size_t>(row)]);
+                const std::byte* stored =
+                    static_cast<const std::byte*>(table.data) + token * table.nb[1];
+                if (table.type == GGML_TYPE_F32) {
+                    std::memcpy(stream_row(row), stored, table.nb[1]);
+                } else {
+                    to_floats(stored, stream_row(row), config_.n_embd);
+                }
+                scale_row(config_.embedding_scale, config_.n_embd, stream_row(row));
+            },
+            &ahead_);
     }
 
     // The stream is past its first `n_modules` modules.
@@ -313,8 +296,8 @@ class CpuPass::Walk {
 
     // --- products ---
 
-    Tiles tiles_of(const PackedMatrix& matrix, int max_groups = kAnyGroups) const {
-        return {matrix.n_groups(), n_rows_, member_.n_threads(), max_groups};
+    Tiles tiles_of(const PackedMatrix& matrix) const {
+        return {matrix.n_groups(), n_rows_, member_.n_threads()};
     }
 
     // Groups of a matrix times the rows of a tile, with the bias, into rows of `width` numbers.
@@ -402,6 +385,7 @@ class CpuPass::Walk {
             return;
         }
         const bool gives_result = 2 * layer < n_modules_;
+        ahead_.expect_output(layer, n_rows_);
         run_heads(layer, gives_result);
         if (!gives_result) {
             return;
@@ -415,6 +399,7 @@ class CpuPass::Walk {
         share_long(tasks.n_shares(), [&](int share) { run_attention_share(data, tasks, share); });
         const CpuMatrix& o = model_.layer(layer).o;
         const float* post_norm = model_.layer(layer).attn_post_norm;
+        ahead_.expect_module(2 * layer + 1, n_rows_);
         share_product(*o.matrix, tiles_of(*o.matrix), attended(*o.matrix),
                       [&](const Tile& tile, const std::byte* inputs) {
                           add_product(o, post_norm, tile, inputs);
@@ -430,9 +415,8 @@ class CpuPass::Walk {
     void run_heads(int layer, bool has_queries) {
         const CpuLayer& weights = model_.layer(layer);
         const HeadUnits units(config_.head_dim);
-        const int n_key_units = (config_.n_kv_heads + units.n_heads - 1) / units.n_heads;
-        const int n_query_units =
-            has_queries ? (config_.n_heads + units.n_heads - 1) / units.n_heads : 0;
+        const int n_key_units = units.count(config_.n_kv_heads);
+        const int n_query_units = has_queries ? units.count(config_.n_heads) : 0;
         const LayerHeads heads(config_, layer, weights, cached(layer), request_);
         const bool waits = heads.norms_rows();  // for whole rows
         const auto give_query = [&](int head, int row, float* x) {
@@ -511,11 +495,14 @@ class CpuPass::Walk {
             return;
         }
         const PackedMatrix& down = *weights.down.matrix;
+        ahead_.expect_down(layer, n_rows_);
         share_product(
-            *weights.gate.matrix, tiles_of(*weights.gate.matrix, kMaxGateGroups),
+            *weights.gate.matrix,
+            {weights.gate.matrix->n_groups(), n_rows_, member_.n_threads(), Tiles::kMaxGateUnits},
             normed(weights.ffn_norm, *weights.gate.matrix),
             [&](const Tile& tile, const std::byte* inputs) { run_gates(weights, tile, inputs); });
         const Tiles tiles = tiles_of(down);
+        ahead_.expect_module(2 * layer + 2, n_rows_);
         share_long(tiles.size(), [&](int item) {
             const Tile tile = tiles[item];
             add_product(
@@ -583,6 +570,7 @@ class CpuPass::Walk {
     const CpuRequest& request_;
     TeamMember& member_;
     Scratch& scratch_;
+    WeightsAhead ahead_;
     int n_rows_;  // in the stream
     const int n_whole_modules_;
     const int n_modules_;

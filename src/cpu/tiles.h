@@ -3,10 +3,23 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/rounding.h"
+#include "kernels/matmul/packed_matrix.h"
 
 namespace knap {
+
+// Heads are computed in units of as many as fill whole groups of matrix rows.
+struct HeadUnits {
+    explicit HeadUnits(int head_dim) : n_heads(kGroupRows / std::gcd(kGroupRows, head_dim)) {
+        n_groups = n_heads * head_dim / kGroupRows;
+    }
+    int count(int n_all_heads) const { return steps_for(n_all_heads, n_heads); }
+
+    int n_heads;
+    int n_groups;
+};
 
 struct Tile {
     int first_unit = 0;
@@ -19,9 +32,11 @@ class Tiles {
   public:
     // The most rows of a tile: their inputs and results stay in a core's cache.
     static constexpr int kMaxRows = 64;
+    // Groups of gate and up in one tile.
+    static constexpr int kMaxGateUnits = 8;
 
     // `n_units` pieces of a matrix, at most `max_units` of them to a tile.
-    Tiles(int n_units, int n_rows, int n_threads, int max_units)
+    Tiles(int n_units, int n_rows, int n_threads, int max_units = kAnyUnits)
         : n_units_(n_units),
           n_rows_(n_rows),
           n_row_tiles_(steps_for(n_rows, kMaxRows)),
@@ -42,6 +57,7 @@ class Tiles {
   private:
     // Enough for one thread to help another, few enough not to be noticed.
     static constexpr int kPerThread = 8;
+    static constexpr int kAnyUnits = 1 << 20;
 
     int n_units_;
     int n_rows_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "forward/needed_modules.h"
 #include "kernels/cuda/strips.h"
 
 namespace knap {
@@ -13,16 +14,15 @@ bool takes_halves(const CudaMatrix& matrix) {
     return knap::takes_halves(static_cast<ggml_type>(matrix.type));
 }
 
-// Modules whose result somebody reads. Of later attentions only keys and values are computed.
-int count_read_modules(const PhaseRequest& request) {
+int count_modules(const PhaseRequest& request) {
     if (request.has_logits) {
         return 2 * request.exit_layer;
     }
-    int n = request.captures.empty() ? 0 : request.captures.back();
-    for (int layer = request.entry_layer; layer < request.exit_layer; ++layer) {
-        n = request.plan->runs(layer, Module::attention) ? std::max(n, 2 * layer) : n;
-    }
-    return n;
+    return count_read_modules(
+        {.entry_layer = request.entry_layer,
+         .exit_layer = request.exit_layer,
+         .captures = request.captures},
+        [&](int layer) { return request.plan->runs(layer, Module::attention); });
 }
 
 class PhaseLister {
@@ -37,7 +37,7 @@ class PhaseLister {
     void list() {
         add({.op = request_.embeds_tokens ? Op::embed : Op::take});
         reach(2 * request_.entry_layer);
-        const int n_modules = count_read_modules(request_);
+        const int n_modules = count_modules(request_);
         for (int layer = request_.entry_layer; layer < request_.exit_layer; ++layer) {
             if (request_.plan->runs(layer, Module::attention)) {
                 add_attention(layer, 2 * layer < n_modules);

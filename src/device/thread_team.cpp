@@ -1,8 +1,10 @@
 #include "device/thread_team.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/error.h"
+#include "base/rounding.h"
 
 namespace knap {
 namespace {
@@ -24,9 +26,10 @@ void pause_briefly() {
 #endif
 }
 
-// Polls until `is_over` or the time is up; returns is_over().
+// Polls until `is_over` or the time is up; returns is_over(). Steps `idle` meanwhile, if there is
+// any.
 template <typename Condition>
-bool spin(std::chrono::microseconds patience, Condition is_over) {
+bool spin(std::chrono::microseconds patience, Condition is_over, WaitingWork* idle = nullptr) {
     constexpr int kPolls = 32;  // between looks at the clock
     const Clock::time_point end = Clock::now() + patience;
     do {
@@ -34,7 +37,10 @@ bool spin(std::chrono::microseconds patience, Condition is_over) {
             if (is_over()) {
                 return true;
             }
-            pause_briefly();
+            if (idle == nullptr || !idle->step()) {
+                idle = nullptr;
+                pause_briefly();
+            }
         }
     } while (Clock::now() < end);
     return is_over();
@@ -51,7 +57,9 @@ bool TeamMember::is_stopped() const {
 }
 
 ThreadTeam::ThreadTeam(int n_threads)
-    : n_threads_(n_threads), cursors_(new Counter[static_cast<std::size_t>(n_threads)]) {
+    : n_threads_(n_threads),
+      cursors_(new Counter[static_cast<std::size_t>(n_threads)]),
+      n_done_together_(new Counter[static_cast<std::size_t>(steps_for(n_threads, kTogether))]) {
     KNAP_ASSERT(n_threads > 0, "a team has a thread");
     threads_.reserve(static_cast<std::size_t>(n_threads));
     for (int index = 1; index < n_threads; ++index) {
@@ -125,25 +133,38 @@ std::uint32_t ThreadTeam::wait_for_job(std::uint32_t last) {
     return newest;
 }
 
-void ThreadTeam::finish(std::uint32_t n_items, std::uint32_t target) {
-    if (n_items == 0) {
+void ThreadTeam::finish(int owner, std::uint32_t n_done, int n_items, std::uint32_t target) {
+    if (n_done == 0) {
         return;
     }
-    const std::uint32_t n_done =
-        n_done_.value.fetch_add(n_items, std::memory_order_seq_cst) + n_items;
-    if (n_done == target && n_asleep_.value.load(std::memory_order_seq_cst) > 0) {
+    if (n_threads_ > kTogether) {
+        const int first = owner - owner % kTogether;
+        const std::uint32_t n_together =
+            share_begin(std::min(first + kTogether, n_threads_), n_items) -
+            share_begin(first, n_items);
+        std::atomic<std::uint32_t>& together =
+            n_done_together_[static_cast<std::size_t>(owner / kTogether)].value;
+        if (together.fetch_add(n_done, std::memory_order_acq_rel) + n_done < n_together) {
+            return;
+        }
+        // Nobody counts here again before the next phase, which begins after what follows.
+        together.store(0, std::memory_order_relaxed);
+        n_done = n_together;
+    }
+    const std::uint32_t n_all = n_done_.value.fetch_add(n_done, std::memory_order_seq_cst) + n_done;
+    if (n_all == target && n_asleep_.value.load(std::memory_order_seq_cst) > 0) {
         n_done_.value.notify_all();
     }
 }
 
-bool ThreadTeam::spin_until(std::uint32_t target) const {
+bool ThreadTeam::spin_until(std::uint32_t target, WaitingWork* idle) const {
     const auto is_done = [&] { return n_done_.value.load(std::memory_order_acquire) >= target; };
-    return is_done() || spin(kPhasePatience, is_done);
+    return is_done() || spin(kPhasePatience, is_done, idle);
 }
 
-void ThreadTeam::sleep_until(std::uint32_t target) {
+void ThreadTeam::sleep_until(std::uint32_t target, WaitingWork* idle) {
     const auto is_done = [&] { return n_done_.value.load(std::memory_order_acquire) >= target; };
-    if (is_done() || spin(kStragglerPatience, is_done)) {
+    if (is_done() || spin(kStragglerPatience, is_done, idle)) {
         return;
     }
     n_asleep_.value.fetch_add(1, std::memory_order_seq_cst);

@@ -8,6 +8,10 @@
 //
 // Waiting is a few microseconds of spinning, then sleep: on a busy machine a spinning thread would
 // keep the core from the thread that it waits for.
+//
+// In a large team the shares of a few threads have a counter of their own, and only who completes
+// it writes to the one that all wait for. Otherwise the threads would finish a phase one after the
+// other, each taking that cache line away from all who look at it.
 #pragma once
 
 #include <atomic>
@@ -21,6 +25,14 @@ namespace knap {
 
 class ThreadTeam;
 
+// Something useful for a thread that waits for the others, in pieces of some ten nanoseconds.
+class WaitingWork {
+  public:
+    virtual ~WaitingWork() = default;
+    // A piece. False once nothing is left.
+    virtual bool step() = 0;
+};
+
 // One thread of the team, during a job.
 class TeamMember {
   public:
@@ -30,9 +42,13 @@ class TeamMember {
     int n_threads() const;
 
     // A phase: calls work(item) for items of [0, n_items) until all have been computed, here or on
-    // other threads. What was written before a phase ended is visible after it.
+    // other threads. What was written before a phase ended is visible after it. `idle` is stepped
+    // while this thread waits; null: nothing is.
     template <typename Work>
-    void share(int n_items, Work&& work);
+    void share(int n_items, Work&& work, WaitingWork* idle = nullptr);
+    // The items of such a phase that are this thread's, unless others help.
+    int share_begin(int n_items) const;
+    int share_end(int n_items) const;
 
     // Ends the job early: no thread begins another phase once it has noticed.
     void stop();
@@ -41,8 +57,9 @@ class TeamMember {
   private:
     // The next item of `owner`'s share [begin, end), or `end` if none is left.
     std::uint32_t take(int owner, std::uint32_t begin, std::uint32_t end);
+    // Computes what is left of `owner`'s share of the phase whose first item is `first`.
     template <typename Work>
-    std::uint32_t work_off(int owner, std::uint32_t first, int n_items, Work& work);
+    void work_off(int owner, std::uint32_t first, int n_items, Work& work);
 
     ThreadTeam& team_;
     int index_;
@@ -77,10 +94,21 @@ class ThreadTeam {
     void run_job(JobFunction job, void* given);
     void serve(int index);
     std::uint32_t wait_for_job(std::uint32_t last);
-    void finish(std::uint32_t n_items, std::uint32_t target);
+    // Where the share of thread `owner` of `n_items` items begins.
+    std::uint32_t share_begin(int owner, int n_items) const {
+        return static_cast<std::uint32_t>(static_cast<std::uint64_t>(n_items) *
+                                          static_cast<std::uint64_t>(owner) /
+                                          static_cast<std::uint64_t>(n_threads_));
+    }
+    // Counts items of `owner`'s share as done, of a phase of `n_items` after which `target` items
+    // of the job are.
+    void finish(int owner, std::uint32_t n_done, int n_items, std::uint32_t target);
     // Waits for a moment; true if `target` items are done.
-    bool spin_until(std::uint32_t target) const;
-    void sleep_until(std::uint32_t target);
+    bool spin_until(std::uint32_t target, WaitingWork* idle) const;
+    void sleep_until(std::uint32_t target, WaitingWork* idle);
+
+    // Threads whose shares are counted together before all others hear of them.
+    static constexpr int kTogether = 4;
 
     const int n_threads_;
     std::mutex turn_;
@@ -89,16 +117,26 @@ class ThreadTeam {
     Counter number_;    // of the job that may be entered; 0: none
     Counter newest_;    // number of the last job
     Counter n_inside_;  // threads in a job
-    Counter n_done_;    // items of the job
+    Counter n_done_;    // items of the job, of shares that are whole
     Counter n_asleep_;  // threads that wait for items
     Counter is_stopped_;
     std::atomic<bool> is_closing_{false};
     std::unique_ptr<Counter[]> cursors_;  // of each thread's share: the next item
+    // Of the shares of kTogether threads: items of the phase that are done. 0 between phases.
+    std::unique_ptr<Counter[]> n_done_together_;
     std::vector<std::jthread> threads_;
 };
 
 inline int TeamMember::n_threads() const {
     return team_.n_threads();
+}
+
+inline int TeamMember::share_begin(int n_items) const {
+    return static_cast<int>(team_.share_begin(index_, n_items));
+}
+
+inline int TeamMember::share_end(int n_items) const {
+    return static_cast<int>(team_.share_begin(index_ + 1, n_items));
 }
 
 inline std::uint32_t TeamMember::take(int owner, std::uint32_t begin, std::uint32_t end) {
@@ -116,36 +154,33 @@ inline std::uint32_t TeamMember::take(int owner, std::uint32_t begin, std::uint3
 }
 
 template <typename Work>
-std::uint32_t TeamMember::work_off(int owner, std::uint32_t first, int n_items, Work& work) {
-    const auto n = static_cast<std::uint64_t>(n_items);
-    const auto n_shares = static_cast<std::uint64_t>(n_threads());
-    const auto share = static_cast<std::uint64_t>(owner);
-    const std::uint32_t begin = first + static_cast<std::uint32_t>(n * share / n_shares);
-    const std::uint32_t end = first + static_cast<std::uint32_t>(n * (share + 1) / n_shares);
-    std::uint32_t n_done = 0;
+void TeamMember::work_off(int owner, std::uint32_t first, int n_items, Work& work) {
+    const std::uint32_t begin = first + team_.share_begin(owner, n_items);
+    const std::uint32_t end = first + team_.share_begin(owner + 1, n_items);
     if (begin == end) {
-        return n_done;
+        return;
     }
+    std::uint32_t n_done = 0;
     for (std::uint32_t item = take(owner, begin, end); item != end;
          item = take(owner, begin, end)) {
         work(static_cast<int>(item - first));
         ++n_done;
     }
-    return n_done;
+    team_.finish(owner, n_done, n_items, next_);
 }
 
 template <typename Work>
-void TeamMember::share(int n_items, Work&& work) {
+void TeamMember::share(int n_items, Work&& work, WaitingWork* idle) {
     const std::uint32_t first = next_;
     next_ += static_cast<std::uint32_t>(n_items);
-    team_.finish(work_off(index_, first, n_items, work), next_);
-    if (team_.spin_until(next_)) {
+    work_off(index_, first, n_items, work);
+    if (team_.spin_until(next_, idle)) {
         return;
     }
     for (int i = 1; i < n_threads(); ++i) {
-        team_.finish(work_off((index_ + i) % n_threads(), first, n_items, work), next_);
+        work_off((index_ + i) % n_threads(), first, n_items, work);
     }
-    team_.sleep_until(next_);
+    team_.sleep_until(next_, idle);
 }
 
 }  // namespace knap

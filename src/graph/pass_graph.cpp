@@ -6,21 +6,16 @@
 #include <optional>
 #include <vector>
 
+#include "forward/needed_modules.h"
 #include "graph/blocks.h"
 
 namespace knap {
 namespace {
 
-// Modules whose rows all have to be computed, though only some rows' logits are wanted: up to the
-// last attention, which writes every row to the cache, and to the last capture.
-int count_whole_modules(const GraphKey& key) {
-    int n_modules = std::max(2 * key.entry_layer, key.captures.empty() ? 0 : key.captures.back());
-    for (int layer = key.entry_layer; layer < key.exit_layer(); ++layer) {
-        if (key.layer(layer).attention_group != kNoGroup) {
-            n_modules = std::max(n_modules, 2 * layer + 1);
-        }
-    }
-    return n_modules;
+int whole_modules(const GraphKey& key) {
+    return count_whole_modules(
+        {.entry_layer = key.entry_layer, .exit_layer = key.exit_layer(), .captures = key.captures},
+        [&](int layer) { return key.layer(layer).attention_group != kNoGroup; });
 }
 
 // All layers of a device have the same.
@@ -40,7 +35,7 @@ class PassBuilder {
           key_(key),
           built_(built),
           ctx_(built.context.get()),
-          n_whole_modules_(count_whole_modules(key)) {}
+          n_whole_modules_(whole_modules(key)) {}
 
     void build() {
         if (key_.n_chained > 0) {

@@ -6,12 +6,17 @@ namespace {
 
 inline constexpr float kLog2E = 1.44269504088896341f;
 
-// Valid for x up to about 0; exactly 0 for -infinity. The polynomial comes from the Cephes library.
+// 2^x is computed as p * 2^n, where n is x rounded. Below this, n would be less than -126, whose
+// power is no normal number, and the result is 0.
+inline constexpr float kLowestPower = -126.5f;
+
+// Valid for x up to about 0; exactly 0 below kLowestPower and where x is not a number. The
+// polynomial comes from the Cephes library.
 template <typename Simd>
 typename Simd::Vector power_of_two(typename Simd::Vector x) {
     using Vector = typename Simd::Vector;
-    constexpr float kLowest = -160.0f;  // 2^-160 is 0
-    const Vector clamped = Simd::max(x, Simd::broadcast(kLowest));
+    constexpr float kZeroPower = -127.0f;
+    const Vector clamped = Simd::kHasMasks ? x : Simd::max(x, Simd::broadcast(kZeroPower));
     const Vector whole = Simd::round(clamped);
     const Vector rest = Simd::subtract(clamped, whole);
     Vector p = Simd::broadcast(1.535336188319500e-4f);
@@ -20,7 +25,10 @@ typename Simd::Vector power_of_two(typename Simd::Vector x) {
           2.402264791363012e-1f, 6.931472028550421e-1f, 1.0f}) {
         p = Simd::fmadd(p, rest, Simd::broadcast(coefficient));
     }
-    return Simd::times_power_of_two(p, whole);
+    const Vector power = Simd::times_power_of_two(p, whole);
+    return Simd::kHasMasks
+               ? Simd::select_at_least(x, Simd::broadcast(kLowestPower), power, Simd::zero())
+               : power;
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ struct Avx2Simd {
     using Table = __m256i;
     static constexpr int kWidth = 8;
     static constexpr int kRegisters = 16;
+    static constexpr bool kHasMasks = false;
 
     static Vector zero() { return _mm256_setzero_ps(); }
     static Vector broadcast(float x) { return _mm256_set1_ps(x); }
@@ -78,11 +79,9 @@ struct Avx2Simd {
         return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     }
     static Vector times_power_of_two(Vector x, Vector n) {
-        // Builds 2^n from its exponent bits. Below n = -126 they are 0, and so is the result.
+        // Builds 2^n from its exponent bits. At n = -127 they are 0, and so is the result.
         const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
-        const __m256i bits =
-            _mm256_slli_epi32(_mm256_max_epi32(exponent, _mm256_setzero_si256()), 23);
-        return _mm256_mul_ps(x, _mm256_castsi256_ps(bits));
+        return _mm256_mul_ps(x, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
     }
     static Vector select_at_least(Vector x, Vector bound, Vector value, Vector otherwise) {
         return _mm256_blendv_ps(otherwise, value, _mm256_cmp_ps(x, bound, _CMP_GE_OQ));

@@ -17,6 +17,7 @@ struct Avx512Simd {
     using Table = __m512i;
     static constexpr int kWidth = 16;
     static constexpr int kRegisters = 32;
+    static constexpr bool kHasMasks = true;  // to select lanes costs no more than to compare them
     // dot_bytes() must start from -128 times the sum of the inputs.
     static constexpr bool kDotsOffsetBytes = true;
     static constexpr bool kHasShortSums = false;  // 16-bit sums, for lack of dot products
@@ -83,16 +84,25 @@ struct Avx512Simd {
     static Vector round(Vector x) {
         return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     }
+    // x * 2^n for integers n.
     static Vector times_power_of_two(Vector x, Vector n) { return _mm512_scalef_ps(x, n); }
     // x >= bound ? value : otherwise
     static Vector select_at_least(Vector x, Vector bound, Vector value, Vector otherwise) {
         return _mm512_mask_mov_ps(otherwise, _mm512_cmp_ps_mask(x, bound, _CMP_GE_OQ), value);
     }
     static float reduce_max(Vector x) { return _mm512_reduce_max_ps(x); }
-    static float reduce_add(Vector x) { return _mm512_reduce_add_ps(x); }
+    // The sum of the lanes, added in halves, as in the other vector types.
+    static float reduce_add(Vector x) {
+        const __m256 high = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(x), 1));
+        const __m256 y = _mm256_add_ps(_mm512_castps512_ps256(x), high);
+        __m128 z = _mm_add_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
+        z = _mm_add_ps(z, _mm_movehl_ps(z, z));
+        return _mm_cvtss_f32(_mm_add_ss(z, _mm_movehdup_ps(z)));
+    }
 
     static Vector to_floats(Ints x) { return _mm512_cvtepi32_ps(x); }
     static Ints round_to_ints(Vector x) { return _mm512_cvtps_epi32(x); }
+    static Ints load_ints(const std::int32_t* p) { return _mm512_loadu_si512(p); }
     static Ints zero_ints() { return _mm512_setzero_si512(); }
     static Ints broadcast_int(std::int32_t x) { return _mm512_set1_epi32(x); }
     static Ints add(Ints a, Ints b) { return _mm512_add_epi32(a, b); }

@@ -17,6 +17,7 @@ struct NeonSimd {
     using Table = uint8x16_t;
     static constexpr int kWidth = 4;
     static constexpr int kRegisters = 32;
+    static constexpr bool kHasMasks = false;
     static constexpr bool kDotsOffsetBytes = false;
 
     static Vector zero() { return vdupq_n_f32(0.0f); }
@@ -72,10 +73,9 @@ struct NeonSimd {
     static Vector abs(Vector x) { return vabsq_f32(x); }
     static Vector round(Vector x) { return vrndnq_f32(x); }
     static Vector times_power_of_two(Vector x, Vector n) {
-        // Builds 2^n from its exponent bits. Below n = -126 they are 0, and so is the result.
+        // Builds 2^n from its exponent bits. At n = -127 they are 0, and so is the result.
         const int32x4_t exponent = vaddq_s32(vcvtnq_s32_f32(n), vdupq_n_s32(127));
-        const int32x4_t bits = vshlq_n_s32(vmaxq_s32(exponent, vdupq_n_s32(0)), 23);
-        return vmulq_f32(x, vreinterpretq_f32_s32(bits));
+        return vmulq_f32(x, vreinterpretq_f32_s32(vshlq_n_s32(exponent, 23)));
     }
     static Vector select_at_least(Vector x, Vector bound, Vector value, Vector otherwise) {
         return vbslq_f32(vcgeq_f32(x, bound), value, otherwise);

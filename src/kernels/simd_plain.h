@@ -22,6 +22,7 @@ struct PlainSimd {
     using Table = const std::uint8_t*;
     static constexpr int kWidth = 1;
     static constexpr int kRegisters = 16;
+    static constexpr bool kHasMasks = false;
     static constexpr bool kDotsOffsetBytes = true;
 
     static Vector zero() { return 0.0f; }
@@ -51,7 +52,7 @@ struct PlainSimd {
     static Vector max(Vector a, Vector b) { return a > b ? a : b; }
     static Vector abs(Vector x) { return std::fabs(x); }
     static Vector round(Vector x) { return std::nearbyint(x); }
-    // x * 2^n for integers n >= -160; 0 when 2^n is below the smallest normal number.
+    // x * 2^n for integers n of at least -127, at which it is 0.
     static Vector times_power_of_two(Vector x, Vector n) {
         return n < -126.0f ? 0.0f : std::ldexp(x, static_cast<int>(n));
     }
@@ -67,6 +68,7 @@ struct PlainSimd {
         constexpr float kLimit = 2147483648.0f;
         return std::fabs(x) < kLimit ? static_cast<Ints>(std::nearbyint(x)) : INT32_MIN;
     }
+    static Ints load_ints(const std::int32_t* p) { return *p; }
     static Ints zero_ints() { return 0; }
     static Ints broadcast_int(std::int32_t x) { return x; }
     static Ints add(Ints a, Ints b) {

@@ -71,7 +71,7 @@ int choose_context(const RuntimeConfig& config, const ModelConfig& model) {
     const int n_ctx =
         config.n_ctx > 0 ? config.n_ctx : std::min(model.n_ctx_train, kDefaultMaxContext);
     if (config.n_cache_rows != 0 && config.n_cache_rows < n_ctx) {
-        fail("n_cache_rows: expected at least the context of ", n_ctx,
+        fail("`.n_cache_rows`: expected at least the context of ", n_ctx,
              " tokens (0: `.n_ctx` times `.n_parallel`), found ", config.n_cache_rows);
     }
     return n_ctx;

@@ -12,6 +12,8 @@ namespace {
 TEST(Serve, BadFlagsAreRefusedInOneLine) {
     const std::vector<std::pair<Words, std::string>> misuses{
         {{"--alias", ""}, "--alias: expected a name, found ''"},
+        {{"-a", ""}, "--alias: expected a name, found ''"},
+        {{"-to", "0"}, "--timeout: expected a whole number from 1 to 86400, found '0'"},
         {{"--api-key", ""}, "--api-key: expected a key, found ''"},
         {{"--host", ""}, "--host: expected an address or a name, found ''"},
         {{"--port", "65536"}, "--port: expected a whole number from 0 to 65535, found '65536'"},
@@ -47,6 +49,15 @@ TEST(Serve, FilesThatCannotBeReadAreNamed) {
     const std::string empty = write_text("no-keys", "# none\n").string();
     expect_error(run_knap({"serve", "--port", "0", "--api-key-file", empty}), 1,
                  "expected at least one key, found none in " + empty);
+}
+
+TEST(Serve, AFileWithoutATemplateIsRefused) {
+    const std::string blank = write_text("blank.jinja", "").string();
+    expect_error(run_knap({"serve", "--port", "0", "--chat-template-file", blank}), 1,
+                 blank + ": expected a chat template in Jinja, found an empty file");
+    const std::string name = write_text("name.jinja", "chatml").string();
+    expect_error(run_knap({"serve", "--port", "0", "--chat-template-file", name}), 1,
+                 name + ": expected a chat template in Jinja, found a text without {{ and {%");
 }
 
 }  // namespace

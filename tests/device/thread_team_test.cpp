@@ -84,14 +84,13 @@ TEST_P(ThreadTeams, EndAJobThatIsStopped) {
     std::atomic<int> n_phases = 0;
     team_.run([&](TeamMember& member) {
         for (int phase = 0; phase < 100 && !member.is_stopped(); ++phase) {
-            if (member.index() == 0 && phase == 3) {
+            if (phase == 3) {  // whoever comes there: the others may take its items and be ahead
                 member.stop();
             }
             member.share(2, [&](int item) { n_phases += item == 0 ? 1 : 0; });
         }
     });
-    EXPECT_GE(n_phases, 4);
-    EXPECT_LT(n_phases, 100);
+    EXPECT_EQ(n_phases, 4);
     std::atomic<bool> is_stopped = false;
     team_.run([&](TeamMember& member) {
         member.share(4, [&](int /*item*/) { is_stopped = is_stopped || member.is_stopped(); });
@@ -114,17 +113,73 @@ TEST_P(ThreadTeams, TakeTurnsForSeveralCallers) {
     EXPECT_EQ(n_done, 2 * kJobs);
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, ThreadTeams, ::testing::Values(1, 2, 3, 8));
+INSTANTIATE_TEST_SUITE_P(Threads, ThreadTeams, ::testing::Values(1, 2, 3, 4, 5, 8, 18));
+
+// Counts its steps; `n_left` of them.
+class CountedSteps final : public WaitingWork {
+  public:
+    explicit CountedSteps(int n_left) : n_left_(n_left) {}
+    bool step() override {
+        ++n_steps;
+        return n_left_-- > 1;
+    }
+    int n_steps = 0;
+
+  private:
+    int n_left_;
+};
+
+// The caller has nothing to do in the phase, and waits for the thread that has.
+int count_idle_steps(int n_left) {
+    ThreadTeam team(2);
+    CountedSteps idle(n_left);
+    std::atomic<bool> is_taken = false;
+    team.run([&](TeamMember& member) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (member.index() == 0 && !is_taken && std::chrono::steady_clock::now() < end) {
+            std::this_thread::yield();
+        }
+        member.share(
+            1,
+            [&](int /*item*/) {
+                is_taken = true;
+                std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            },
+            member.index() == 0 ? &idle : nullptr);
+    });
+    return idle.n_steps;
+}
+
+TEST(ThreadTeam, AThreadThatWaitsDoesIdleWork) {
+    EXPECT_GT(count_idle_steps(1 << 30), 4);
+    // It is asked once more after a look for items of others.
+    EXPECT_GE(count_idle_steps(3), 3);
+    EXPECT_LE(count_idle_steps(3), 4);
+}
+
+TEST(ThreadTeam, SharesOfAPhaseFollowEachOther) {
+    ThreadTeam team(3);
+    for (const int n_items : {0, 1, 5, 16}) {
+        int begin = 0;
+        for (int i = 0; i < 3; ++i) {
+            const TeamMember member(team, i);
+            EXPECT_EQ(member.share_begin(n_items), begin);
+            begin = member.share_end(n_items);
+        }
+        EXPECT_EQ(begin, n_items);
+    }
+}
 
 // One thread holds an item until all others of the phase are done, also those of its own share.
-TEST(ThreadTeam, OtherThreadsTakeWhatASlowOneHasNotBegun) {
+void expect_help(int n_threads) {
     constexpr int kItems = 20;
-    ThreadTeam team(2);
+    ThreadTeam team(n_threads);
     std::atomic<int> n_others = 0;
     bool is_helped = false;
+    std::atomic<int> n_after = 0;
     team.run([&](TeamMember& member) {
         member.share(kItems, [&](int item) {
-            if (item != kItems / 2) {  // the first of the second thread's share
+            if (item != kItems / n_threads) {  // the first of the second thread's share
                 ++n_others;
                 return;
             }
@@ -134,8 +189,16 @@ TEST(ThreadTeam, OtherThreadsTakeWhatASlowOneHasNotBegun) {
             }
             is_helped = n_others == kItems - 1;
         });
+        member.share(kItems, [&](int /*item*/) { ++n_after; });
     });
-    EXPECT_TRUE(is_helped);
+    EXPECT_TRUE(is_helped) << n_threads << " threads";
+    EXPECT_EQ(n_after, kItems) << n_threads << " threads";
+}
+
+TEST(ThreadTeam, OtherThreadsTakeWhatASlowOneHasNotBegun) {
+    for (const int n_threads : {2, 6}) {
+        expect_help(n_threads);
+    }
 }
 
 }  // namespace

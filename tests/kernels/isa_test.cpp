@@ -22,6 +22,11 @@ TEST(InstructionSets, AreAllUsedWhenNoneIsNamed) {
     EXPECT_EQ(may_use(Isa::avx512), has_avx512);
 }
 
+TEST(InstructionSets, AmxHasToBeNamed) {
+    const EnvironmentVariable none("KNAP_ISA", "");
+    EXPECT_FALSE(may_use(Isa::amx));
+}
+
 TEST(InstructionSets, UnknownNamesAreRefused) {
     const EnvironmentVariable limit("KNAP_ISA", "sse");
     try {
@@ -29,7 +34,7 @@ TEST(InstructionSets, UnknownNamesAreRefused) {
         FAIL();
     } catch (const Error& error) {
         EXPECT_STREQ(error.what(),
-                     "KNAP_ISA: expected plain, neon, avx2, avxvnni or avx512, found sse");
+                     "KNAP_ISA: expected plain, neon, avx2, avxvnni, avx512 or amx, found sse");
     }
 }
 

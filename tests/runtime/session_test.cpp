@@ -418,7 +418,7 @@ TEST(Engines, BadConfigurationsAreRefused) {
            "`.n_parallel`: expected 1 to 256 conversations, found 0");
     refuse([](RuntimeConfig& c) { c.n_parallel = 257; }, "`.n_parallel`: expected");
     refuse([](RuntimeConfig& c) { c.n_cache_rows = -1; },
-           "n_cache_rows: expected at least the context of 256 tokens");
+           "`.n_cache_rows`: expected at least the context of 256 tokens");
     refuse([](RuntimeConfig& c) { c.n_cache_rows = 255; }, "found 255");
     refuse([](RuntimeConfig& c) { c.n_threads = -1; }, "`.n_threads`: expected");
     refuse([](RuntimeConfig& c) { c.n_threads = 100000; }, "threads");

@@ -135,6 +135,24 @@ TEST_F(ServerTest, RoundsTellWhereEveryTokenCameFrom) {
     EXPECT_EQ(n_tokens, 12);
 }
 
+TEST_F(ServerTest, RoundsWhoseTextIsHeldBackHaveTheirTimes) {
+    const HttpAnswer stream =
+        post("/v1/completions",
+             body_with({1, 2, 3}, {{"stream", true},
+                                   {"grammar", "root ::= \"😀a\""},
+                                   {"ignore_eos", false},
+                                   {"timings_per_token", true},
+                                   {"knap", {{"rounds", true}, {"strategy", "autoregressive"}}}}));
+    int n_held_back = 0;
+    for (const Json& chunk : chunks_of(stream.body)) {
+        if (chunk.contains("knap") && chunk["knap"].contains("tokens")) {
+            EXPECT_TRUE(chunk.contains("timings")) << chunk;
+            n_held_back += chunk["choices"].empty() ? 1 : 0;
+        }
+    }
+    EXPECT_GE(n_held_back, 3) << "a byte of the character each";
+}
+
 TEST_F(ServerTest, EveryChoiceHasItsOwnSeed) {
     const std::vector<Token> prompt = random_tokens(20, 256, 5);
     const Json whole = answer("/v1/completions",

@@ -44,7 +44,10 @@ class AttentionBody {
         Softmax::template run<Columns>(
             chunk, first, scales, weights,
             [&](int c, int position, const Vector(&piece)[Softmax::kStride]) {
-                store(piece, weights[c] + position);
+#pragma GCC unroll 4
+                for (int j = 0; j < Softmax::kStride; ++j) {
+                    Simd::store(weights[c] + position + j * Softmax::kSumLanes, piece[j]);
+                }
             });
         int channel = 0;
         for (; channel + kLanes <= chunk.head_dim; channel += kLanes) {

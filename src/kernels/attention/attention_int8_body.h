@@ -186,8 +186,7 @@ class Int8AttentionBody {
                                          float (&scores)[Columns][kAttentionChunk],
                                          Ahead& ahead,
                                          Rounded<Columns>& rounded) {
-        constexpr int kPieces = kBlock / Softmax::kPiece;
-        alignas(64) float highest[Columns][kMaxBlocks * kPieces][kWidth];
+        alignas(64) float highest[Columns][kMaxBlocks][Softmax::kParts][kWidth];
         float scales[Columns];
         for (int c = 0; c < Columns; ++c) {
             scales[c] = chunk.scale * kLog2E * rounded.query_scales[c];
@@ -198,7 +197,7 @@ class Int8AttentionBody {
                 Vector most = Simd::zero();
 #pragma GCC unroll 4
                 for (int j = 0; j < Softmax::kStride; ++j) {
-                    const int at = position + j * kWidth;
+                    const int at = position + j * Softmax::kSumLanes;
                     const Vector weight =
                         Simd::multiply(weights[j], Simd::load_half(rows.value_scales + at));
                     Simd::store(scores[c] + at, weight);
@@ -207,15 +206,15 @@ class Int8AttentionBody {
                         ahead.step();
                     }
                 }
-                Simd::store(highest[c][position / Softmax::kPiece], most);
+                Simd::store(highest[c][position / kBlock][position % kBlock / kWidth], most);
             });
         const int n_blocks = chunk.n_positions / kBlock;
         Scale block_scales[Columns][kMaxBlocks];
         for (int c = 0; c < Columns; ++c) {
             for (int block = 0; block < n_blocks; ++block) {
                 Vector most = Simd::zero();
-                for (int i = 0; i < kPieces; ++i) {
-                    most = Simd::max(most, Simd::load(highest[c][block * kPieces + i]));
+                for (const auto& part : highest[c][block]) {
+                    most = Simd::max(most, Simd::load(part));
                 }
                 block_scales[c][block] = Scale(Simd::reduce_max(most), kMostUint8);
                 rounded.weight_scales[c][block] = block_scales[c][block].scale;

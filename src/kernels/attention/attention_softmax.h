@@ -1,5 +1,9 @@
 // The softmax of attention, as a template over a vector type (see simd_plain.h): scores become
 // weights, chunk by chunk, and partial results of chunks are merged.
+//
+// Every instruction set adds weights in the same order, that of sixteen lanes, whatever its vectors
+// hold. Lane i of 64 positions has those at i, i + 16, i + 32 and i + 48, added as (a + b) + (c +
+// d) and then to the lane's sum. In the end the lanes are added in halves.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +23,16 @@ class AttentionSoftmax {
   public:
     using Vector = typename Simd::Vector;
     static constexpr int kWidth = Simd::kWidth;
-    static constexpr int kStride = 4;  // vectors at once, so that latencies overlap
-    static constexpr int kPiece = kStride * kWidth;
-    static_assert(kAttentionStep % kPiece == 0);
+    static constexpr int kSumLanes = 16;
+    static constexpr int kParts = kSumLanes / kWidth;  // vectors that the lanes take
+    static constexpr int kStride = 4;                  // vectors at once, so that latencies overlap
+    static_assert(kAttentionStep == kStride * kSumLanes);
 
     // Turns the scores of columns [first, first + Columns) into weights 2^(scale * score -
     // maximum), or of the capped score, and stores the maximum and the sum of weights in their
     // partial results. Calls take(c, position, weights) with kStride vectors of weights of column
-    // `first + c`. All maxima come first, so that no column waits for its own.
+    // `first + c`, those from `position` on and every kSumLanes positions further. All maxima come
+    // first, so that no column waits for its own.
     template <int Columns, typename Take>
     static void run(const AttentionChunk& chunk,
                     int first,
@@ -51,21 +57,27 @@ class AttentionSoftmax {
         if (partial_max == kNothing) {
             return;
         }
-        // The side with the higher maximum keeps its scale.
-        const float keep = partial_max > state_max ? std::exp2(state_max - partial_max) : 1.0f;
-        const float take = partial_max > state_max ? 1.0f : std::exp2(partial_max - state_max);
-        const Vector keeps = Simd::broadcast(keep);  // 0 while the state is empty
-        const Vector takes = Simd::broadcast(take);
+        // The side with the higher maximum keeps its scale. The C library's exp2 is another one on
+        // another machine.
+        const Vector one = Simd::broadcast(1.0f);
+        const Vector less =
+            power_of_two<Simd>(Simd::broadcast(-std::fabs(state_max - partial_max)));
+        const bool is_higher = partial_max > state_max;
+        const Vector keeps = is_higher ? less : one;  // 0 while the state is empty
+        const Vector takes = is_higher ? one : less;
         for (int d = 0; d < head_dim; d += kWidth) {
             const Vector kept = Simd::multiply(Simd::load(state + d), keeps);
             Simd::store(state + d, Simd::fmadd(Simd::load(partial + d), takes, kept));
         }
         state[head_dim] = std::max(state_max, partial_max);
+        const float keep = Simd::reduce_max(keeps);
+        const float take = Simd::reduce_max(takes);
         state[head_dim + 1] = state[head_dim + 1] * keep + partial[head_dim + 1] * take;
     }
 
   private:
     static constexpr float kNothing = -std::numeric_limits<float>::infinity();
+    static constexpr int kPiece = kStride * kWidth;
 
     // tanh(scale * score / soft cap), from a power that cannot overflow.
     static void cap(const AttentionChunk& chunk, float scale, float* scores) {
@@ -97,26 +109,42 @@ class AttentionSoftmax {
             // weights.
             const Vector offset = Simd::broadcast(highest[c] == kNothing ? 0.0f : maximum);
             const Vector scale = Simd::broadcast(scales[c]);
-            Vector sums[kStride];
+            Vector sums[kParts];
 #pragma GCC unroll 4
             for (Vector& sum : sums) {
                 sum = Simd::zero();
             }
-            for (int i = 0; i < chunk.n_positions; i += kPiece) {
-                Vector weights[kStride];
+            for (int i = 0; i < chunk.n_positions; i += kAttentionStep) {
 #pragma GCC unroll 4
-                for (int j = 0; j < kStride; ++j) {
-                    const Vector score = Simd::load(scores[c] + i + std::ptrdiff_t{j} * kWidth);
-                    weights[j] = power_of_two<Simd>(Simd::fmsub(score, scale, offset));
-                    sums[j] = Simd::add(sums[j], weights[j]);
+                for (int part = 0; part < kParts; ++part) {
+                    const int position = i + part * kWidth;
+                    Vector weights[kStride];
+#pragma GCC unroll 4
+                    for (int j = 0; j < kStride; ++j) {
+                        const Vector score = Simd::load(scores[c] + position + j * kSumLanes);
+                        weights[j] = power_of_two<Simd>(Simd::fmsub(score, scale, offset));
+                    }
+                    sums[part] =
+                        Simd::add(sums[part], Simd::add(Simd::add(weights[0], weights[1]),
+                                                        Simd::add(weights[2], weights[3])));
+                    take(c, position, weights);
                 }
-                take(c, i, weights);
             }
             float* partial = chunk.partials[first + c] + chunk.head_dim;
             partial[0] = maximum;
-            partial[1] = Simd::reduce_add(
-                Simd::add(Simd::add(sums[0], sums[1]), Simd::add(sums[2], sums[3])));
+            partial[1] = sum_of_lanes(sums);
         }
+    }
+
+    static float sum_of_lanes(Vector (&sums)[kParts]) {
+#pragma GCC unroll 4
+        for (int half = kParts / 2; half > 0; half /= 2) {
+#pragma GCC unroll 4
+            for (int part = 0; part < half; ++part) {
+                sums[part] = Simd::add(sums[part], sums[part + half]);
+            }
+        }
+        return Simd::reduce_add(sums[0]);
     }
 
     // Sets the scores of hidden positions to -infinity. Returns the highest of the others.

@@ -1,9 +1,11 @@
 // The kernels for heads, as templates over a vector type (see simd_plain.h). Each instruction set
-// includes this header in its own file. Channels past the last full vector are computed one by one.
-// Vector code rounds where ggml's vectorised rotation does: the second product, then the sum.
+// includes this header in its own file. Channels past the last full vector are computed one by one,
+// with the same bits. All round where ggml's vectorised rotation does: the second product, then the
+// sum.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/attention/attention.h"
 #include "kernels/attention/heads.h"
@@ -24,8 +26,8 @@ class HeadsBody {
             }
         }
         for (; i < n_rot; i += 2) {
-            out[i] = x[i] * turns[i] - x[i + 1] * turns[i + 1];
-            out[i + 1] = x[i] * turns[i + 1] + x[i + 1] * turns[i];
+            out[i] = std::fma(x[i], turns[i], -(x[i + 1] * turns[i + 1]));
+            out[i + 1] = std::fma(x[i], turns[i + 1], x[i + 1] * turns[i]);
         }
         std::copy(x + n_rot, x + head_dim, out + n_rot);
     }
@@ -43,8 +45,8 @@ class HeadsBody {
             Simd::store(out + half + i, Simd::fmadd(a, sine, Simd::multiply(b, cosine)));
         }
         for (; i < half; ++i) {
-            out[i] = x[i] * turns[i] - x[half + i] * turns[half + i];
-            out[half + i] = x[i] * turns[half + i] + x[half + i] * turns[i];
+            out[i] = std::fma(x[i], turns[i], -(x[half + i] * turns[half + i]));
+            out[half + i] = std::fma(x[i], turns[half + i], x[half + i] * turns[i]);
         }
         std::copy(x + n_rot, x + head_dim, out + n_rot);
     }

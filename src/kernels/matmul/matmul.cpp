@@ -6,6 +6,23 @@
 #include "kernels/usable_kernels.h"
 
 namespace knap {
+namespace {
+
+#if defined(__x86_64__)
+MatmulKernel amx_kernel() {
+    MatmulKernel kernel = kAvx512Matmul;
+    kernel.isa = Isa::amx;
+    kernel.multiply = multiply_with_amx;
+    return kernel;
+}
+const MatmulKernel* amx_matmul() {
+    static const MatmulKernel kernel = amx_kernel();
+    return &kernel;
+}
+#endif
+
+}  // namespace
+
 InputForm input_form(ggml_type type) {
     return ggml_is_quantized(type) ? InputForm::quantised : InputForm::floats;
 }
@@ -18,7 +35,7 @@ std::size_t input_row_bytes(InputForm form, int n_in) {
 std::span<const MatmulKernel> matmul_kernels() {
     static const std::vector<MatmulKernel> kernels = usable_kernels<MatmulKernel>({
 #if defined(__x86_64__)
-        &kAvx512Matmul, &kAvxVnniMatmul, &kAvx2Matmul,
+        amx_matmul(), &kAvx512Matmul, &kAvxVnniMatmul, &kAvx2Matmul,
 #elif defined(__aarch64__)
         &kNeonMatmul,
 #endif

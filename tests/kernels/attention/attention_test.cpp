@@ -1,7 +1,10 @@
 #include "kernels/attention/attention.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
 #include <limits>
 #include <ostream>
 #include <random>
@@ -28,11 +31,10 @@ struct Problem {
     Problem(int head_dim_, int n_columns_, int n_positions_, unsigned seed)
         : head_dim(head_dim_), n_columns(n_columns_), n_positions(n_positions_) {
         std::mt19937 engine(seed);
-        std::normal_distribution<float> normal;
         const auto fill = [&](int n) {
             std::vector<float> numbers(static_cast<std::size_t>(n));
             for (float& number : numbers) {
-                number = normal(engine);
+                number = nearly_normal(engine);
             }
             return numbers;
         };
@@ -42,6 +44,15 @@ struct Problem {
         for (int i = 0; i < n_columns * n_positions; ++i) {
             mask.push_back(engine() % 4 == 0 ? -kInfinity : 0.0f);
         }
+    }
+
+    // A sum of twelve uniform numbers: std::normal_distribution is not the same on every machine.
+    static float nearly_normal(std::mt19937& engine) {
+        double sum = -6.0;
+        for (int i = 0; i < 12; ++i) {
+            sum += static_cast<double>(engine()) * 0x1p-32;
+        }
+        return static_cast<float>(sum);
     }
 
     static std::vector<float> rounded(std::vector<float> x) {
@@ -98,6 +109,7 @@ struct Problem {
 // The problem's keys and values in the format of an f16 cache.
 struct HalfCache {
     static constexpr double kBound = 2e-5;  // absolute error of a mean of normal numbers
+    static constexpr std::uint64_t kDigest = 3691300966427212634U;
 
     explicit HalfCache(const Problem& problem)
         : head_dim(problem.head_dim), keys(problem.keys.size()), values(problem.values.size()) {
@@ -124,6 +136,7 @@ struct HalfCache {
 // The same in the format of an int8 cache.
 struct Int8Cache {
     static constexpr double kBound = 5e-2;
+    static constexpr std::uint64_t kDigest = 14840766232984820039U;
 
     explicit Int8Cache(const Problem& problem)
         : head_dim(problem.head_dim),
@@ -227,6 +240,7 @@ struct Solver {
     AttentionKernel kernel;
     std::vector<float> (*solve)(const AttentionKernel&, const Problem&, int first, int count);
     double bound;
+    std::uint64_t digest;  // of problems_of_every_kind()
 
     std::vector<float> operator()(const Problem& problem, int first, int count) const {
         return solve(kernel, problem, first, count);
@@ -241,8 +255,10 @@ std::vector<Solver> all_solvers() {
     std::vector<Solver> solvers;
     for (const AttentionKernel& kernel : attention_kernels()) {
         const std::string name(to_string(kernel.isa));
-        solvers.push_back({name + "_f16", kernel, solve<HalfCache>, HalfCache::kBound});
-        solvers.push_back({name + "_int8", kernel, solve<Int8Cache>, Int8Cache::kBound});
+        solvers.push_back(
+            {name + "_f16", kernel, solve<HalfCache>, HalfCache::kBound, HalfCache::kDigest});
+        solvers.push_back(
+            {name + "_int8", kernel, solve<Int8Cache>, Int8Cache::kBound, Int8Cache::kDigest});
     }
     return solvers;
 }
@@ -269,6 +285,13 @@ TEST_P(AttentionKernels, AgreeWithTheDefinition) {
     }
 }
 
+std::vector<std::uint32_t> bits_of(const std::vector<float>& numbers) {
+    std::vector<std::uint32_t> bits;
+    std::ranges::transform(numbers, std::back_inserter(bits),
+                           [](float x) { return std::bit_cast<std::uint32_t>(x); });
+    return bits;
+}
+
 TEST_P(AttentionKernels, AgreeWithTheDefinitionOfSoftCaps) {
     for (const float soft_cap : {0.25f, 2.0f, 50.0f}) {
         Problem problem(64, 7, 320, 1);
@@ -285,20 +308,54 @@ TEST_P(AttentionKernels, AgreeWithTheDefinitionOfSoftCaps) {
                     << soft_cap << ", column " << c;
             }
         }
+        const AttentionKernel& plain = attention_kernels().back();
+        EXPECT_EQ(bits_of(out), bits_of(GetParam().solve(plain, problem, 0, 7))) << soft_cap;
     }
 }
 
-// A difference in the last bit of a weight can become a step of 1/255 when weights are integers.
-TEST_P(AttentionKernels, AgreeWithTheReference) {
-    const AttentionKernel& plain = attention_kernels().back();
-    for (const int head_dim : {48, 64, 128}) {
-        const Problem problem(head_dim, 7, 512, 6);
-        const auto expected = GetParam().solve(plain, problem, 0, 7);
-        const auto out = GetParam()(problem, 0, 7);
-        for (std::size_t i = 0; i < out.size(); ++i) {
-            ASSERT_NEAR(out[i], expected[i], GetParam().bound / 40) << head_dim << ", " << i;
+// Problems that reach every way through a kernel, with weights of all sizes down to zero.
+std::vector<Problem> problems_of_every_kind() {
+    std::vector<Problem> problems;
+    for (const int head_dim : {16, 48, 80, 256}) {
+        for (const int n_columns : {1, 2, 3, 4, 5, 6}) {
+            for (const int n_positions : {64, 320}) {
+                Problem& problem = problems.emplace_back(head_dim, n_columns, n_positions, 6);
+                // Scores that differ by up to about 1, 30 and 300 powers of two.
+                const float stretch = n_columns % 3 == 0   ? 300.0f
+                                      : n_columns % 2 == 0 ? 30.0f
+                                                           : 1.0f;
+                for (float& query : problem.queries) {
+                    query *= stretch / std::sqrt(static_cast<float>(head_dim));
+                }
+                // Where the heaviest positions are worth nothing, the lightest ones decide.
+                for (int p = 0; p < n_positions; ++p) {
+                    problem.values[Problem::at(p, head_dim, 3)] = p % 32 == 5 ? 1.0f : 0.0f;
+                }
+            }
         }
     }
+    return problems;
+}
+
+TEST_P(AttentionKernels, HaveTheBitsOfTheReference) {
+    const AttentionKernel& plain = attention_kernels().back();
+    for (const Problem& problem : problems_of_every_kind()) {
+        const auto expected = GetParam().solve(plain, problem, 0, problem.n_columns);
+        ASSERT_EQ(bits_of(GetParam()(problem, 0, problem.n_columns)), bits_of(expected))
+            << problem.head_dim << " channels, " << problem.n_columns << " columns, "
+            << problem.n_positions << " positions";
+    }
+}
+
+// The digest is the same on x86 and ARM, and whatever the C library.
+TEST_P(AttentionKernels, HaveTheSameBitsOnEveryMachine) {
+    std::uint64_t digest = 0xcbf29ce484222325U;  // FNV-1a
+    for (const Problem& problem : problems_of_every_kind()) {
+        for (const std::uint32_t bits : bits_of(GetParam()(problem, 0, problem.n_columns))) {
+            digest = (digest ^ bits) * 0x100000001b3U;
+        }
+    }
+    EXPECT_EQ(digest, GetParam().digest);
 }
 
 TEST_P(AttentionKernels, AColumnDoesNotDependOnTheOthers) {

@@ -77,6 +77,21 @@ TEST_P(HeadsKernels, RotateHalves) {
     }
 }
 
+TEST_P(HeadsKernels, RotationsHaveTheBitsOfTheReference) {
+    const HeadsKernel& plain = heads_kernels().back();
+    for (const auto [head_dim, n_rot] : kShapes) {
+        for (const auto rotate : {&HeadsKernel::rotate_neighbours, &HeadsKernel::rotate_halves}) {
+            const auto x = random_numbers(head_dim, 1);
+            const auto turns = random_numbers(n_rot, 2);
+            std::vector<float> out(x.size());
+            std::vector<float> expected(x.size());
+            (GetParam().*rotate)(head_dim, n_rot, turns.data(), x.data(), out.data());
+            (plain.*rotate)(head_dim, n_rot, turns.data(), x.data(), expected.data());
+            EXPECT_EQ(out, expected) << n_rot << " of " << head_dim << " channels";
+        }
+    }
+}
+
 // Ordinary numbers, and some that are hard to round to half precision.
 std::vector<float> numbers_to_round(int head_dim) {
     auto x = random_numbers(head_dim, 3);

@@ -239,10 +239,11 @@ TEST_P(Matmul, IsBitIdenticalToTheReference) {
     const MatmulKernel& reference = matmul_kernels().back();
     for (const auto& [n_in, n_out] : shapes(type)) {
         const Weights weights(type, n_in, n_out);
-        const Inputs inputs(kernel, weights.matrix, 9, 2);
-        const Inputs expected_inputs(reference, weights.matrix, 9, 2);
+        constexpr int kRows = 70;
+        const Inputs inputs(kernel, weights.matrix, kRows, 2);
+        const Inputs expected_inputs(reference, weights.matrix, kRows, 2);
         ASSERT_EQ(inputs.bytes, expected_inputs.bytes);
-        for (int n_rows = 1; n_rows <= 9; ++n_rows) {
+        for (const int n_rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 31, kRows}) {
             EXPECT_TRUE(has_same_bits(
                 multiply(kernel, weights.matrix, inputs, 0, n_rows, 1 << 20),
                 multiply(reference, weights.matrix, expected_inputs, 0, n_rows, 1 << 20)))

@@ -1,13 +1,15 @@
 """From start to end (spec 7 and 9): disconnects, deadlines, signals, kill -9, long prompts."""
 
 import concurrent.futures
+import os
 import signal
+import subprocess
 import threading
 import time
 
 import pytest
 
-from served import Served, Stream, cache_folder, free_port
+from served import KNAP, Served, Stream, free_port, greedy_text
 
 ENDLESS = {"ignore_eos": True, "temperature": 0}
 LONG_PROMPT = [{"role": "user", "content": "All work and no play makes a dull story. " * 600}]
@@ -47,10 +49,14 @@ def test_disconnect_while_the_prompt_is_read(server):
 
 
 def test_disconnect_while_nothing_is_streamed(server):
+    before = server.metric("knap:disconnects_total")
     stream = Stream(server, stream=False, **ENDLESS)
     server.wait_for_busy(1, 10)
     stream.close()
     assert server.wait_for_busy(0, 5) <= 1
+    wait_for_metric(server, "knap:disconnects_total", before + 1)
+    time.sleep(0.2)
+    assert server.metric('knap:requests_refused_total{code="500"}') == 0, "who leaves is no fault of the server"
 
 
 def test_disconnect_while_waiting_for_a_session():
@@ -105,8 +111,7 @@ def test_state_is_told_at_once_during_a_long_prompt(server):
 
 
 def test_strategies_differ_between_concurrent_requests(server):
-    names = ["autoregressive", "knapspec", "prompt-lookup"]
-    names = [name for name in server.get("/props").json()["knap"]["strategies"] if name in names]
+    names = ["autoregressive", "knapspec", "lookup"]
     streams = [Stream(server, knap={"strategy": name}, **ENDLESS) for name in names]
     server.wait_for_busy(len(names), 10)
     assert sorted(slot["strategy"] for slot in server.get("/slots").json() if slot["is_processing"]) == sorted(names)
@@ -165,22 +170,31 @@ def test_second_signal_ends_at_once():
         assert time.monotonic() - start < 2
 
 
-def test_killed_server_starts_again_with_damaged_files():
-    folder = cache_folder("killed")
-    environment = {"KNAP_CACHE_DIR": str(folder)}
-    with Served(environment=environment) as served:
-        expected = served.chat(max_tokens=16).json()["choices"][0]["message"]["content"]
-        streams = endless(served, 2)
+def test_killed_server_starts_again_with_damaged_files(tmp_path):
+    """A small model, whose costs and plans are found in a second."""
+    environment = {"KNAP_CACHE_DIR": str(tmp_path / "store")}
+    model, text = tmp_path / "model.gguf", tmp_path / "text.txt"
+    text.write_text("All work and no play makes a dull story. " * 40)
+    for arguments in (["make-model", "--shape", "tiny-llama", "--type", "Q8_0", "-o", model],
+                      ["profile", "-m", model, "--seconds", "0.2", "--plans", "-f", text]):
+        subprocess.run([KNAP, *arguments], check=True, env=os.environ | environment, stdout=subprocess.DEVNULL)
+    files = list((tmp_path / "store").iterdir())
+    assert sorted(file.name.split("-")[0] for file in files) == ["plans", "profile"]
+    asked = {"prompt": [1, 2, 3] * 50, "max_tokens": 64, "ignore_eos": True}
+    with Served("-m", str(model), environment=environment) as served:
+        expected = greedy_text(served.complete(**asked))
+        stream = Stream(served, "/v1/completions", stream=True, **asked | ENDLESS)
+        assert stream.status() == 200 and "ignored" not in served.output
         served.process.kill()
         served.process.wait()
-        for stream in streams:
-            stream.close()
-        for file in folder.rglob("*"):
-            if file.is_file():
-                file.write_bytes(file.read_bytes()[: file.stat().st_size // 2] + b"\x00\xff")
-    with Served(environment=environment) as again:
-        assert again.chat(max_tokens=16).json()["choices"][0]["message"]["content"] == expected
+        stream.close()
+    for file in files:
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2] + b"\x00\xff")
+    with Served("-m", str(model), environment=environment) as again:
+        assert greedy_text(again.complete(**asked)) == expected
         assert again.stop() == 0
+        warnings = [line for line in again.output.splitlines() if "ignored: expected a JSON object, found damaged text" in line]
+        assert all(any(str(file) in line for line in warnings) for file in files), again.output
 
 
 def test_requests_while_loading_get_503():

@@ -3,7 +3,6 @@
 import http.client
 import json
 import os
-import pathlib
 import queue
 import signal
 import socket
@@ -182,10 +181,3 @@ def free_port():
 
 def greedy_text(answer):
     return answer.json()["choices"][0]["text"]
-
-
-def cache_folder(name):
-    """A folder of this test's own for what servers learn."""
-    folder = pathlib.Path(os.environ["KNAP_CACHE_DIR"]) / name
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder

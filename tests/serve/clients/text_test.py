@@ -158,13 +158,6 @@ def test_grammar(server):
     assert answer["text"] in ("yes sir", "no sir") and answer["finish_reason"] == "stop"
 
 
-def test_prediction_changes_nothing(server):
-    expected = greedy_text(server.complete(PROMPT, max_tokens=20))
-    for content in (expected, "something else", [{"type": "text", "text": expected}]):
-        answer = server.complete(PROMPT, max_tokens=20, prediction={"type": "content", "content": content})
-        assert greedy_text(answer) == expected
-
-
 def test_timings_and_progress(server):
     stream = Stream(server, timings_per_token=True, return_progress=True, max_tokens=16, cache_prompt=False, temperature=0,
                     ignore_eos=True,

@@ -33,6 +33,14 @@ def test_answers_stream(page):
     assert page.locator(".message.assistant").get_attribute("aria-busy") == "false"
 
 
+def test_gain_is_shown_while_an_answer_grows(page):
+    change_settings(page, max_tokens=1500, strategy="lookup")
+    ask(page, "Write a very long story about a lighthouse.")
+    wait_until(page, "/% of the drafted tokens accepted, about [0-9.]+ × plain decoding/.test(document.getElementById('live').textContent)")
+    page.keyboard.press("Escape")
+    wait_for_end(page)
+
+
 def test_stop_frees_the_session(page, server):
     change_settings(page, max_tokens=1500)
     ask(page, "Write a very long story about a lighthouse.")

@@ -146,6 +146,7 @@ def test_server_tab_draws_load_and_decisions(page):
         line => line.classList.contains("series-1") || /,.* .*,/.test(line.getAttribute("points")))""")
     assert page.locator("#charts figure").count() == 4
     assert "1 running, 0 waiting" in page.locator("#charts").inner_text()
+    assert page.locator("#charts .scale").all_inner_texts()[1:] == ["2", "100 %", "100 %"]
     assert page.locator("#slots td", has_text="answering").count() == 1
     n_asked = []
     page.on("request", lambda request: n_asked.append(request.url))

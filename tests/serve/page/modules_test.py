@@ -174,3 +174,21 @@ def test_metrics_are_summed_over_labels(page):
             `llamacpp:spec_decode_num_accepted_tokens_total ${n}\\n`;
         return between({ at: 0, read: parseMetrics(text(10)) }, { at: 2000, read: parseMetrics(text(30)) });
     }""") == {"tokensPerSecond": 10, "acceptedShare": 0.5}
+
+
+PACE = """async ([rounds, figures]) => {
+    const { PlainPace } = await import("/page/answers.js");
+    const pace = new PlainPace();
+    rounds.forEach(([end, nDrafted]) => pace.add(end, { n_drafted: nDrafted }));
+    return pace.gain(figures) ?? null;
+}"""
+
+
+def test_gain_is_told_by_rounds_without_drafts(page):
+    """Seven steps of 10 ms, one of them held up, and a draft that gives five tokens in 20 ms."""
+    ends = [10, 20, 30, 90, 100, 110, 120]
+    rounds = [[0, 0]] + [[end, 0] for end in ends] + [[140, 4]]
+    figures = {"nTokens": 13, "ms": 140, "nDrafted": 4}
+    assert page.evaluate(PACE, [rounds, figures]) == pytest.approx(12 * 10 / 140)
+    assert page.evaluate(PACE, [rounds[:5], figures]) is None, "four steps say little"
+    assert page.evaluate(PACE, [rounds, figures | {"nDrafted": 0}]) is None
