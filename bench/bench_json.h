@@ -62,12 +62,19 @@ class BenchJson {
     void add_model(const std::filesystem::path& path,
                    const ModelConfig& config,
                    const Backend& backend) {
+        add_model(path, config, identify(backend).name, backend.n_threads());
+    }
+    // The same for a device that ggml may not know.
+    void add_model(const std::filesystem::path& path,
+                   const ModelConfig& config,
+                   const std::string& device,
+                   int n_threads) {
         if (path_.empty()) {
             return;
         }
         file_["host"] = to_json(describe_host());
-        file_["device"] = identify(backend).name;
-        file_["threads"] = backend.n_threads();
+        file_["device"] = device;
+        file_["threads"] = n_threads;
         model_ = path.filename().string();
         file_["models"].push_back({{"file", model_},
                                    {"n_layers", config.n_layers},

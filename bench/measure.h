@@ -25,16 +25,20 @@ inline double spread(const std::vector<double>& values) {
     return quartile_spread(values) / median(values);
 }
 
+// The threads of a contestant on the CPU may spin for some milliseconds after it ran.
+inline constexpr std::chrono::milliseconds kSpinTime{10};
+
 // Runs every contestant once to warm up, then in `n_rounds` rounds of one run each, so that a
-// disturbance of the machine affects all of them.
-inline void alternate(std::vector<Contestant>& contestants, int n_rounds) {
+// disturbance of the machine affects all of them. Waits for `pause` before each run.
+inline void alternate(std::vector<Contestant>& contestants,
+                      int n_rounds,
+                      std::chrono::milliseconds pause = kSpinTime) {
     for (Contestant& contestant : contestants) {
         contestant.run();
     }
     for (int round = 0; round < n_rounds; ++round) {
         for (Contestant& contestant : contestants) {
-            // The threads of the one before may spin for some milliseconds.
-            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            std::this_thread::sleep_for(pause);
             const Stopwatch watch;
             contestant.run();
             contestant.times_ms.push_back(watch.elapsed_ms());

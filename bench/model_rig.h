@@ -38,6 +38,28 @@ inline std::vector<Token> random_tokens(int n, int n_vocab) {
     return tokens;
 }
 
+// Commits `n_rows` rows of random text. Only the first are computed, the others are copies of them:
+// computing all would take most of a benchmark's time, and the time of a pass depends on the number
+// of rows it reads, not on their values.
+inline void fill_with_copies(Forward& forward, Sequence& cache, int n_rows) {
+    const int n_computed = std::min(n_rows, kUbatch);
+    cache.truncate(0);
+    if (n_rows == 0) {
+        return;
+    }
+    advance(forward, cache, random_tokens(n_computed, forward.config().n_vocab));
+    for (int row = n_computed; row < n_rows; ++row) {
+        cache.copy_row(row % n_computed, row);
+    }
+    cache.commit(n_rows);
+}
+
+// Moves the end of the text to `n_rows`, which must have been filled.
+inline void move_end(Sequence& cache, int n_rows) {
+    cache.truncate(std::min(n_rows, cache.committed()));
+    cache.commit(n_rows);
+}
+
 struct ModelRig {
     ModelRig(const std::filesystem::path& path,
              Backend& backend,
@@ -72,24 +94,8 @@ struct ModelRig {
         }
     }
 
-    // Commits `n_rows` rows of random text. Only the first are computed, the others are copies of
-    // them: computing all would take most of a benchmark's time, and the time of a pass depends on
-    // the number of rows it reads, not on their values.
-    void fill(int n_rows) {
-        const int n_computed = std::min(n_rows, kUbatch);
-        cache.truncate(0);
-        advance(forward, cache, random_tokens(n_computed, config.n_vocab));
-        for (int row = n_computed; row < n_rows; ++row) {
-            cache.copy_row(row % n_computed, row);
-        }
-        cache.commit(n_rows);
-    }
-
-    // Moves the end of the text to `n_rows`, which fill() must have written.
-    void go_to(int n_rows) {
-        cache.truncate(std::min(n_rows, cache.committed()));
-        cache.commit(n_rows);
-    }
+    void fill(int n_rows) { fill_with_copies(forward, cache, n_rows); }
+    void go_to(int n_rows) { move_end(cache, n_rows); }
 
     // Those of the ascending `depths` that are within the model's training context.
     std::span<const int> within_context(std::span<const int> depths) const {

@@ -19,6 +19,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 import bench_data as data  # noqa: E402
 import bench_tables as kinds  # noqa: E402
+import paper_projection as projection  # noqa: E402
 from bench_data import DataError  # noqa: E402
 
 DATA = Path("docs/results/data")
@@ -41,10 +42,11 @@ def caption(files, folder, spread_text):
 
 
 class Table:
-    def __init__(self, make, files, commands):
+    def __init__(self, make, files, commands, may_be_missing=False):
         self.make = make          # turns the files into the table and a sentence on the spread
         self.files = files        # names or patterns in DATA
         self.commands = commands  # write the files; OUT stands for DATA
+        self.may_be_missing = may_be_missing  # without its files the table says that nothing was measured yet
 
     def load(self, root):
         found = []
@@ -56,6 +58,8 @@ class Table:
         return found
 
     def text(self, root, folder):
+        if self.may_be_missing and not any(path for pattern in self.files for path in (root / DATA).glob(pattern)):
+            return "\nNot measured yet. `docs/tables.py --list` has the command.\n\n"
         files = self.load(root)
         try:
             table, spread_text = self.make(files)
@@ -72,6 +76,7 @@ DOCUMENTS = "--data $DATA/govreport.jsonl,$DATA/pg19.jsonl,$DATA/booksum.jsonl -
 REASONING = "--data $DATA/aime24.jsonl,$DATA/aime25.jsonl,$DATA/mmlu_pro.jsonl --limit 4"
 SAMPLED = "--temp 0.7 --top-k 50 --top-p 0.95 --min-p 0 --seed 1"
 SHORT_REPORTS = "build/knap bench --data $DATA/govreport.jsonl --limit 4 --max-prompt-tokens 1024"
+PAPER_MODELS = "llama-3.2-1b,llama-3.1-8b,qwen3-8b,qwen3-14b,qwen3-32b,llama-3.1-70b"
 RANDOM_8B = "build/knap make-model --shape llama-3.1-8b --type Q4_0 -o 8b-q4_0.gguf"
 
 
@@ -141,6 +146,11 @@ TABLES = {
     "gpu-strategies": Table(kinds.strategies, ["gpu-strategies.json"], [
         f"build-cuda/knap bench {DOCUMENTS} -n 192 -r 2 --strategies 'lookup,knapspec,knapspec-paper,"
         "knapspec-paper(variant=paper),static/3/a=w16+256' --peer llama -o OUT/gpu-strategies.json"]),
+    "projection-costs": Table(projection.pass_costs, ["gpu-shapes.json"], [
+        f"build-gpu/shape_bench --shapes {PAPER_MODELS} --kernels own --folder /dev/shm --json OUT/gpu-shapes.json"], True),
+    "projection-f16": Table(projection.speeds_f16, ["gpu-shapes.json"], ["(the file of projection-costs)"], True),
+    "projection-q4_k_m": Table(projection.speeds_q4_k_m, ["gpu-shapes.json"], ["(the file of projection-costs)"], True),
+    "projection-contexts": Table(projection.contexts, ["gpu-shapes.json"], ["(the file of projection-costs)"], True),
 }
 
 

@@ -205,8 +205,8 @@ void add_runtime_flags(CLI::App& app, Settings& settings) {
                  "copy weights into the layouts of faster kernels");
     group.choice(
         "--kernels", runtime.kernels, as_choices(kKernelChoices),
-        "auto: knap's kernels where they are faster; ggml: only ggml's; own: knap's also on "
-        "NVIDIA GPUs");
+        "auto: knap's kernels where they are faster; ggml: only ggml's; own: knap's wherever "
+        "they exist");
 }
 
 void add_prompt_flags(CLI::App& app, Settings& settings) {

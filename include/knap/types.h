@@ -34,8 +34,8 @@ enum class CacheType { f32, f16, q8_0 };
 enum class Repack { automatic, on, off };
 
 // Operators: knap's own kernels where they exist and are faster, ggml's only, or knap's own
-// wherever they exist: also on NVIDIA GPUs, where they are exact at any batch size but not yet
-// always faster.
+// wherever they exist: on NVIDIA GPUs also with 16-bit weights, where they decode faster but read
+// long prompts more slowly.
 enum class Kernels { automatic, ggml, own };
 
 // Whether ggml's flash attention is used. `automatic`: on GPUs and workers, where it is fastest. On

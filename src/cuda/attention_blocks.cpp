@@ -22,15 +22,33 @@ void CudaAttentionBlocks::plan(std::span<const TaskRun> runs,
     runs_.clear();
     n_seen_.clear();
     merges_ = false;
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-        sights_.add(runs[i], {window});
-        for (int row = 0; row < runs[i].n_rows; ++row) {
-            const int n_seen = sights_.of(runs[i], row).n_rows;
+    for (const TaskRun& run : runs) {
+        sights_.add(run, {window});
+        for (int row = 0; row < run.n_rows; ++row) {
+            const int n_seen = sights_.of(run, row).n_rows;
             n_seen_.push_back(n_seen);
             merges_ = merges_ || count_parts(n_seen + n_steps - 1) > 1;
         }
+    }
+    max_rows_ = choose_rows(runs);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
         add_run(runs[i], first_pages[i], kernel);
     }
+}
+
+// The fewest rows of a block with which every part of every block has a processor.
+int CudaAttentionBlocks::choose_rows(std::span<const TaskRun> runs) const {
+    for (int n_rows = 1; n_rows < room_; n_rows *= 2) {
+        int n_items = 0;
+        for (const TaskRun& run : runs) {
+            const int n_blocks = (run.n_rows + n_rows - 1) / n_rows;
+            n_items += n_blocks * n_kv_heads_ * count_parts(sights_.of(run, run.n_rows - 1).n_rows);
+        }
+        if (n_items <= n_processors_) {
+            return n_rows;
+        }
+    }
+    return room_;
 }
 
 // Rows see the same runs, but for how far the last one goes.

@@ -14,12 +14,15 @@ namespace knap {
 
 class CudaAttentionBlocks {
   public:
-    // For passes in the step kernel a block has as many rows as it takes at once, and blocks share
-    // the parts of a row's context. Elsewhere every row is in one block.
+    // For passes in the step kernel, blocks share the parts of a row's context. A block has few
+    // rows if there are processors for all blocks, else as many as it takes at once. Elsewhere
+    // every row is in one block.
     enum class For { step, prefill };
 
-    explicit CudaAttentionBlocks(const ModelConfig& config)
-        : max_rows_(std::max(1, kMaxCudaColumns / config.heads_per_kv())) {}
+    CudaAttentionBlocks(const ModelConfig& config, int n_processors)
+        : n_kv_heads_(config.n_kv_heads),
+          n_processors_(n_processors),
+          room_(std::max(1, kMaxCudaColumns / config.heads_per_kv())) {}
 
     // `first_pages[i]` is where the pages of run i begin in the table of all pages. With `n_steps`
     // above 1 the only row is the first of so many in a chain.
@@ -36,6 +39,7 @@ class CudaAttentionBlocks {
     bool merges() const { return merges_; }
 
   private:
+    int choose_rows(std::span<const TaskRun> runs) const;
     void add_run(const TaskRun& run, int first_page, For kernel);
     // A block of rows [begin, end) of the run over parts from `first_part` on, up to `end_part` or
     // to the last that they see.
@@ -44,7 +48,10 @@ class CudaAttentionBlocks {
     bool are_alike(const TaskRun& run, int a, int b) const;
     int count_before(const TaskRun& run, int row, int sequence_row) const;
 
-    int max_rows_;
+    int n_kv_heads_;
+    int n_processors_;
+    int room_;          // rows that a block takes
+    int max_rows_ = 1;  // that it gets in this pass
     RowSights sights_{ScatteredRuns::rows};
     std::vector<CudaBlock> blocks_;
     std::vector<CudaRun> runs_;

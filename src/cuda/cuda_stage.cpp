@@ -147,7 +147,7 @@ CudaStage::CudaStage(const ModelConfig& config,
       shape_(new_shape()),
       plan_(plan_step(cache.device(), weights_.max_copied_bytes, weights_.has_halves)) {
     for (int group = 0; group < kMaxGroups; ++group) {
-        attentions_.emplace_back(config);
+        attentions_.emplace_back(config, cache.device().n_processors);
     }
     reserve_buffers();
 }
@@ -187,9 +187,8 @@ void CudaStage::reserve_buffers() {
         static_cast<std::size_t>(std::max({config_.n_embd, config_.n_embd_q(), config_.n_ff}));
     const auto n_heads = static_cast<std::size_t>(config_.n_heads);
     const auto n_embd = static_cast<std::size_t>(config_.n_embd);
-    const int n_positions = cache_.n_pages() * kCudaPageRows;
-    buffers_.max_parts =
-        count_parts(std::min(n_positions, config_.n_ctx_train + kCudaPageRows)) + 1;
+    // A sequence may be longer than the model was trained for, up to the whole cache.
+    buffers_.max_parts = count_parts(cache_.n_pages() * kCudaPageRows) + 1;
     std::size_t n_bytes = 0;
     const auto take = [&](auto*& place, std::size_t n) {
         using Number = std::remove_reference_t<decltype(*place)>;

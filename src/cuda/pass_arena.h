@@ -33,16 +33,24 @@ class PassArena {
 
     std::size_t bytes_used() const { return n_bytes_; }
 
-    // Copies all arrays to the device.
+    // Copies the arrays to the device, from the first that has changed since the last time on: most
+    // passes have the phases of the one before.
     void upload(CudaStream& stream) {
         if (on_device_.bytes() < n_bytes_) {
             stream.wait();
             on_device_ = CudaMemory(2 * n_bytes_, "what passes are asked for");
             pinned_ = PinnedMemory(2 * n_bytes_);
+            n_known_ = 0;
         }
-        std::memcpy(pinned_.data(), bytes_.data(), n_bytes_);
-        stream.upload(on_device_.data(), pinned_.data(), n_bytes_);
+        const std::size_t begin = count_same();
+        n_known_ = n_bytes_;
+        n_uploaded_ = n_bytes_ - begin;
+        if (n_uploaded_ > 0) {
+            std::memcpy(pinned_.data() + begin, bytes_.data() + begin, n_uploaded_);
+            stream.upload(on_device_.data() + begin, pinned_.data() + begin, n_uploaded_);
+        }
     }
+    std::size_t n_uploaded() const { return n_uploaded_; }  // bytes, the last time
 
     // An array, once it is on the device.
     template <typename T>
@@ -53,7 +61,21 @@ class PassArena {
     std::size_t bytes() const { return on_device_.bytes(); }
 
   private:
+    // Leading bytes that the device has already, in whole blocks.
+    std::size_t count_same() const {
+        constexpr std::size_t kBlock = 1024;
+        const std::size_t n = std::min(n_known_, n_bytes_);
+        std::size_t at = 0;
+        while (at + kBlock <= n &&
+               std::memcmp(pinned_.data() + at, bytes_.data() + at, kBlock) == 0) {
+            at += kBlock;
+        }
+        return at;
+    }
+
     std::size_t n_bytes_ = 0;
+    std::size_t n_known_ = 0;  // leading bytes of pinned memory that the device has
+    std::size_t n_uploaded_ = 0;
     std::vector<std::byte> bytes_;
     PinnedMemory pinned_;
     CudaMemory on_device_;

@@ -38,6 +38,17 @@ TEST(BenchJson, HoldsEveryTimeAndWhatItWasMeasuredWith) {
     EXPECT_EQ(found["rows"], nlohmann::json::array({expected}));
 }
 
+TEST(BenchJson, NamesADeviceThatGgmlDoesNotKnow) {
+    const std::filesystem::path path = temporary_folder() / "gpu.json";
+    const std::filesystem::path model = temporary_folder() / "b.gguf";
+    std::ofstream(model) << "1";
+    BenchJson json(path, 4, kCommand);
+    json.add_model(model, ModelConfig{}, "Big GPU", 0);
+    json.add_row({{"what", "pass"}}, {{"knap", {}, {1}}}, 1);
+    EXPECT_EQ(read_json_file(path).value()["device"], "Big GPU");
+    EXPECT_EQ(read_json_file(path).value()["threads"], 0);
+}
+
 TEST(BenchJson, WritesNothingWithoutAPath) {
     BenchJson json("", 4, kCommand);
     json.add_model("none.gguf", ModelConfig{}, Backend(1));

@@ -63,24 +63,29 @@ std::vector<int> expected(const TaskRun& run, const std::optional<Window>& windo
     return rows;
 }
 
+void check(const TaskRun& run, const std::optional<Window>& window, For kernel, int n_processors) {
+    CudaAttentionBlocks plan(config(4), n_processors);
+    const std::vector<int> first_pages{0};
+    plan.plan({&run, 1}, first_pages, window, kernel);
+    for (int row = 0; row < run.n_rows; ++row) {
+        EXPECT_EQ(seen_by(plan, row), expected(run, window, row)) << "row " << row;
+    }
+    for (const CudaBlock& block : plan.blocks()) {
+        EXPECT_LE(kernel == For::step ? block.n_rows * 4 : 0, kMaxCudaColumns);
+        // Rows of the pass are stored by whoever may see them.
+        for (int row = block.first_row; row < block.first_row + block.n_rows; ++row) {
+            const std::vector<int> seen = expected(run, window, row);
+            for (std::size_t at = 0; at < seen.size(); ++at) {
+                EXPECT_TRUE(seen[at] < run.first_row || static_cast<int>(at) >= block.first_new);
+            }
+        }
+    }
+}
+
 void check(const TaskRun& run, const std::optional<Window>& window = {}) {
     for (const For kernel : {For::step, For::prefill}) {
-        CudaAttentionBlocks plan(config(4));
-        const std::vector<int> first_pages{0};
-        plan.plan({&run, 1}, first_pages, window, kernel);
-        for (int row = 0; row < run.n_rows; ++row) {
-            EXPECT_EQ(seen_by(plan, row), expected(run, window, row)) << "row " << row;
-        }
-        for (const CudaBlock& block : plan.blocks()) {
-            EXPECT_LE(kernel == For::step ? block.n_rows * 4 : 0, kMaxCudaColumns);
-            // Rows of the pass are stored by whoever may see them.
-            for (int row = block.first_row; row < block.first_row + block.n_rows; ++row) {
-                const std::vector<int> seen = expected(run, window, row);
-                for (std::size_t at = 0; at < seen.size(); ++at) {
-                    EXPECT_TRUE(seen[at] < run.first_row ||
-                                static_cast<int>(at) >= block.first_new);
-                }
-            }
+        for (const int n_processors : {1, 4, 132}) {
+            check(run, window, kernel, n_processors);
         }
     }
 }
@@ -118,12 +123,23 @@ TEST(CudaAttentionBlocks, RowsOfATreeShareTheTextBeforeIt) {
     const TaskRun run{.layout = {.kind = Kind::tree, .context = 5000, .parents = parents},
                       .first_row = 5000,
                       .n_rows = 4};
-    CudaAttentionBlocks plan(config(4));
+    CudaAttentionBlocks plan(config(4), 1);
     const std::vector<int> first_pages{0};
     plan.plan({&run, 1}, first_pages, {}, For::step);
     EXPECT_EQ(plan.blocks().front().n_rows, 4);
     EXPECT_EQ(plan.blocks().front().end_part, 17);  // 16 of 256 rows, one of 512
     EXPECT_TRUE(plan.merges());
+}
+
+TEST(CudaAttentionBlocks, HaveFewRowsWhileProcessorsAreFree) {
+    const TaskRun run{.layout = {.context = 300}, .first_row = 300, .n_rows = 8};
+    const std::vector<int> first_pages{0};
+    // Two parts of the context.
+    for (const auto& [n_processors, n_rows] : {std::pair{16, 1}, {15, 2}, {4, 4}, {3, 8}, {1, 8}}) {
+        CudaAttentionBlocks plan(config(4), n_processors);
+        plan.plan({&run, 1}, first_pages, {}, For::step);
+        EXPECT_EQ(plan.blocks().front().n_rows, n_rows) << n_processors << " processors";
+    }
 }
 
 TEST(CudaParts, CoverAllPositionsOnce) {

@@ -7,6 +7,7 @@
 
 #include "knap/knap.h"
 
+#include "base/text.h"
 #include "support/gpu.h"
 #include "support/loaded_model.h"
 #include "support/served_together.h"
@@ -73,14 +74,18 @@ TEST(SessionOnGpu, CanBeCancelled) {
     EXPECT_EQ(result.stop, StopReason::cancelled);
 }
 
-// Up to as many rows as the device computes exactly share a pass; each session has a slot.
+// Up to as many rows as the device computes exactly share a pass. With ggml's kernels each session
+// has a slot.
 TEST(SessionOnGpu, SeveralWriteWhatEachWritesAlone) {
     KNAP_SKIP_WITHOUT_GPU();
-    for (const char* type : {"Q8_0", "Q4_0"}) {
-        SCOPED_TRACE(type);
-        RuntimeConfig config = on_gpu();
-        config.model_path = tiny_model("small-llama", type);
-        expect_texts_of_plain_decoding(config, 6, mixed_requests(16, 256));
+    for (const Kernels kernels : {Kernels::ggml, Kernels::own}) {
+        for (const char* type : {"Q8_0", "Q4_0"}) {
+            SCOPED_TRACE(concat(type, kernels == Kernels::own ? ", own" : ", ggml"));
+            RuntimeConfig config = on_gpu();
+            config.model_path = tiny_model("small-llama", type);
+            config.kernels = kernels;
+            expect_texts_of_plain_decoding(config, 6, mixed_requests(16, 256));
+        }
     }
 }
 

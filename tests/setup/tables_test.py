@@ -282,6 +282,14 @@ class MarksTest(unittest.TestCase):
         (self.root / "docs/results/data").rmdir()
         self.expect_fault("docs/results/data/cpu-decode.json: expected a data file, found none")
 
+    def test_a_table_that_may_be_missing_says_that_nothing_was_measured(self):
+        self.readme.write_text("<!-- table: projection-costs -->\n<!-- end -->\n")
+        self.assertEqual(self.tables(), (0, "tables: rewrote README.md\n"))
+        self.assertIn("\nNot measured yet. `docs/tables.py --list` has the command.\n", self.readme.read_text())
+        self.assertEqual(self.tables("--check")[0], 0)
+        self.write_data(DECODE, "gpu-shapes.json")
+        self.expect_fault('expected rows of `what` "shape", found none')
+
     def test_list_names_missing_data(self):
         status, output = self.tables("--list")
         self.assertEqual(status, 0)
@@ -334,6 +342,38 @@ class ProgramsTest(unittest.TestCase):
             self.assertRegex(row["libllama"], "^flash=(on|off) unified=(on|off)$")
         self.assertEqual(rows["throughput", 2]["n_tokens"], 8)
         self.assertEqual({*rows["prefix", None]["times_ms"]}, {"alone", "all"})
+
+    def test_shape_bench(self):
+        path = self.folder / "shapes.json"
+        models = self.folder / "models"
+        models.mkdir()
+        self.run_program("shape_bench", "--shapes", "tiny-llama,tiny-qwen3", "--types", "F16", "--layers", 4, "--depths", "0,64",
+                         "--rows", "1,3", "--device", "CPU", "--folder", models, "--json", path)
+        self.assertEqual([*models.iterdir()], [], "models are deleted")
+        rows = bench_data.rows_of(bench_data.load(path), "shape")
+        self.assertEqual([(row["shape"], row["type"], row["n_layers"], row["depth"]) for row in rows],
+                         [(shape, "F16", 4, depth) for shape in ("tiny-llama", "tiny-qwen3") for depth in (0, 64)])
+        for row in rows:
+            self.assertEqual([*row["times_ms"]],
+                             ["1 row, 1 layer", "3 rows, 1 layer", "1 row, 2 layers", "3 rows, 2 layers", "1 row, 4 layers",
+                              "3 rows, 4 layers", "draft, full", "draft, a=skip", "draft, m=skip", "draft, a=w16+1024",
+                              "draft, a=w16+1024,l1+3=skip"])
+
+    def test_shape_bench_refuses_what_it_cannot_time(self):
+        for words, arguments in (("--shape: expected one of", ["--shapes", "none"]),
+                                 ("--depths: expected numbers from 0 to 1024, found 16,4096", ["--depths", "4096,16"]),
+                                 ("--rows: expected numbers from 1 to 64, found 0", ["--rows", "0"]),
+                                 ("--exits: expected numbers from 1 to 8, found 9", ["--exits", "9"]),
+                                 ("--plans: expected a window", ["--plans", "a=w"]),
+                                 ("--layers: expected 1 or more, found 0", ["--layers", "0"]),
+                                 ("--kernels own: expected", ["--kernels", "own"])):
+            defaults = {"--shapes": "tiny", "--types": "F16", "--depths": "16", "--folder": str(self.folder)}
+            defaults |= dict(zip(arguments[::2], arguments[1::2]))
+            done = subprocess.run([Path(BUILD) / "shape_bench", *(word for pair in defaults.items() for word in pair)],
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"shape_bench: error: {words}", done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, "one line")
 
     def test_knap_bench_and_its_command(self):
         path = self.folder / "bench.json"

@@ -41,6 +41,12 @@ int attribute(cudaDeviceAttr which, int index) {
     return value;
 }
 
+std::string device_name(int index) {
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, index), "asking for a device's name");
+    return properties.name;
+}
+
 }  // namespace
 
 bool has_cuda_kernels() {
@@ -57,8 +63,9 @@ CudaDevice find_cuda_device(const std::string& ggml_name) {
             .capability = 10 * attribute(cudaDevAttrComputeCapabilityMajor, index) +
                           attribute(cudaDevAttrComputeCapabilityMinor, index),
             .n_processors = attribute(cudaDevAttrMultiProcessorCount, index),
-            .shared_bytes = static_cast<std::size_t>(
-                attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index))};
+            .shared_bytes =
+                static_cast<std::size_t>(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index)),
+            .name = device_name(index)};
 }
 
 void use_device(const CudaDevice& device) {

@@ -15,6 +15,7 @@ struct CudaDevice {
     int capability = 0;            // 90 for 9.0
     int n_processors = 0;          // streaming multiprocessors
     std::size_t shared_bytes = 0;  // that one block may have
+    std::string name{};            // "NVIDIA H200"
 };
 
 // Whether this build has the CUDA kernels.

@@ -165,14 +165,23 @@ __device__ __forceinline__ void multiply_pair(
         // A strip that is alone is multiplied twice: a branch would cost more.
         const std::uint8_t* at = c.slot(first.slot) + c.warp * kUnitBytes;
         const std::uint8_t* other = has_two ? c.slot(second.slot) + c.warp * kUnitBytes : at;
-        const int end_copied = min(unit + kCopied, end_unit);
-        // Short code is faster than more of it at once: instructions come from memory, too.
-#pragma unroll(Columns == 1 ? 2 : 1)
-        for (int own = unit + c.warp; own < end_copied; own += kRoundUnits) {
-            multiply(at, own * kPer64 - begin, sums[0]);
-            multiply(other, own * kPer64 - begin, sums[1]);
-            at += kRoundUnits * kUnitBytes;
-            other += kRoundUnits * kUnitBytes;
+        const int first_input = (unit + c.warp) * kPer64 - begin;
+        const auto multiply_round = [&](int round) {
+            const int input = first_input + round * kRoundUnits * kPer64;
+            multiply(at + round * kRoundUnits * kUnitBytes, input, sums[0]);
+            multiply(other + round * kRoundUnits * kUnitBytes, input, sums[1]);
+        };
+        // All but the last copy of a strip are whole.
+        if (unit + kCopied <= end_unit) {
+#pragma unroll
+            for (int round = 0; round < kCopied / kRoundUnits; ++round) {
+                multiply_round(round);
+            }
+        } else {
+#pragma unroll 1
+            for (int round = 0; unit + c.warp + round * kRoundUnits < end_unit; ++round) {
+                multiply_round(round);
+            }
         }
         __syncwarp();
         if (c.lane == 0) {

@@ -105,12 +105,8 @@ TEST(StripCoverage, NeedsComputeCapability8AndSharedMemory) {
 
 TEST(StripCoverage, YieldsToOptions) {
     const Model model;
-    const auto with = [&](WeightOptions options) {
-        options.kernels = options.kernels == Kernels::automatic ? Kernels::own : options.kernels;
-        return reason(model, kGpu, options);
-    };
-    EXPECT_EQ(reason(model, kGpu, WeightOptions{}),
-              "ggml's may be faster: `.kernels` own asks for them");
+    const auto with = [&](const WeightOptions& options) { return reason(model, kGpu, options); };
+    EXPECT_EQ(with({}), "used");
     EXPECT_EQ(with({.repack = Repack::off}), "used");
     EXPECT_EQ(with({.flash_attention = FlashAttention::off}), "used");
     EXPECT_EQ(with({.kernels = Kernels::ggml}), "ggml's kernels were asked for");
@@ -120,6 +116,19 @@ TEST(StripCoverage, YieldsToOptions) {
     EXPECT_EQ(with({.cache_type_k = CacheType::q8_0, .cache_type_v = CacheType::q8_0}),
               "cache type q8_0");
     EXPECT_EQ(with({.cache_type_v = CacheType::f32}), "cache type f32");
+}
+
+TEST(StripCoverage, TakesSixteenBitLayersOnlyWhenAsked) {
+    for (const ggml_type type : {GGML_TYPE_F16, GGML_TYPE_BF16}) {
+        const Model model = Model().with_matrices(type);
+        EXPECT_EQ(reason(model, kGpu, {.kernels = Kernels::own}), "used");
+        EXPECT_EQ(
+            reason(model, kGpu, {}),
+            concat("tensor blk.0.attn_q.weight: with type ", type == GGML_TYPE_F16 ? "F16" : "BF16",
+                   " ggml reads prompts faster; `.kernels` own asks for them"));
+    }
+    // The embedding and the head are no matter.
+    EXPECT_EQ(reason(Model().with_type("token_embd.weight", GGML_TYPE_F16), kGpu, {}), "used");
 }
 
 TEST(StripCoverage, NeedsAHeadSizeWithAKernel) {

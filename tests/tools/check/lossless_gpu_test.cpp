@@ -1,6 +1,7 @@
-// On a GPU few rows are bit-identical to single-row passes where weights are quantised, and texts
-// are plain decoding's. Elsewhere, and in trees, they may diverge where rounding can decide, and
-// nowhere else. lossless_remote_test.cpp runs the same checks on a worker.
+// With knap's kernels all rows are bit-identical to single-row passes, and texts are plain
+// decoding's. With ggml's that holds for few rows, where weights are quantised. Elsewhere, and in
+// trees, texts may diverge where rounding can decide, and nowhere else. lossless_remote_test.cpp
+// runs the same checks on a worker.
 #include <ostream>
 
 #include <gtest/gtest.h>
@@ -14,12 +15,14 @@ namespace {
 
 struct LosslessCase {
     const char* type;
+    Kernels kernels = Kernels::ggml;
     bool exact = true;
     bool has_exact_chains = true;
 };
 
 void PrintTo(const LosslessCase& c, std::ostream* out) {
-    *out << c.type << (c.exact ? "" : "/any rows");
+    *out << c.type << (c.kernels == Kernels::own ? "/own" : "/ggml")
+         << (c.exact ? "" : "/any rows");
 }
 
 class LosslessOnGpu : public ::testing::TestWithParam<LosslessCase> {};
@@ -30,7 +33,8 @@ TEST_P(LosslessOnGpu, EveryStrategyWritesPlainDecodingsText) {
                      .n_ctx = 512,
                      .n_threads = 1,
                      .devices = {ggml_backend_dev_name(gpu())},
-                     .exact = GetParam().exact},
+                     .exact = GetParam().exact,
+                     .kernels = GetParam().kernels},
                     {.has_exact_chains = GetParam().has_exact_chains});
 }
 
@@ -41,7 +45,12 @@ INSTANTIATE_TEST_SUITE_P(
                       LosslessCase{.type = "Q8_0"},
                       LosslessCase{.type = "Q4_0"},
                       LosslessCase{.type = "Q4_K"},
-                      LosslessCase{.type = "Q4_0", .exact = false, .has_exact_chains = false}));
+                      LosslessCase{.type = "Q4_0", .exact = false, .has_exact_chains = false},
+                      LosslessCase{.type = "F16", .kernels = Kernels::own},
+                      LosslessCase{.type = "Q8_0", .kernels = Kernels::own},
+                      LosslessCase{.type = "Q4_0", .kernels = Kernels::own},
+                      LosslessCase{.type = "Q4_K", .kernels = Kernels::own},
+                      LosslessCase{.type = "Q4_0", .kernels = Kernels::own, .exact = false}));
 
 }  // namespace
 }  // namespace knap::test::lossless_gpu_test
