@@ -120,7 +120,8 @@ TEST(StripCoverage, YieldsToOptions) {
 
 TEST(StripCoverage, TakesSixteenBitLayersOnlyWhenAsked) {
     for (const ggml_type type : {GGML_TYPE_F16, GGML_TYPE_BF16}) {
-        const Model model = Model().with_matrices(type);
+        Model model;
+        model.with_matrices(type);
         EXPECT_EQ(reason(model, kGpu, {.kernels = Kernels::own}), "used");
         EXPECT_EQ(
             reason(model, kGpu, {}),
