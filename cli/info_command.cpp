@@ -80,6 +80,7 @@ nlohmann::ordered_json to_json(const ModelInfo& info, const std::vector<LengthCo
         {"n_ctx_train", info.n_ctx_train},
         {"has_tied_head", info.has_tied_head},
         {"rope", info.rope},
+        {"layers", info.layers},
         {"chat_template", info.chat_template},
         {"n_parameters", info.n_parameters},
         {"file_bytes", info.file_bytes},
@@ -108,7 +109,7 @@ std::string to_table(const ModelInfo& info, const std::vector<LengthCost>& costs
     row("parameters", in_millions(info.n_parameters));
     row("file size", format_bytes(info.file_bytes));
     row("tensor types", list_types(info));
-    row("layers", info.n_layers);
+    row("layers", info.n_layers, info.layers.empty() ? "" : ": ", info.layers);
     row("heads", info.n_heads, ", KV heads ", info.n_kv_heads, ", head size ", info.head_dim);
     row("embedding", info.n_embd, ", feed-forward ", info.n_ff);
     row("vocabulary", info.n_vocab,

@@ -410,6 +410,7 @@ struct ModelInfo {
     std::string bos_token{};                         // begins a text; empty: none
     std::string eos_token{};                         // ends one
     std::string rope;                                // "norm" or "neox", with scaling
+    std::string layers{};                            // what they add to a dense decoder, in words
     std::string cuda_kernels{};                      // as in Result
     std::optional<AdapterInfo> adapter{};
 };

@@ -4,12 +4,12 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "cpu/row_norm.h"
+#include "cpu/layer_heads.h"
+#include "cpu/row_math.h"
 #include "cpu/tiles.h"
 #include "cpu/weights_ahead.h"
 #include "forward/needed_modules.h"
 #include "graph/attention/cpu_attention.h"
-#include "graph/head_rows.h"
 #include "kernels/attention/attention.h"
 #include "kernels/matmul/matmul.h"
 
@@ -48,6 +48,15 @@ std::span<QuantisedBlock> blocks_at(std::byte* row, int n_in) {
     return {reinterpret_cast<QuantisedBlock*>(row), static_cast<std::size_t>(n_in / kQuantBlock)};
 }
 
+// A row in the form that a matrix takes.
+void copy_row(const float* x, int n, bool is_float, std::byte* out) {
+    if (is_float) {
+        std::memcpy(out, x, static_cast<std::size_t>(n) * sizeof(float));
+    } else {
+        matmul().quantise(x, blocks_at(out, n));
+    }
+}
+
 }  // namespace
 
 CpuPass::CpuPass(CpuModel model, int max_rows, int n_threads)
@@ -80,6 +89,12 @@ CpuPass::CpuPass(CpuModel model, int max_rows, int n_threads)
     stream_.resize(n_embd() * n_rows);
     queries_.resize(static_cast<std::size_t>(config.n_embd_q()) * n_rows);
     attended_.resize(queries_.size());
+    if (config.head_norm == HeadNorm::whole_row) {
+        keys_.resize(static_cast<std::size_t>(config.n_embd_kv()) * n_rows);
+    }
+    if (std::ranges::any_of(model_.layers, &CpuLayer::has_post_norm)) {
+        results_.resize(stream_.size());
+    }
     inputs_.resize(input_bytes * n_rows);
     hidden_.resize(hidden_bytes * n_rows);
     for (Scratch& scratch : scratch_) {
@@ -93,10 +108,10 @@ std::span<float> CpuPass::stream(int n_rows) {
 }
 
 std::size_t CpuPass::bytes() const {
-    std::size_t n =
-        (stream_.capacity() + queries_.capacity() + attended_.capacity() + logits_.capacity()) *
-            sizeof(float) +
-        inputs_.capacity() + hidden_.capacity();
+    std::size_t n = (stream_.capacity() + queries_.capacity() + attended_.capacity() +
+                     keys_.capacity() + results_.capacity() + logits_.capacity()) *
+                        sizeof(float) +
+                    inputs_.capacity() + hidden_.capacity();
     for (const Scratch& scratch : scratch_) {
         n += scratch.inputs.capacity() + scratch.tile.capacity() * sizeof(float);
     }
@@ -197,6 +212,7 @@ class CpuPass::Walk {
                 } else {
                     to_floats(stored, stream_row(row), config_.n_embd);
                 }
+                scale_row(config_.embedding_scale, config_.n_embd, stream_row(row));
             },
             &ahead_);
     }
@@ -254,11 +270,13 @@ class CpuPass::Walk {
         });
     }
 
-    // Rows of the stream, normalised.
+    // Rows of the stream, normalised if there is a norm.
     auto normed(const float* weight, const PackedMatrix& matrix) const {
         return [this, weight, is_float = takes_floats(matrix)](int row, std::byte* out) {
             const float* x = stream_row(row);
-            if (is_float) {
+            if (weight == nullptr) {
+                copy_row(x, config_.n_embd, is_float, out);
+            } else if (is_float) {
                 norm_row(x, weight, config_.n_embd, config_.rms_eps, reinterpret_cast<float*>(out));
             } else {
                 matmul().norm_and_quantise(x, weight, config_.n_embd, config_.rms_eps, 0,
@@ -271,12 +289,8 @@ class CpuPass::Walk {
     auto attended(const PackedMatrix& matrix) const {
         return [this, is_float = takes_floats(matrix)](int row, std::byte* out) {
             const int n = config_.n_embd_q();
-            const float* x = pass_.attended_.data() + static_cast<std::ptrdiff_t>(row) * n;
-            if (is_float) {
-                std::memcpy(out, x, static_cast<std::size_t>(n) * sizeof(float));
-            } else {
-                matmul().quantise(x, blocks_at(out, n));
-            }
+            copy_row(pass_.attended_.data() + static_cast<std::ptrdiff_t>(row) * n, n, is_float,
+                     out);
         };
     }
 
@@ -304,19 +318,25 @@ class CpuPass::Walk {
         if (by.bias != nullptr) {
             const float* bias = by.bias + static_cast<std::ptrdiff_t>(first_group) * kGroupRows;
             for (int row = 0; row < n_rows; ++row) {
-                float* at = out + static_cast<std::ptrdiff_t>(row) * width;
-                for (int i = 0; i < part.n_out; ++i) {
-                    at[i] += bias[i];
-                }
+                add_row(bias, part.n_out, out + static_cast<std::ptrdiff_t>(row) * width);
             }
         }
     }
 
-    // Adds the product to the stream.
-    void add_product(const CpuMatrix& by, const Tile& tile, const std::byte* inputs) const {
+    // Adds the product to the stream, or leaves it for add_results() if a norm follows.
+    void add_product(const CpuMatrix& by,
+                     const float* post_norm,
+                     const Tile& tile,
+                     const std::byte* inputs) const {
         const int width = config_.n_embd;
+        if (post_norm != nullptr) {
+            multiply(by, tile.first_unit, tile.n_units, inputs, tile.n_rows,
+                     result_row(tile.first_row) + std::ptrdiff_t{tile.first_unit} * kGroupRows,
+                     width);
+            return;
+        }
         float* out = stream_row(tile.first_row) + std::ptrdiff_t{tile.first_unit} * kGroupRows;
-        if (by.bias == nullptr) {
+        if (by.bias == nullptr && config_.residual_scale == 1.0f) {
             const PackedMatrix part = slice(*by.matrix, tile.first_unit, tile.n_units);
             matmul().multiply({.matrix = &part,
                                .n_groups = part.n_groups(),
@@ -327,19 +347,35 @@ class CpuPass::Walk {
                                .stride = width});
             return;
         }
-        // The product and its bias are added first.
+        // The product and its bias are added first, and the scale applies to their sum.
         for (int i = 0; i < tile.n_units; ++i) {
             const int group = tile.first_unit + i;
             float* sums = scratch_.tile.data();
             multiply(by, group, 1, inputs, tile.n_rows, sums, kGroupRows);
+            scale_row(config_.residual_scale, tile.n_rows * kGroupRows, sums);
             const int n = std::min(kGroupRows, by.matrix->n_out - group * kGroupRows);
             for (int row = 0; row < tile.n_rows; ++row) {
-                float* at = out + static_cast<std::ptrdiff_t>(row) * width + i * kGroupRows;
-                for (int k = 0; k < n; ++k) {
-                    at[k] += sums[row * kGroupRows + k];
-                }
+                add_row(sums + row * kGroupRows, n,
+                        out + static_cast<std::ptrdiff_t>(row) * width + i * kGroupRows);
             }
         }
+    }
+
+    float* result_row(int row) const {
+        return pass_.results_.data() + static_cast<std::ptrdiff_t>(row) * config_.n_embd;
+    }
+
+    // Adds the results of a module to the stream, if a norm follows it.
+    void add_results(const float* post_norm) {
+        if (post_norm == nullptr) {
+            return;
+        }
+        member_.share(n_rows_, [&](int row) {
+            float* result = result_row(row);
+            norm_row(result, post_norm, config_.n_embd, config_.rms_eps, result);
+            scale_row(config_.residual_scale, config_.n_embd, result);
+            add_row(result, config_.n_embd, stream_row(row));
+        });
     }
 
     // --- modules ---
@@ -354,17 +390,21 @@ class CpuPass::Walk {
         if (!gives_result) {
             return;
         }
-        const int group = request_.groups->group_of(request_.plan->level(layer, Module::attention));
+        const int group = request_.groups->group_of(request_.plan->level(layer, Module::attention),
+                                                    config_.layer(layer).window);
         const AttentionTasks& tasks = *request_.tasks[static_cast<std::size_t>(group)];
         const AttentionData data{.queries = pass_.queries_.data(),
                                  .out = pass_.attended_.data(),
                                  .cached = cached(layer)};
         share_long(tasks.n_shares(), [&](int share) { run_attention_share(data, tasks, share); });
         const CpuMatrix& o = model_.layer(layer).o;
+        const float* post_norm = model_.layer(layer).attn_post_norm;
         ahead_.expect_module(2 * layer + 1, n_rows_);
-        share_product(
-            *o.matrix, tiles_of(*o.matrix), attended(*o.matrix),
-            [&](const Tile& tile, const std::byte* inputs) { add_product(o, tile, inputs); });
+        share_product(*o.matrix, tiles_of(*o.matrix), attended(*o.matrix),
+                      [&](const Tile& tile, const std::byte* inputs) {
+                          add_product(o, post_norm, tile, inputs);
+                      });
+        add_results(post_norm);
     }
 
     const KvTensors& cached(int layer) const {
@@ -377,36 +417,49 @@ class CpuPass::Walk {
         const HeadUnits units(config_.head_dim);
         const int n_key_units = units.count(config_.n_kv_heads);
         const int n_query_units = has_queries ? units.count(config_.n_heads) : 0;
-        const HeadRows rows(config_, cached(layer));
+        const LayerHeads heads(config_, layer, weights, cached(layer), request_);
+        const bool waits = heads.norms_rows();  // for whole rows
+        const auto give_query = [&](int head, int row, float* x) {
+            if (waits) {
+                std::copy_n(x, config_.head_dim, query(row, head));
+            } else {
+                heads.give_query(row, x, query(row, head));
+            }
+        };
+        const auto store_key = [&](int head, int row, float* x) {
+            if (waits) {
+                std::copy_n(x, config_.head_dim, key(row, head));
+            } else {
+                heads.store_key(head, row, x);
+            }
+        };
+        const auto store_value = [&](int head, int row, const float* x) {
+            heads.store_value(head, row, x);
+        };
         const Tiles tiles(n_query_units + 2 * n_key_units, n_rows_, member_.n_threads(), 1);
         share_product(*weights.q.matrix, tiles, normed(weights.attn_norm, *weights.q.matrix),
                       [&](const Tile& tile, const std::byte* inputs) {
                           const int key_unit = tile.first_unit - n_query_units;
                           const int value_unit = key_unit - n_key_units;
                           if (key_unit < 0) {
-                              run_unit(units, weights.q, weights.q_norm, tile.first_unit, tile,
-                                       inputs, [&](int head, int row, const float* x) {
-                                           rows.rotate(turns(row), x, query(row, head));
-                                       });
+                              run_unit(units, weights.q, tile.first_unit, tile, inputs, give_query);
                           } else if (value_unit < 0) {
-                              run_unit(units, weights.k, weights.k_norm, key_unit, tile, inputs,
-                                       [&](int head, int row, const float* x) {
-                                           rows.store_key(head, stored(row), turns(row), x);
-                                       });
+                              run_unit(units, weights.k, key_unit, tile, inputs, store_key);
                           } else {
-                              run_unit(units, weights.v, nullptr, value_unit, tile, inputs,
-                                       [&](int head, int row, const float* x) {
-                                           rows.store_value(head, stored(row), x);
-                                       });
+                              run_unit(units, weights.v, value_unit, tile, inputs, store_value);
                           }
                       });
+        if (waits) {
+            member_.share(n_rows_, [&](int row) {
+                heads.give_row(row, has_queries ? query(row, 0) : nullptr, key(row, 0));
+            });
+        }
     }
 
     // Calls give(head, row, numbers) for every head of a unit and every row of the tile.
     template <typename Give>
     void run_unit(const HeadUnits& units,
                   const CpuMatrix& by,
-                  const float* norm,
                   int unit,
                   const Tile& tile,
                   const std::byte* inputs,
@@ -419,20 +472,19 @@ class CpuPass::Walk {
             std::min(units.n_heads, by.matrix->n_out / config_.head_dim - first_head);
         for (int row = 0; row < tile.n_rows; ++row) {
             for (int i = 0; i < n_heads; ++i) {
-                float* x = out + static_cast<std::ptrdiff_t>(row) * width +
-                           static_cast<std::ptrdiff_t>(i) * config_.head_dim;
-                if (norm != nullptr) {
-                    norm_row(x, norm, config_.head_dim, config_.rms_eps, x);
-                }
-                give(first_head + i, tile.first_row + row, x);
+                give(first_head + i, tile.first_row + row,
+                     out + static_cast<std::ptrdiff_t>(row) * width +
+                         static_cast<std::ptrdiff_t>(i) * config_.head_dim);
             }
         }
     }
 
-    const float* turns(int row) const { return request_.turns[static_cast<std::size_t>(row)]; }
-    int stored(int row) const { return request_.stored[static_cast<std::size_t>(row)]; }
     float* query(int row, int head) const {
         return pass_.queries_.data() + static_cast<std::ptrdiff_t>(row) * config_.n_embd_q() +
+               static_cast<std::ptrdiff_t>(head) * config_.head_dim;
+    }
+    float* key(int row, int head) const {
+        return pass_.keys_.data() + static_cast<std::ptrdiff_t>(row) * config_.n_embd_kv() +
                static_cast<std::ptrdiff_t>(head) * config_.head_dim;
     }
 
@@ -454,12 +506,13 @@ class CpuPass::Walk {
         share_long(tiles.size(), [&](int item) {
             const Tile tile = tiles[item];
             add_product(
-                weights.down, tile,
+                weights.down, weights.ffn_post_norm, tile,
                 pass_.hidden_.data() + static_cast<std::size_t>(tile.first_row) * row_bytes(down));
         });
+        add_results(weights.ffn_post_norm);
     }
 
-    // silu(gate) * up, in the form that `down` takes.
+    // The activated gate times up, in the form that `down` takes.
     void run_gates(const CpuLayer& weights, const Tile& tile, const std::byte* inputs) const {
         const PackedMatrix& down = *weights.down.matrix;
         const int width = tile.n_units * kGroupRows;
@@ -474,9 +527,10 @@ class CpuPass::Walk {
             std::byte* out = pass_.hidden_.data() +
                              static_cast<std::size_t>(tile.first_row + row) * row_bytes(down);
             if (takes_floats(down)) {
-                matmul().gate(gates + at, ups + at, n, reinterpret_cast<float*>(out) + first);
+                matmul().gate(config_.activation, gates + at, ups + at, n,
+                              reinterpret_cast<float*>(out) + first);
             } else {
-                matmul().gate_and_quantise(gates + at, ups + at,
+                matmul().gate_and_quantise(config_.activation, gates + at, ups + at,
                                            blocks_at(out, down.n_in)
                                                .subspan(static_cast<std::size_t>(tile.first_unit),
                                                         static_cast<std::size_t>(n / kQuantBlock)));
@@ -495,7 +549,19 @@ class CpuPass::Walk {
                                        static_cast<std::ptrdiff_t>(tile.first_row) * n_out +
                                        static_cast<std::ptrdiff_t>(tile.first_unit) * kGroupRows,
                                    n_out);
+                          finish_logits(tile, n_out);
                       });
+    }
+
+    // Scales and caps, where the model does.
+    void finish_logits(const Tile& tile, int n_out) const {
+        const int first = tile.first_unit * kGroupRows;
+        const int n = std::min(tile.n_units * kGroupRows, n_out - first);
+        for (int row = tile.first_row; row < tile.first_row + tile.n_rows; ++row) {
+            float* logits = pass_.logits_.data() + static_cast<std::ptrdiff_t>(row) * n_out + first;
+            scale_row(config_.logit_scale, n, logits);
+            cap_row(config_.final_soft_cap, n, logits);
+        }
     }
 
     CpuPass& pass_;

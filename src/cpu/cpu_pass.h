@@ -40,7 +40,11 @@ struct CpuRequest {
     int n_rows = 0;
     std::span<const Token> tokens{};         // [n_rows]; empty: the stream is set already
     std::span<const std::int32_t> stored{};  // [n_rows] where each row goes in the cache
-    std::span<const float* const> turns{};   // [n_rows] the rotations of each row
+    // [n_rows] the rotations of each row, in layers of either kind; empty: no layer is of the kind
+    std::span<const float* const> turns{};
+    std::span<const float* const> local_turns{};
+    std::span<const float> unit_pairs{};    // the same for layers that do not rotate
+    std::span<const float> query_scales{};  // [n_rows]; empty: none
     const ModulePlan* plan = nullptr;
     const AttentionGroups* groups = nullptr;         // of the plan's attentions
     std::span<const AttentionTasks* const> tasks{};  // of each group
@@ -86,6 +90,8 @@ class CpuPass {
     std::vector<float> stream_;      // [n_embd, max_rows]
     std::vector<float> queries_;     // [n_embd_q, max_rows]
     std::vector<float> attended_;    // [n_embd_q, max_rows]
+    std::vector<float> keys_;        // [n_embd_kv, max_rows], if rows of keys are normalised whole
+    std::vector<float> results_;     // [n_embd, max_rows] of modules with a norm behind them
     std::vector<std::byte> inputs_;  // of a product: rows in its form
     std::vector<std::byte> hidden_;  // inputs of `down`
     std::vector<float> logits_;      // of the largest pass so far

@@ -11,6 +11,7 @@
 #include "graph/attention/rope_rows.h"
 #include "graph/pass_results.h"
 #include "graph/pass_rows.h"
+#include "graph/rotation.h"
 #include "model/head_subset.h"
 
 namespace knap {
@@ -45,7 +46,10 @@ class CpuStage final : public Stage {
           max_rows_(max_rows),
           team_(cache.backend().team()),
           rope_(config.rope, divisors()),
+          local_rope_(config.local_rope, divisors()),
+          unit_pairs_(static_cast<std::size_t>(config.rope.n_rot)),
           pass_(cpu_model(config, tensors, cache), max_rows, team_.n_threads()) {
+        fill_unit_pairs(config.rope, unit_pairs_);
         for (int group = 0; group < kMaxGroups; ++group) {
             task_views_.push_back(&tasks_.emplace_back(config));
         }
@@ -63,7 +67,8 @@ class CpuStage final : public Stage {
     std::size_t n_bank_rows() const override { return 0; }
 
     ForwardStatistics statistics() const override {
-        return {.scratch_bytes = pass_.bytes() + rope_.bytes(), .compute_ms = compute_ms_};
+        return {.scratch_bytes = pass_.bytes() + rope_.bytes() + local_rope_.bytes(),
+                .compute_ms = compute_ms_};
     }
 
   private:
@@ -79,6 +84,8 @@ class CpuStage final : public Stage {
     const int max_rows_;
     ThreadTeam& team_;
     RopeRows rope_;
+    RopeRows local_rope_;
+    std::vector<float> unit_pairs_;  // [n_rot]
     CpuPass pass_;
     std::deque<AttentionTasks> tasks_;  // of each group
     std::vector<const AttentionTasks*> task_views_;
@@ -90,19 +97,24 @@ class CpuStage final : public Stage {
     std::vector<Token> tokens_;
     std::vector<std::int32_t> positions_;
     std::vector<const float*> turns_;
+    std::vector<const float*> local_turns_;
+    std::vector<float> query_scales_;
 };
 
 bool CpuStage::run(std::span<RowRun* const> runs, bool gives_stream) {
     rows_.assign(runs);
     const ForwardRequest& any = rows_.any_request();
     KNAP_ASSERT(any.bank.n_numbers() == 0, "the host lends no bank");
-    groups_.assign(*any.plan, any.entry_layer, any.exit_layer);
+    groups_.assign(*any.plan, any.entry_layer, any.exit_layer, config_.layers);
     plan_attention();
     set_rows();
     CpuRequest request{.n_rows = rows_.n_rows,
                        .tokens = tokens_,
                        .stored = rows_.stored,
                        .turns = turns_,
+                       .local_turns = local_turns_,
+                       .unit_pairs = unit_pairs_,
+                       .query_scales = query_scales_,
                        .plan = any.plan,
                        .groups = &groups_,
                        .tasks = task_views_,
@@ -142,7 +154,7 @@ void CpuStage::plan_attention() {
     rows_.list_task_runs(groups_.has_windows(), task_runs_);
     for (std::size_t i = 0; i < groups_.groups().size(); ++i) {
         if (i > 0 || groups_.has_full()) {
-            tasks_[i].plan(task_runs_, groups_.groups()[i].window, n_shares);
+            tasks_[i].plan(task_runs_, groups_.groups()[i].scope(), n_shares);
         }
     }
 }
@@ -167,8 +179,18 @@ void CpuStage::set_rows() {
         }
     }
     turns_.clear();
+    local_turns_.clear();
     for (const std::int32_t position : positions_) {
         turns_.push_back(rope_.at(position));
+        if (config_.has(Rotation::local)) {
+            local_turns_.push_back(local_rope_.at(position));
+        }
+    }
+    query_scales_.clear();
+    if (config_.temperature.scale != 0) {
+        for (const std::int32_t position : positions_) {
+            query_scales_.push_back(query_scale(config_.temperature, position));
+        }
     }
 }
 

@@ -29,9 +29,11 @@ bool take_the_same_rows(std::span<const ggml_tensor* const> weights) {
 }
 
 bool has_cpu_layer(const LayerWeights& layer) {
-    const std::array small{layer.attn_norm,  layer.bq,       layer.bk,        layer.bv,
-                           layer.bo,         layer.q_norm,   layer.k_norm,    layer.ffn_norm,
-                           layer.ffn_gate_b, layer.ffn_up_b, layer.ffn_down_b};
+    const std::array small{layer.attn_norm,    layer.bq,         layer.bk,
+                           layer.bv,           layer.bo,         layer.q_norm,
+                           layer.k_norm,       layer.ffn_norm,   layer.ffn_gate_b,
+                           layer.ffn_up_b,     layer.ffn_down_b, layer.attn_post_norm,
+                           layer.ffn_post_norm};
     const std::array<const ggml_tensor*, 3> heads{layer.wq, layer.wk, layer.wv};
     const std::array<const ggml_tensor*, 2> gates{layer.ffn_gate, layer.ffn_up};
     const bool has_mlp = layer.ffn_down != nullptr;
@@ -76,10 +78,12 @@ std::vector<CpuLayer> cpu_layers(const ModelTensors& tensors, const LayerShare& 
                           .o = cpu_matrix(layer.wo, layer.bo),
                           .q_norm = numbers(layer.q_norm),
                           .k_norm = numbers(layer.k_norm),
+                          .attn_post_norm = numbers(layer.attn_post_norm),
                           .ffn_norm = numbers(layer.ffn_norm),
                           .gate = cpu_matrix(layer.ffn_gate, layer.ffn_gate_b),
                           .up = cpu_matrix(layer.ffn_up, layer.ffn_up_b),
-                          .down = cpu_matrix(layer.ffn_down, layer.ffn_down_b)});
+                          .down = cpu_matrix(layer.ffn_down, layer.ffn_down_b),
+                          .ffn_post_norm = numbers(layer.ffn_post_norm)});
     }
     return layers;
 }

@@ -22,10 +22,13 @@ struct CpuLayer {
     CpuMatrix q, k, v, o;
     const float* q_norm = nullptr;
     const float* k_norm = nullptr;
+    const float* attn_post_norm = nullptr;
     const float* ffn_norm = nullptr;
     CpuMatrix gate, up, down;
+    const float* ffn_post_norm = nullptr;
 
     bool has_mlp() const { return down.matrix != nullptr; }
+    bool has_post_norm() const { return attn_post_norm != nullptr || ffn_post_norm != nullptr; }
 };
 
 // Whether our operators can compute all of these layers, and the head if it is among them: every

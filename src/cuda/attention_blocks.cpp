@@ -23,7 +23,7 @@ void CudaAttentionBlocks::plan(std::span<const TaskRun> runs,
     n_seen_.clear();
     merges_ = false;
     for (const TaskRun& run : runs) {
-        sights_.add(run, window);
+        sights_.add(run, {window});
         for (int row = 0; row < run.n_rows; ++row) {
             const int n_seen = sights_.of(run, row).n_rows;
             n_seen_.push_back(n_seen);

@@ -27,7 +27,7 @@ namespace knap {
 namespace {
 
 constexpr int kMaxChain = 16;
-static_assert(kMaxGroups <= kMaxCudaAttentions, "every group has a plan of attention");
+static_assert(kMaxPlanGroups <= kMaxCudaAttentions, "every group has a plan of attention");
 
 // The frequency divisors of the model, in host memory.
 class HostDivisors {

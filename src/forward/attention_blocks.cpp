@@ -26,6 +26,12 @@ int recent_rows(const Window& window, int n_round, int step) {
     return round_up(window.recent + slack + std::max(kRoundRows, n_round), kRunStep);
 }
 
+int bucket_step(int n_kv, int step) {
+    constexpr int kLongStep = 256;
+    constexpr int kShortContext = 1024;
+    return n_kv <= kShortContext ? step : kLongStep;
+}
+
 // Calls add(first, count) for runs of at most `step` rows.
 template <typename Add>
 void for_each_run(int n_rows, int step, Add add) {
@@ -72,8 +78,7 @@ std::optional<AttentionBlock> one_run(const BlockCut& cut, const Window& window,
 }  // namespace
 
 int context_bucket(int n_kv, int capacity, int step) {
-    constexpr int kLongStep = 256;
-    return std::min(round_up(n_kv, n_kv <= 1024 ? step : kLongStep), capacity);
+    return std::min(round_up(n_kv, bucket_step(n_kv, step)), capacity);
 }
 
 int max_block_rows(int n_kv, int n_score_heads) {
@@ -107,6 +112,23 @@ void cut_into_blocks(const BlockCut& cut, std::vector<AttentionBlock>& blocks) {
                           .n_kv = n_kv,
                           .n_padding = cut.rules.padding(cut.n_rows, n_kv)});
     });
+}
+
+void cut_into_own_window_blocks(const BlockCut& cut,
+                                int own_window,
+                                int context,
+                                std::vector<AttentionBlock>& blocks) {
+    cut_into_blocks(cut, blocks);
+    if (cut.rules.exact_rows > 0) {
+        return;  // blocks that are exact read the cache from its start
+    }
+    for (AttentionBlock& block : blocks) {
+        const int lowest = std::min(cut.first_row + block.first, context);
+        const int step = bucket_step(block.n_kv, cut.rules.step);
+        const int begin = round_down(std::max(0, lowest + 1 - own_window), step);
+        block.recent_row = begin;
+        block.n_kv -= begin;
+    }
 }
 
 void cut_into_window_blocks(const BlockCut& cut,

@@ -98,6 +98,15 @@ struct BlockCut {
 // Blocks of full attention. Overwrites `blocks`.
 void cut_into_blocks(const BlockCut& cut, std::vector<AttentionBlock>& blocks);
 
+// Blocks of full attention in layers with a window of their own: they begin where the window of
+// their first row does, rounded down, further for long contexts, so that graphs are reused. A row
+// sums what it sees in the same order wherever its block begins. Rows are at positions from
+// `context` on, or at those of their cache rows.
+void cut_into_own_window_blocks(const BlockCut& cut,
+                                int own_window,
+                                int context,
+                                std::vector<AttentionBlock>& blocks);
+
 // Blocks of windowed attention. Every row follows a context of at least `context` rows. Once the
 // context is longer than the window, the length of a run depends neither on the end of the context
 // nor on the rows of the round, up to kRoundRows of them. So one graph serves every step, or every

@@ -44,26 +44,25 @@ bool is_valid_layout(const AttentionLayout& layout, int first_row, int n_rows, b
     return false;
 }
 
+int position_of(const AttentionLayout& layout, int first_row, int row) {
+    switch (layout.kind) {
+        case Kind::causal:
+            return first_row + row;
+        case Kind::tree:
+            return layout.context + tree_depth(layout.parents, first_row - layout.context + row);
+        case Kind::branches:
+            return layout.context + row % layout.branch_rows;
+        case Kind::replay:
+            return layout.context + row;
+    }
+    return 0;
+}
+
 void fill_positions(const AttentionLayout& layout,
                     int first_row,
                     std::span<std::int32_t> positions) {
     for (int row = 0; row < static_cast<int>(positions.size()); ++row) {
-        std::int32_t& position = positions[static_cast<std::size_t>(row)];
-        switch (layout.kind) {
-            case Kind::causal:
-                position = first_row + row;
-                break;
-            case Kind::tree:
-                position =
-                    layout.context + tree_depth(layout.parents, first_row - layout.context + row);
-                break;
-            case Kind::branches:
-                position = layout.context + row % layout.branch_rows;
-                break;
-            case Kind::replay:
-                position = layout.context + row;
-                break;
-        }
+        positions[static_cast<std::size_t>(row)] = position_of(layout, first_row, row);
     }
 }
 

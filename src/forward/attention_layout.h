@@ -49,38 +49,59 @@ void fill_positions(const AttentionLayout& layout,
                     int first_row,
                     std::span<std::int32_t> positions);
 
+// The RoPE position of a row of the pass.
+int position_of(const AttentionLayout& layout, int first_row, int row);
+
+// What the attentions of some layers see of the rows before them.
+struct AttentionScope {
+    std::optional<Window> window{};  // of the plan; none: all
+    int own_window = 0;              // of the layers: positions, the row's own included; 0: all
+
+    bool operator==(const AttentionScope&) const = default;
+};
+
 // Calls visit(begin, end) for the runs of cache rows that row `row` of a pass from cache row
-// `first_row` on attends to, its own included: disjoint runs, some of which may be empty. A window
-// hides the rows of the context between its sinks and its recent rows.
+// `first_row` on attends to, its own included: disjoint runs, some of which may be empty. A plan's
+// window hides the rows of the context between its sinks and its recent rows; a layer's own hides
+// every row that is too many positions back.
 template <typename Visit>
 void for_each_visible_run(const AttentionLayout& layout,
-                          const std::optional<Window>& window,
+                          const AttentionScope& scope,
                           int first_row,
                           int row,
                           Visit visit) {
     const int own = first_row + row;
     // A causal pass may go over rows that were committed before.
     const int context = std::min(layout.context_of(row), own + 1);
-    if (window) {
-        const int end_of_sinks = std::min(window->sinks, context);
-        visit(0, end_of_sinks);
-        visit(std::max(end_of_sinks, context - window->recent), context);
+    // The first position that the row sees. Rows of the context are at their positions.
+    const int lowest =
+        scope.own_window > 0 ? position_of(layout, first_row, row) + 1 - scope.own_window : 0;
+    const auto visit_context = [&](int begin, int end) { visit(std::max(begin, lowest), end); };
+    if (scope.window) {
+        const int end_of_sinks = std::min(scope.window->sinks, context);
+        visit_context(0, end_of_sinks);
+        visit_context(std::max(end_of_sinks, context - scope.window->recent), context);
     } else {
-        visit(0, context);
+        visit_context(0, context);
     }
     switch (layout.kind) {
         case AttentionLayout::Kind::causal:
-            visit(context, own + 1);
+            visit_context(context, own + 1);
             return;
-        case AttentionLayout::Kind::tree:
-            for (int node = own - context; node >= 0;
-                 node = layout.parents[static_cast<std::size_t>(node)]) {
+        case AttentionLayout::Kind::tree: {
+            int position = position_of(layout, first_row, row);
+            for (int node = own - context; node >= 0 && position >= lowest;
+                 node = layout.parents[static_cast<std::size_t>(node)], --position) {
                 visit(context + node, context + node + 1);
             }
             return;
-        case AttentionLayout::Kind::branches:
-            visit(own - row % layout.branch_rows, own + 1);
+        }
+        case AttentionLayout::Kind::branches: {
+            // The first row of a branch is at the position after the context.
+            const int n_hidden = std::max(0, lowest - layout.context);
+            visit(own - row % layout.branch_rows + n_hidden, own + 1);
             return;
+        }
         case AttentionLayout::Kind::replay:
             visit(own, own + 1);
             return;

@@ -26,10 +26,10 @@ std::int64_t stored_bytes(std::initializer_list<const ggml_tensor*> tensors) {
 
 LayerCost layer_cost(const LayerWeights& w) {
     return {
-        .attention_bytes = stored_bytes(
-            {w.wq, w.wk, w.wv, w.wo, w.attn_norm, w.q_norm, w.k_norm, w.bq, w.bk, w.bv, w.bo}),
-        .mlp_bytes = stored_bytes(
-            {w.ffn_gate, w.ffn_up, w.ffn_down, w.ffn_norm, w.ffn_gate_b, w.ffn_up_b, w.ffn_down_b}),
+        .attention_bytes = stored_bytes({w.wq, w.wk, w.wv, w.wo, w.attn_norm, w.attn_post_norm,
+                                         w.q_norm, w.k_norm, w.bq, w.bk, w.bv, w.bo}),
+        .mlp_bytes = stored_bytes({w.ffn_gate, w.ffn_up, w.ffn_down, w.ffn_norm, w.ffn_post_norm,
+                                   w.ffn_gate_b, w.ffn_up_b, w.ffn_down_b}),
     };
 }
 
@@ -40,10 +40,11 @@ std::int64_t head_bytes(const ModelTensors& tensors, std::int64_t n_tokens) {
            stored_bytes(tensors.output_b) / n_all * n_tokens + stored_bytes(tensors.output_norm);
 }
 
-// Committed rows that an attention at `level` reads.
-int visible_rows(const Level& level, int n_context) {
-    return level.kind == Level::Kind::window ? std::min(n_context, level.window.n_rows())
-                                             : n_context;
+// Committed rows that an attention at `level` reads, in a layer with such a window of its own.
+int visible_rows(const Level& level, int own_window, int n_context) {
+    const int n_visible = own_window > 0 ? std::min(n_context, own_window - 1) : n_context;
+    return level.kind == Level::Kind::window ? std::min(n_visible, level.window.n_rows())
+                                             : n_visible;
 }
 
 }  // namespace
@@ -61,6 +62,9 @@ ModelCost model_cost(const ModelConfig& config,
         .cache_row_bytes = static_cast<std::int64_t>(cache_row_bytes),
     };
     std::ranges::transform(tensors.layers, std::back_inserter(cost.layers), layer_cost);
+    for (std::size_t i = 0; i < cost.layers.size(); ++i) {
+        cost.layers[i].window = config.layers[i].window;
+    }
     return cost;
 }
 
@@ -71,7 +75,8 @@ PlanCost plan_cost(const ModelCost& model, const ModulePlan& plan, int n_context
     for (int layer = 0; layer < plan.n_layers(); ++layer) {
         const LayerCost& modules = model.layers[static_cast<std::size_t>(layer)];
         if (plan.runs(layer, Module::attention)) {
-            const int n_visible = visible_rows(plan.level(layer, Module::attention), n_context);
+            const int n_visible =
+                visible_rows(plan.level(layer, Module::attention), modules.window, n_context);
             cost.weight_bytes += modules.attention_bytes;
             cost.cache_bytes += model.cache_row_bytes * (n_visible + n_rows);
         }

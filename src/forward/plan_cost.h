@@ -18,6 +18,7 @@ struct ModelConfig;
 struct LayerCost {
     std::int64_t attention_bytes = 0;
     std::int64_t mlp_bytes = 0;
+    int window = 0;  // positions that its attention sees at most, the row's own included; 0: all
 };
 
 struct ModelCost {

@@ -24,6 +24,10 @@ struct BlockContext {
     const GgmlKvStore& cache;  // of these layers
     ggml_tensor* positions;    // i32 [n_rows]
     ggml_tensor* rope_table;   // for our kernel, f32 [n_rot, n_rows] (see rotation.h); else null
+    ggml_tensor* local_rope_table;  // the same as ModelConfig::local_rope says
+    ggml_tensor* unit_pairs;        // the same for layers that do not rotate
+    ggml_tensor* divisors;          // of frequencies, f32 [n_rot / 2]; null: none
+    ggml_tensor* query_scales;      // f32 [1, 1, n_rows]; null: none
     KvSlots slots;
     std::span<const AttentionInputs> attention;  // [group]
 };
@@ -36,6 +40,9 @@ ggml_tensor* build_attention_module(const BlockContext& block,
                                     ggml_tensor* stream);
 
 ggml_tensor* build_mlp_module(const BlockContext& block, int layer, ggml_tensor* stream);
+
+// The rows of the embedding: tokens i32 [n_rows] -> [n_embd, n_rows].
+ggml_tensor* build_embedding(const BlockContext& block, ggml_tensor* tokens);
 
 // Output norm and head: [n_embd, n_rows] -> logits [rows of the head's matrix, n_rows].
 ggml_tensor* build_head(const BlockContext& block, const HeadTensors& head, ggml_tensor* stream);

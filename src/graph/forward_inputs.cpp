@@ -50,6 +50,16 @@ ForwardInputs::ForwardInputs(const ModelConfig& config,
     tokens_ = new_numbers("in.tokens", n_ubatch);
     positions_ = new_numbers("in.positions", n_ubatch);
     logit_rows_ = new_numbers("in.logit_rows", n_ubatch);
+    if (config.temperature.scale != 0) {
+        query_scales_ = ggml_set_name(ggml_new_tensor_3d(ctx, GGML_TYPE_F32, 1, 1, n_ubatch),
+                                      "in.query_scales");
+    }
+    if (!config.rope.divisors.empty()) {
+        divisors_ = ggml_set_name(
+            ggml_new_tensor_1d(ctx, GGML_TYPE_F32,
+                               static_cast<std::int64_t>(config.rope.divisors.size())),
+            "in.rope_divisors");
+    }
     slots_ = cache.new_slots(ctx, n_ubatch);
     if (is_tiled(cache.layout())) {
         unit_pairs_ = ggml_set_name(
@@ -58,6 +68,9 @@ ForwardInputs::ForwardInputs(const ModelConfig& config,
     numbers_.emplace(cache.backend(), ctx, kWhat);
     if (unit_pairs_ != nullptr) {
         fill_unit_pairs(config.rope, numbers_->host<float>(unit_pairs_));
+    }
+    if (divisors_ != nullptr) {
+        std::ranges::copy(config.rope.divisors, numbers_->host<float>(divisors_).begin());
     }
     hidden_context_.reset(ggml_init({ggml_tensor_overhead(), nullptr, true}));
     hidden_ = ggml_new_tensor_2d(hidden_context_.get(), GGML_TYPE_F32, config.n_embd, n_ubatch);
@@ -140,7 +153,7 @@ void ForwardInputs::set_masks(std::span<const AttentionGroup> groups, int n_step
             AttentionBlock block = group.blocks[i];
             block.first -= run.first;
             for (int step = 0; step < n_steps; ++step) {
-                build_mask(run.layout, run.first_row + step, group.window, block,
+                build_mask(run.layout, run.first_row + step, group.scope(), block,
                            rest.first(block.mask_size()));
                 rest = rest.subspan(block.mask_size());
             }
@@ -181,6 +194,12 @@ void ForwardInputs::set_slots(std::span<const std::int32_t> stored, int n_padded
 
 // Slots come last of what another device than the host reads.
 void ForwardInputs::upload_numbers(int n_rows) {
+    if (query_scales_ != nullptr) {
+        const auto positions =
+            numbers_->host<std::int32_t>(positions_).first(static_cast<std::size_t>(n_rows));
+        std::ranges::transform(positions, numbers_->host<float>(query_scales_).begin(),
+                               [&](int at) { return query_scale(config_.temperature, at); });
+    }
     if (slots_.values != nullptr) {
         numbers_->upload_until(slots_.values, ggml_nbytes(slots_.values) / n_ubatch_ *
                                                   static_cast<std::size_t>(n_rows));
@@ -200,6 +219,21 @@ ggml_tensor* ForwardInputs::positions(ggml_context* ctx, int n_rows, int first) 
                         static_cast<std::size_t>(first) * positions_->nb[0]);
 }
 
+ggml_tensor* ForwardInputs::query_scales(ggml_context* ctx, int n_rows, int first) const {
+    if (query_scales_ == nullptr) {
+        return nullptr;
+    }
+    return ggml_view_3d(ctx, query_scales_, 1, 1, n_rows, query_scales_->nb[1],
+                        query_scales_->nb[2],
+                        static_cast<std::size_t>(first) * query_scales_->nb[2]);
+}
+
+ggml_tensor* ForwardInputs::unit_pairs(ggml_context* ctx, int n_rows) const {
+    return unit_pairs_ == nullptr
+               ? nullptr
+               : ggml_view_2d(ctx, unit_pairs_, unit_pairs_->ne[0], n_rows, unit_pairs_->nb[1], 0);
+}
+
 ggml_tensor* ForwardInputs::logit_rows(ggml_context* ctx, int n_rows) const {
     return ggml_view_1d(ctx, logit_rows_, n_rows, 0);
 }
@@ -208,13 +242,15 @@ KvSlots ForwardInputs::slots(ggml_context* ctx, int n_rows, int first) const {
     return cache_.view_slots(ctx, slots_, n_rows, first);
 }
 
-ggml_tensor* ForwardInputs::rope_table(ggml_context* ctx, ggml_tensor* divisors, int n_rows) const {
-    if (unit_pairs_ == nullptr) {
-        return nullptr;
-    }
-    ggml_tensor* pairs =
-        ggml_view_2d(ctx, unit_pairs_, unit_pairs_->ne[0], n_rows, unit_pairs_->nb[1], 0);
-    return build_rope_table(ctx, config_.rope, pairs, positions(ctx, n_rows), divisors);
+ggml_tensor* ForwardInputs::rope_table(ggml_context* ctx,
+                                       Rotation rotation,
+                                       ggml_tensor* divisors,
+                                       int n_rows) const {
+    const bool is_used = config_.has(rotation);
+    ggml_tensor* pairs = is_used ? unit_pairs(ctx, n_rows) : nullptr;
+    return pairs == nullptr ? nullptr
+                            : build_rope_table(ctx, config_.rope_of(rotation), pairs,
+                                               positions(ctx, n_rows), divisors);
 }
 
 std::array<AttentionInputs, kMaxGroups> ForwardInputs::attention(ggml_context* ctx,

@@ -41,11 +41,20 @@ class ForwardInputs {
     ggml_tensor* hidden(ggml_context* ctx, int n_rows) const;  // f32 [n_embd, n_rows]
     // i32 [n_rows], from row `first` on
     ggml_tensor* positions(ggml_context* ctx, int n_rows, int first = 0) const;
+    // What queries are multiplied by, f32 [1, 1, n_rows]; null: nothing.
+    ggml_tensor* query_scales(ggml_context* ctx, int n_rows, int first) const;
+    // Rotations by nothing, as rope_table().
+    ggml_tensor* unit_pairs(ggml_context* ctx, int n_rows) const;
     ggml_tensor* logit_rows(ggml_context* ctx, int n_rows) const;  // i32 [n_rows]
     KvSlots slots(ggml_context* ctx, int n_rows, int first = 0) const;
+    // The frequency divisors of the configuration, f32 [n_rot / 2]; null: none.
+    ggml_tensor* divisors() const { return divisors_; }
     // The rotations of rows, f32 [n_rot, n_rows] (see rotation.h), computed from the positions and
-    // the model's `divisors`; null if our kernel does not run.
-    ggml_tensor* rope_table(ggml_context* ctx, ggml_tensor* divisors, int n_rows) const;
+    // the model's `divisors`; null if our kernel does not run, or no layer rotates so.
+    ggml_tensor* rope_table(ggml_context* ctx,
+                            Rotation rotation,
+                            ggml_tensor* divisors,
+                            int n_rows) const;
     // The inputs of every group, which refer to the blocks of `key`; for a chain, those of pass
     // `step`. Not for our kernel.
     std::array<AttentionInputs, kMaxGroups> attention(ggml_context* ctx,
@@ -67,6 +76,8 @@ class ForwardInputs {
     std::optional<MirroredBuffer> numbers_;
     ggml_tensor* tokens_ = nullptr;
     ggml_tensor* positions_ = nullptr;
+    ggml_tensor* query_scales_ = nullptr;  // null: none
+    ggml_tensor* divisors_ = nullptr;      // constant
     ggml_tensor* logit_rows_ = nullptr;
     ggml_tensor* unit_pairs_ = nullptr;  // for our kernel, f32 [n_rot, n_ubatch]: constant
     KvSlots slots_;

@@ -221,12 +221,13 @@ int GgmlStage::max_chain(int first_row) const {
 
 // What is built of each layer.
 void GgmlStage::set_layers(const ModulePlan& plan, int exit_layer, GraphKey& key) {
-    groups_.assign(plan, key.entry_layer, exit_layer);
+    groups_.assign(plan, key.entry_layer, exit_layer, config_.layers);
     key.layers.clear();
     for (int layer = key.entry_layer; layer < exit_layer; ++layer) {
         const bool has_mlp = tensors_.layers[static_cast<std::size_t>(layer)].ffn_down != nullptr;
         key.layers.push_back(
-            {.attention_group = groups_.group_of(plan.level(layer, Module::attention)),
+            {.attention_group = groups_.group_of(plan.level(layer, Module::attention),
+                                                 config_.layer(layer).window),
              .has_mlp = has_mlp && plan.runs(layer, Module::mlp)});
     }
 }
@@ -251,7 +252,7 @@ void GgmlStage::plan_attention(const PassRows& rows, GraphKey& key) {
     }
     for (std::size_t i = 0; i < groups_.groups().size(); ++i) {
         if (i > 0 || groups_.has_full()) {
-            tasks_[i].plan(task_runs_, groups_.groups()[i].window, backend_.n_threads());
+            tasks_[i].plan(task_runs_, groups_.groups()[i].scope(), backend_.n_threads());
         }
     }
 }

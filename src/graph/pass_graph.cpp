@@ -20,6 +20,9 @@ int whole_modules(const GraphKey& key) {
 
 // All layers of a device have the same.
 ggml_tensor* rope_divisors(const PassParts& parts) {
+    if (parts.inputs.divisors() != nullptr) {
+        return parts.inputs.divisors();
+    }
     const int layer = parts.cache.share().first_layer;
     return parts.tensors.layers[static_cast<std::size_t>(layer)].rope_freqs;
 }
@@ -61,7 +64,7 @@ class PassBuilder {
         if (key_.bank.takes) {
             return parts_.bank->take(ctx_, key_);
         }
-        return key_.embeds_tokens ? embed(inputs_.tokens(ctx_, key_.n_rows))
+        return key_.embeds_tokens ? build_embedding(*block_, inputs_.tokens(ctx_, key_.n_rows))
                                   : inputs_.hidden(ctx_, key_.n_rows);
     }
 
@@ -81,7 +84,7 @@ class PassBuilder {
         ggml_tensor* token = inputs_.tokens(ctx_, 1);
         for (int step = 0; step < key_.n_chained; ++step) {
             set_rows(step, 1);
-            stream_ = embed(token);
+            stream_ = build_embedding(*block_, token);
             build_layers();
             ggml_tensor* logits = build_head(*block_, parts_.head, stream_);
             token = ggml_argmax(ctx_, logits);
@@ -103,16 +106,21 @@ class PassBuilder {
         for (std::size_t i = 0; i < parts_.tasks.size(); ++i) {
             attention_.back()[i].tasks = &parts_.tasks[i];
         }
-        block_.emplace(
-            BlockContext{.ctx = ctx_,
-                         .graph = built_.graph,
-                         .config = parts_.config,
-                         .tensors = parts_.tensors,
-                         .cache = parts_.cache,
-                         .positions = inputs_.positions(ctx_, n_rows, first),
-                         .rope_table = inputs_.rope_table(ctx_, rope_divisors(parts_), n_rows),
-                         .slots = inputs_.slots(ctx_, n_rows, first),
-                         .attention = attention_.back()});
+        block_.emplace(BlockContext{
+            .ctx = ctx_,
+            .graph = built_.graph,
+            .config = parts_.config,
+            .tensors = parts_.tensors,
+            .cache = parts_.cache,
+            .positions = inputs_.positions(ctx_, n_rows, first),
+            .rope_table = inputs_.rope_table(ctx_, Rotation::global, rope_divisors(parts_), n_rows),
+            .local_rope_table =
+                inputs_.rope_table(ctx_, Rotation::local, rope_divisors(parts_), n_rows),
+            .unit_pairs = inputs_.unit_pairs(ctx_, n_rows),
+            .divisors = rope_divisors(parts_),
+            .query_scales = inputs_.query_scales(ctx_, n_rows, first),
+            .slots = inputs_.slots(ctx_, n_rows, first),
+            .attention = attention_.back()});
     }
 
     void build_layers() {
@@ -168,10 +176,6 @@ class PassBuilder {
         }
     }
 
-    ggml_tensor* embed(ggml_tensor* tokens) {
-        return ggml_get_rows(ctx_, parts_.tensors.token_embd, tokens);
-    }
-
     // softmax(logits)[token], f32 [1, 1], of logits [n_vocab, 1].
     ggml_tensor* probability_of(ggml_tensor* token, ggml_tensor* logits) {
         ggml_tensor* all = ggml_soft_max(ctx_, logits);
@@ -217,7 +221,7 @@ void build_pass(const PassParts& parts, const GraphKey& key, BuiltGraph& built) 
 std::size_t max_pass_tensors(int n_layers, int n_blocks) {
     // See blocks.cpp, attention.cpp and, for two captures a layer, stream_bank.cpp; the inputs of a
     // block are its mask and its runs.
-    constexpr int kPerLayer = 70;
+    constexpr int kPerLayer = 84;
     constexpr int kPerBlock = 32;
     constexpr int kPerBlockInput = 2;
     constexpr std::size_t kPerGraph = 64;

@@ -52,10 +52,11 @@ void norm_and_quantise(ggml_tensor* node, int thread, int n_threads, void* userd
                    });
 }
 
-void gate_and_quantise(ggml_tensor* node, int thread, int n_threads, void* /*userdata*/) {
+void gate_and_quantise(ggml_tensor* node, int thread, int n_threads, void* userdata) {
     for_each_piece(node, thread, n_threads,
                    [&](std::int64_t row, std::int64_t first, std::span<QuantisedBlock> blocks) {
                        matmul_kernel().gate_and_quantise(
+                           *static_cast<const Activation*>(userdata),
                            float_row(node->src[0], row) + first * kQuantBlock,
                            float_row(node->src[1], row) + first * kQuantBlock, blocks);
                    });
@@ -113,10 +114,10 @@ ggml_tensor* custom_node(ggml_context* ctx,
                          std::int64_t n_rows,
                          std::span<ggml_tensor*> sources,
                          ggml_custom_op_t compute,
-                         const float* userdata = nullptr) {
+                         const void* userdata = nullptr) {
     return ggml_custom_4d(ctx, type, n, n_rows, 1, 1, sources.data(),
                           static_cast<int>(sources.size()), compute, GGML_N_TASKS_MAX,
-                          const_cast<float*>(userdata));  // ggml passes it back as it is
+                          const_cast<void*>(userdata));  // ggml passes it back as it is
 }
 
 ggml_tensor* input_for(ggml_context* ctx, const ggml_tensor* weight, ProductInput& x) {
@@ -133,8 +134,8 @@ ProductInput ProductInput::normed(ggml_tensor* x, ggml_tensor* weight, const flo
     return {Kind::normed, x, weight, &eps};
 }
 
-ProductInput ProductInput::gated(ggml_tensor* gate, ggml_tensor* up) {
-    return {Kind::gated, gate, up, nullptr};
+ProductInput ProductInput::gated(ggml_tensor* gate, ggml_tensor* up, const Activation& activation) {
+    return {Kind::gated, gate, up, &activation};
 }
 
 ggml_tensor* ProductInput::floats(ggml_context* ctx) {
@@ -146,10 +147,13 @@ ggml_tensor* ProductInput::floats(ggml_context* ctx) {
             floats_ = first_;
             break;
         case Kind::normed:  // adjacent: ggml fuses the two
-            floats_ = ggml_mul(ctx, ggml_rms_norm(ctx, first_, *eps_), second_);
+            floats_ = ggml_mul(
+                ctx, ggml_rms_norm(ctx, first_, *static_cast<const float*>(setting_)), second_);
             break;
         case Kind::gated:
-            floats_ = ggml_swiglu_split(ctx, first_, second_);
+            floats_ = *static_cast<const Activation*>(setting_) == Activation::gelu
+                          ? ggml_geglu_split(ctx, first_, second_)
+                          : ggml_swiglu_split(ctx, first_, second_);
             break;
     }
     return floats_;
@@ -164,7 +168,7 @@ ggml_tensor* ProductInput::quantised(ggml_context* ctx) {
         input_row_bytes(InputForm::quantised, static_cast<int>(first_->ne[0])));
     const auto make = [&](std::size_t n_sources, ggml_custom_op_t compute) {
         return custom_node(ctx, GGML_TYPE_I8, bytes, first_->ne[1],
-                           std::span(sources).first(n_sources), compute, eps_);
+                           std::span(sources).first(n_sources), compute, setting_);
     };
     switch (kind_) {
         case Kind::rows:

@@ -46,6 +46,9 @@ ModelConfig read_adapter_config(const GgufFile& file, const ModelConfig& model) 
     ModelConfig config = read_attention_config(file, architecture);
     check_shape(ConfigReader(file, architecture.name), config, model);
     config.n_vocab = model.n_vocab;
+    // The head is the model's.
+    config.logit_scale = model.logit_scale;
+    config.final_soft_cap = model.final_soft_cap;
     return config;
 }
 

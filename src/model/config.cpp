@@ -10,6 +10,8 @@
 #include "base/quoted.h"
 #include "base/text.h"
 #include "model/architectures/architecture.h"
+#include "model/architectures/sliding_window.h"
+#include "model/architectures/unsupported.h"
 #include "model/config_reader.h"
 #include "model/gguf/gguf_file.h"
 #include "model/rope_config.h"
@@ -42,10 +44,14 @@ constexpr UnsupportedField kUnsupportedFields[] = {
     {"residual_scale", "scaled residuals", 1},
     {"embedding_scale", "scaled embeddings", 1},
     {"logit_scale", "scaled logits", 1},
+    {"attention.temperature_scale", "attention that sharpens with the position", 0},
 };
 
-void reject_unsupported(const ConfigReader& reader) {
+void reject_unsupported(const ConfigReader& reader, const Architecture& architecture) {
     for (const UnsupportedField& unsupported : kUnsupportedFields) {
+        if (architecture.reads(unsupported.field)) {
+            continue;
+        }
         const double value = reader.number(unsupported.field).value_or(0.0f);
         if (value != 0 && value != unsupported.neutral) {
             reader.fail_field(unsupported.field, "none",
@@ -59,10 +65,9 @@ void reject_unsupported(const ConfigReader& reader) {
 
 // A window at least as long as the context hides nothing.
 void reject_sliding_window(const ConfigReader& reader, int n_ctx_train) {
-    constexpr char kField[] = "attention.sliding_window";
-    const std::uint64_t window = reader.file().integer(reader.key(kField)).value_or(0);
+    const std::uint64_t window = reader.file().integer(reader.key(kWindow)).value_or(0);
     if (window != 0 && std::cmp_less(window, n_ctx_train)) {
-        reader.fail_field(kField, "none", concat(window, " (not supported)"));
+        reader.fail_field(kWindow, "none", concat(window, " (not supported)"));
     }
 }
 
@@ -72,7 +77,7 @@ const Architecture& read_architecture(const GgufFile& file) {
     if (architecture == nullptr) {
         fail(file.path().string(), ": key general.architecture: expected one of ",
              join(architectures(), ", ", &Architecture::name), ", found ",
-             name ? in_quotes(*name) : "no such key");
+             name ? in_quotes(*name) + why_unsupported(*name) : "no such key");
     }
     return *architecture;
 }
@@ -142,6 +147,15 @@ int read_feed_forward_length(const ConfigReader& reader, int n_layers) {
 
 }  // namespace
 
+// As libllama computes it: the fraction in single precision, the rest in double.
+float query_scale(const AttentionTemperature& temperature, int position) {
+    const float n_lengths =
+        std::floor(static_cast<float>(position) / static_cast<float>(temperature.length));
+    return static_cast<float>(std::log(static_cast<double>(n_lengths) + 1.0) *
+                                  static_cast<double>(temperature.scale) +
+                              1.0);
+}
+
 ModelConfig read_config(const GgufFile& file) {
     const Architecture& architecture = read_architecture(file);
     const ConfigReader reader(file, architecture.name);
@@ -153,7 +167,7 @@ ModelConfig read_config(const GgufFile& file) {
 
 ModelConfig read_attention_config(const GgufFile& file, const Architecture& architecture) {
     const ConfigReader reader(file, architecture.name);
-    reject_unsupported(reader);
+    reject_unsupported(reader, architecture);
 
     ModelConfig config;
     config.architecture = architecture.name;
@@ -164,10 +178,15 @@ ModelConfig read_attention_config(const GgufFile& file, const Architecture& arch
     config.rms_eps = read_rms_eps(reader);
     read_heads(reader, config);
     read_head_dim(reader, config);
-    reject_sliding_window(reader, config.n_ctx_train);
+    if (!architecture.reads(kWindow)) {
+        reject_sliding_window(reader, config.n_ctx_train);
+    }
     config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
-    config.rope =
-        read_rope_config(reader, architecture.rope_pairing, config.head_dim, config.n_ctx_train);
+    config.rope = read_rope_config(reader, architecture, config.head_dim, config.n_ctx_train);
+    config.layers.assign(static_cast<std::size_t>(config.n_layers), LayerSpec{});
+    if (architecture.describe != nullptr) {
+        architecture.describe(reader, config);
+    }
     return config;
 }
 

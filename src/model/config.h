@@ -1,9 +1,13 @@
 // A model's configuration, read from its file and checked once. It never changes after that.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "kernels/activation.h"
 
 namespace knap {
 
@@ -24,6 +28,30 @@ struct RopeConfig {
     float beta_slow = 1.0f;
     int n_ctx_orig = 0;            // context before scaling
     std::string scaling = "none";  // for display: "none", "linear" or "yarn"
+    // [n_rot / 2] frequency divisors that the fields of a file imply; empty: none. A file may have
+    // divisors as a tensor instead (ModelTensors::rope_freqs).
+    std::vector<float> divisors{};
+};
+
+// How the queries and keys of a layer rotate: not at all, as ModelConfig::rope says, or as
+// ModelConfig::local_rope does.
+enum class Rotation : std::uint8_t { none, global, local };
+
+// What one layer computes, beyond what its tensors tell: a norm or bias that it lacks is null.
+struct LayerSpec {
+    Rotation rotation = Rotation::global;
+    int window = 0;  // how many positions a row attends to, its own included; 0: all before it
+};
+
+// Where queries and keys are normalised, if they are: each head or the whole row before they
+// rotate, or each head afterwards.
+enum class HeadNorm : std::uint8_t { per_head, whole_row, after_rotation };
+
+// Attention that sharpens with the position p: queries are multiplied by
+// 1 + scale * ln(1 + floor(p / length)).
+struct AttentionTemperature {
+    float scale = 0.0f;  // 0: none
+    int length = 0;
 };
 
 struct ModelConfig {
@@ -39,12 +67,32 @@ struct ModelConfig {
     int n_ctx_train = 0;
     float rms_eps = 1e-5f;
     float attention_scale = 0.0f;  // applied to q k^T
+    float soft_cap = 0.0f;         // c: scaled scores s become c tanh(s / c); 0: they do not
+    float embedding_scale = 1.0f;  // applied to what tokens begin with
+    float residual_scale = 1.0f;   // applied to a module's result before it is added
+    float logit_scale = 1.0f;      // applied to logits
+    float final_soft_cap = 0.0f;   // of logits, as soft_cap
+    HeadNorm head_norm = HeadNorm::per_head;
+    Activation activation = Activation::silu;
+    AttentionTemperature temperature;
     RopeConfig rope;
+    RopeConfig local_rope;  // with the same pairing and as many channels
+    std::vector<LayerSpec> layers;
 
+    const LayerSpec& layer(int i) const { return layers[static_cast<std::size_t>(i)]; }
+    bool has(Rotation rotation) const {  // in some layer
+        return std::ranges::find(layers, rotation, &LayerSpec::rotation) != layers.end();
+    }
+    const RopeConfig& rope_of(Rotation rotation) const {
+        return rotation == Rotation::local ? local_rope : rope;
+    }
     int n_embd_q() const { return n_heads * head_dim; }
     int n_embd_kv() const { return n_kv_heads * head_dim; }
     int heads_per_kv() const { return n_heads / n_kv_heads; }
 };
+
+// What the query of a row at this position is multiplied by.
+float query_scale(const AttentionTemperature& temperature, int position);
 
 // Reads and checks the configuration. Throws knap::Error that names the file and the field.
 ModelConfig read_config(const GgufFile& file);

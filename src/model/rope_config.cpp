@@ -8,27 +8,35 @@
 
 #include "base/log.h"
 #include "base/quoted.h"
+#include "model/architectures/architecture.h"
 #include "model/config_reader.h"
 
 namespace knap {
 namespace {
 
+constexpr std::string_view kBetaFast = "beta_fast";
+constexpr std::string_view kBetaSlow = "beta_slow";
+constexpr std::string_view kLogMultiplier = "log_multiplier";
+
 enum class Scaling { none, linear, yarn };
 
-// A file without this field means linear scaling, by a factor that defaults to 1.
-Scaling read_scaling(const ConfigReader& reader) {
+// A file without this field means linear scaling, by a factor that defaults to 1. So does longrope,
+// whose frequency divisors are tensors.
+Scaling read_scaling(const ConfigReader& reader, bool may_be_long) {
     constexpr char kField[] = "rope.scaling.type";
     const std::string type = reader.file().string(reader.key(kField)).value_or("linear");
     if (type == "none") {
         return Scaling::none;
     }
-    if (type == "linear") {
+    if (type == "linear" || (type == "longrope" && may_be_long)) {
         return Scaling::linear;
     }
     if (type == "yarn") {
         return Scaling::yarn;
     }
-    reader.fail_field(kField, "none, linear or yarn", in_quotes(type));
+    reader.fail_field(kField,
+                      may_be_long ? "none, linear, yarn or longrope" : "none, linear or yarn",
+                      in_quotes(type));
 }
 
 // How much the context is stretched. 0 in a file means not at all.
@@ -49,17 +57,26 @@ float read_factor(const ConfigReader& reader) {
 }
 
 // YaRN's attention factor, 1 + 0.1 ln(factor) (arXiv 2309.00071, section 3.4). ggml multiplies by
-// the same when ext_factor is not 0, so this divides it out.
-float yarn_attention_factor(float freq_scale) {
+// the same when ext_factor is not 0, so this divides it out. A model may divide by the same formula
+// with a multiplier of its own.
+float yarn_attention_factor(float freq_scale, float log_multiplier) {
     const float factor = 1.0f / freq_scale;
-    const float wanted = factor <= 1.0f ? 1.0f : 0.1f * std::log(factor) + 1.0f;
+    const auto stretch = [&](float multiplier) {
+        return factor <= 1.0f ? 1.0f : 0.1f * multiplier * std::log(factor) + 1.0f;
+    };
+    const float wanted =
+        log_multiplier == 0.0f ? stretch(1.0f) : stretch(1.0f) / stretch(log_multiplier);
     return wanted * (1.0f / (1.0f + 0.1f * std::log(factor)));
 }
 
-// libllama reads these fields for other architectures but not for ours, and knap follows libllama.
-void mention_unused_yarn_fields(const ConfigReader& reader) {
-    for (const char* field :
-         {"ext_factor", "attn_factor", "beta_fast", "beta_slow", "log_multiplier"}) {
+// libllama reads these fields for some architectures only, and knap follows libllama.
+void mention_unused_yarn_fields(const ConfigReader& reader, bool reads_yarn) {
+    for (const std::string_view field :
+         {std::string_view("ext_factor"), std::string_view("attn_factor"), kBetaFast, kBetaSlow,
+          kLogMultiplier}) {
+        if (reads_yarn && (field == kBetaFast || field == kBetaSlow || field == kLogMultiplier)) {
+            continue;
+        }
         const std::string key = reader.key(concat("rope.scaling.yarn_", field));
         if (const std::optional<double> value = reader.file().number(key)) {
             log_info(reader.file().path().string(), ": key ", key, " = ", *value,
@@ -69,27 +86,33 @@ void mention_unused_yarn_fields(const ConfigReader& reader) {
 }
 
 void reject_sections(const ConfigReader& reader) {
-    constexpr char kField[] = "rope.dimension_sections";
-    const auto sections = reader.file().integers(reader.key(kField));
+    const auto sections = reader.file().integers(reader.key(kSections));
     if (sections &&
         std::any_of(sections->begin(), sections->end(), [](auto n) { return n != 0; })) {
-        reader.fail_field(kField, "none", "sections (several positions per token, not supported)");
+        reader.fail_field(kSections, "none",
+                          "sections (several positions per token, not supported)");
     }
 }
 
 }  // namespace
 
 RopeConfig read_rope_config(const ConfigReader& reader,
-                            RopePairing pairing,
+                            const Architecture& architecture,
                             int head_dim,
                             int n_ctx_train) {
     constexpr int kMaxContext = std::numeric_limits<int>::max();
-    reject_sections(reader);
+    if (!architecture.reads(kSections)) {
+        reject_sections(reader);
+    }
     RopeConfig rope;
-    rope.pairing = pairing;
+    rope.pairing = architecture.rope_pairing;
     rope.n_rot = reader.count_or("rope.dimension_count", head_dim, kMaxContext);
-    if (rope.n_rot != head_dim) {
-        reader.fail_field("rope.dimension_count", concat("the head size, ", head_dim), rope.n_rot);
+    const bool may_be_partial = architecture.reads(kPartialRotation);
+    if (may_be_partial ? rope.n_rot > head_dim || rope.n_rot % 2 != 0 : rope.n_rot != head_dim) {
+        reader.fail_field("rope.dimension_count",
+                          may_be_partial ? concat("an even number up to the head size, ", head_dim)
+                                         : concat("the head size, ", head_dim),
+                          rope.n_rot);
     }
     rope.freq_base = reader.number("rope.freq_base").value_or(rope.freq_base);
     if (rope.freq_base <= 0.0f) {
@@ -98,12 +121,19 @@ RopeConfig read_rope_config(const ConfigReader& reader,
     rope.n_ctx_orig =
         reader.count_or("rope.scaling.original_context_length", n_ctx_train, kMaxContext);
 
-    const Scaling scaling = read_scaling(reader);
+    const Scaling scaling = read_scaling(reader, architecture.reads(kLongRope));
     rope.freq_scale = scaling == Scaling::none ? 1.0f : 1.0f / read_factor(reader);
     if (scaling == Scaling::yarn) {
-        mention_unused_yarn_fields(reader);
+        const bool reads_yarn = architecture.reads(kYarnFields);
+        const auto read = [&](std::string_view field, float fallback) {
+            const std::string whole = concat("rope.scaling.yarn_", field);
+            return reads_yarn ? reader.number(whole).value_or(fallback) : fallback;
+        };
+        mention_unused_yarn_fields(reader, reads_yarn);
         rope.ext_factor = 1.0f;
-        rope.attn_factor = yarn_attention_factor(rope.freq_scale);
+        rope.beta_fast = read(kBetaFast, rope.beta_fast);
+        rope.beta_slow = read(kBetaSlow, rope.beta_slow);
+        rope.attn_factor = yarn_attention_factor(rope.freq_scale, read(kLogMultiplier, 0.0f));
         rope.scaling = "yarn";
     } else if (rope.freq_scale != 1.0f) {
         rope.scaling = "linear";

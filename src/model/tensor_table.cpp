@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -60,7 +61,8 @@ class Binder {
               int layer) {
         for (const TensorSpec<Owner>& spec : specs) {
             const std::string name = prefix + std::string(spec.name);
-            const TensorInfo* info = file_.find(name);
+            const auto part = parts_.find(name);
+            const TensorInfo* info = part != parts_.end() ? part->second.get() : file_.find(name);
             if (info == nullptr) {
                 if (spec.presence == Presence::required) {
                     fail(file_.path().string(), ": tensor ", name, ": expected by architecture ",
@@ -70,12 +72,23 @@ class Binder {
             }
             check_shape(*info, spec.shape);
             check_type(*info, spec.shape.is_matrix());
-            bindings_.push_back({info, &(owner.*spec.place), spec.shape.is_matrix(), layer});
+            bindings_.push_back({info, &(owner.*spec.place), spec.shape.is_matrix(), layer,
+                                 part != parts_.end() ? part->second : nullptr});
+        }
+    }
+
+    // Cuts the fused tensors of a layer into parts, for bind() to find.
+    void cut(const TensorTable& table, const std::string& prefix) {
+        for (const FusedTensors& fused : table.fused) {
+            const TensorInfo* whole = file_.find(prefix + std::string(fused.name));
+            if (whole != nullptr) {
+                cut(*whole, fused, table.of_layer, prefix);
+            }
         }
     }
 
     std::vector<TensorBinding> finish() {
-        std::unordered_set<const TensorInfo*> bound;
+        std::unordered_set<const TensorInfo*> bound = cut_;
         for (const TensorBinding& binding : bindings_) {
             bound.insert(binding.info);
         }
@@ -90,9 +103,49 @@ class Binder {
     }
 
   private:
+    void cut(const TensorInfo& whole,
+             const FusedTensors& fused,
+             const std::vector<TensorSpec<LayerWeights>>& specs,
+             const std::string& prefix) {
+        const auto spec_of = [&](std::string_view name) {
+            return std::ranges::find(specs, name, &TensorSpec<LayerWeights>::name);
+        };
+        const bool is_matrix = spec_of(fused.parts.front())->shape.is_matrix();
+        const int axis = is_matrix ? 1 : 0;
+        std::int64_t expected[GGML_MAX_DIMS] = {whole.ne[0], 1, 1, 1};
+        expected[axis] = 0;
+        for (const std::string_view name : fused.parts) {
+            const Shape shape = spec_of(name)->shape;
+            expected[axis] += value_of(is_matrix ? shape.rows : shape.columns, config_);
+        }
+        check_extents(whole, expected);
+        check_type(whole, is_matrix);
+        cut_.insert(&whole);
+        std::int64_t first = 0;
+        for (const std::string_view name : fused.parts) {
+            const Shape shape = spec_of(name)->shape;
+            const std::int64_t n = value_of(is_matrix ? shape.rows : shape.columns, config_);
+            const std::size_t row_bytes =
+                is_matrix ? ggml_row_size(whole.type, whole.ne[0]) : sizeof(float);
+            const std::size_t skipped = static_cast<std::size_t>(first) * row_bytes;
+            auto part = std::make_shared<TensorInfo>(whole);
+            part->name = prefix + std::string(name);
+            part->ne[axis] = n;
+            part->n_bytes = static_cast<std::size_t>(n) * row_bytes;
+            part->offset += skipped;
+            part->data += skipped;
+            first += n;
+            parts_[part->name] = std::move(part);
+        }
+    }
+
     void check_shape(const TensorInfo& info, Shape shape) const {
         const std::int64_t expected[GGML_MAX_DIMS] = {value_of(shape.columns, config_),
                                                       value_of(shape.rows, config_), 1, 1};
+        check_extents(info, expected);
+    }
+
+    void check_extents(const TensorInfo& info, const std::int64_t* expected) const {
         if (!std::equal(expected, expected + GGML_MAX_DIMS, info.ne)) {
             fail(file_.path().string(), ": tensor ", info.name, ": expected shape ",
                  describe(expected), ", found ", describe(info.ne));
@@ -111,6 +164,8 @@ class Binder {
     const GgufFile& file_;
     const ModelConfig& config_;
     std::vector<TensorBinding> bindings_;
+    std::unordered_map<std::string, std::shared_ptr<const TensorInfo>> parts_;  // by name
+    std::unordered_set<const TensorInfo*> cut_;                                 // into these
 };
 
 }  // namespace
@@ -145,7 +200,58 @@ TensorTable dense_decoder_tensors() {
             {"ffn_up.weight", &LayerWeights::ffn_up, {n_embd, n_ff}, required},
             {"ffn_down.weight", &LayerWeights::ffn_down, {n_ff, n_embd}, required},
         });
+    table.fused = {{"attn_qkv.weight", {"attn_q.weight", "attn_k.weight", "attn_v.weight"}},
+                   {"attn_qkv.bias", {"attn_q.bias", "attn_k.bias", "attn_v.bias"}}};
     return table;
+}
+
+TensorTable llama_tensors() {
+    TensorTable tensors = dense_decoder_tensors();
+    tensors.of_model.push_back(
+        {"rope_freqs.weight", &ModelTensors::rope_freqs, {Size::n_rot_half}, Presence::optional});
+    tensors.of_layer.insert(
+        tensors.of_layer.end(),
+        {
+            {"attn_output.bias", &LayerWeights::bo, {Size::n_embd}, Presence::optional},
+            {"ffn_gate.bias", &LayerWeights::ffn_gate_b, {Size::n_ff}, Presence::optional},
+            {"ffn_up.bias", &LayerWeights::ffn_up_b, {Size::n_ff}, Presence::optional},
+            {"ffn_down.bias", &LayerWeights::ffn_down_b, {Size::n_embd}, Presence::optional},
+        });
+    return tensors;
+}
+
+std::string_view unused_factors(const ModelConfig& config, int n_ctx) {
+    const int n = n_ctx > 0 ? n_ctx : config.n_ctx_train;
+    return n > config.rope.n_ctx_orig ? kShortFactors : kLongFactors;
+}
+
+void add_head_norms(TensorTable& table, Size queries, Size keys) {
+    table.of_layer.insert(
+        table.of_layer.end(),
+        {
+            {"attn_q_norm.weight", &LayerWeights::q_norm, {queries}, Presence::required},
+            {"attn_k_norm.weight", &LayerWeights::k_norm, {keys}, Presence::required},
+        });
+}
+
+void add_post_norms(TensorTable& table) {
+    using enum Presence;
+    table.of_layer.insert(
+        table.of_layer.end(),
+        {
+            {"post_attention_norm.weight", &LayerWeights::attn_post_norm, {Size::n_embd}, required},
+            {"post_ffw_norm.weight", &LayerWeights::ffn_post_norm, {Size::n_embd}, required},
+        });
+}
+
+void drop_pre_norms(TensorTable& table) {
+    std::erase_if(table.of_layer, [](const TensorSpec<LayerWeights>& spec) {
+        return spec.place == &LayerWeights::attn_norm || spec.place == &LayerWeights::ffn_norm;
+    });
+}
+
+void fuse_gate_and_up(TensorTable& table) {
+    table.fused.push_back({"ffn_up.weight", {"ffn_gate.weight", "ffn_up.weight"}});
 }
 
 std::vector<TensorBinding> bind_tensors(const GgufFile& file,
@@ -156,8 +262,9 @@ std::vector<TensorBinding> bind_tensors(const GgufFile& file,
     Binder binder(file, config);
     binder.bind(table.of_model, "", tensors, -1);
     for (int layer = 0; layer < config.n_layers; ++layer) {
-        binder.bind(table.of_layer, concat("blk.", layer, "."),
-                    tensors.layers[static_cast<std::size_t>(layer)], layer);
+        const std::string prefix = concat("blk.", layer, ".");
+        binder.cut(table, prefix);
+        binder.bind(table.of_layer, prefix, tensors.layers[static_cast<std::size_t>(layer)], layer);
     }
     return binder.finish();
 }

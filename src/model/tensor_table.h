@@ -2,6 +2,7 @@
 // of a file against such a table. Weights places the tensors.
 #pragma once
 
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -32,10 +33,25 @@ struct TensorSpec {
     Presence presence;
 };
 
+// Tensors of a layer that a file may store as one, their rows one after the other. Each is bound as
+// if it stood by itself.
+struct FusedTensors {
+    std::string_view name;
+    std::vector<std::string_view> parts;  // names in of_layer
+};
+
 struct TensorTable {
     std::vector<TensorSpec<ModelTensors>> of_model;
     std::vector<TensorSpec<LayerWeights>> of_layer;
+    std::vector<FusedTensors> fused{};
 };
+
+// Frequency divisors of which a file may have two sets, for contexts beyond the original one and
+// for shorter ones.
+constexpr std::string_view kLongFactors = "rope_factors_long.weight";
+constexpr std::string_view kShortFactors = "rope_factors_short.weight";
+// The name of the set that sessions with a context of `n_ctx` do not use; 0: the model's context.
+std::string_view unused_factors(const ModelConfig& config, int n_ctx);
 
 // The tensors of one layer: normalised attention without biases.
 std::vector<TensorSpec<LayerWeights>> attention_tensors();
@@ -43,13 +59,25 @@ std::vector<TensorSpec<LayerWeights>> attention_tensors();
 // The tensors that every dense decoder here has: embedding, normalised attention with optional
 // biases on q, k and v, a gated MLP, a final norm, and a head unless it is tied to the embedding.
 TensorTable dense_decoder_tensors();
+// The same with optional frequency divisors, and biases everywhere.
+TensorTable llama_tensors();
+
+// Norms of queries and keys, of these sizes.
+void add_head_norms(TensorTable& table, Size queries, Size keys);
+// Norms of what modules add to the stream.
+void add_post_norms(TensorTable& table);
+// Drops the norms before modules.
+void drop_pre_norms(TensorTable& table);
+// Gate and up are one matrix, in the place of `up`.
+void fuse_gate_and_up(TensorTable& table);
 
 // A tensor of the file and its destination.
 struct TensorBinding {
     const TensorInfo* info;
     ggml_tensor** place;
     bool is_matrix;
-    int layer = -1;  // -1: belongs to no layer
+    int layer = -1;                            // -1: belongs to no layer
+    std::shared_ptr<const TensorInfo> part{};  // what `info` points to, if it is part of a tensor
 };
 
 // Finds every tensor of `table` in the file. Throws knap::Error when a required one is missing, has

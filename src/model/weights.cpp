@@ -93,8 +93,11 @@ std::unique_ptr<Weights> Weights::load(const GgufFile& file,
     std::unique_ptr<Weights> weights(new Weights);
     auto& [tensors, statistics, placed] = *weights->impl_;
 
-    const std::vector<TensorBinding> bindings =
+    std::vector<TensorBinding> bindings =
         bind_tensors(file, config, architecture->tensors, tensors);
+    std::erase_if(bindings, [&](const TensorBinding& binding) {
+        return binding.info->name == unused_factors(config, options.n_ctx);
+    });
     const auto why_not = why_not_strips(config, bindings, tensors, strip_devices(layers), options);
     tensors.has_strips = !why_not;
     statistics.cuda_kernels = why_not.value_or("used");

@@ -24,24 +24,26 @@ class LayerMap;
 
 // Shapes are in ggml order: a matrix is {n_in, n_out}. Null where the model has no such tensor.
 struct LayerWeights {
-    ggml_tensor* attn_norm = nullptr;   // {n_embd}
-    ggml_tensor* wq = nullptr;          // {n_embd, n_embd_q}
-    ggml_tensor* wk = nullptr;          // {n_embd, n_embd_kv}
-    ggml_tensor* wv = nullptr;          // {n_embd, n_embd_kv}
-    ggml_tensor* wo = nullptr;          // {n_embd_q, n_embd}
-    ggml_tensor* bq = nullptr;          // {n_embd_q}
-    ggml_tensor* bk = nullptr;          // {n_embd_kv}
-    ggml_tensor* bv = nullptr;          // {n_embd_kv}
-    ggml_tensor* bo = nullptr;          // {n_embd}
-    ggml_tensor* q_norm = nullptr;      // {head_dim}
-    ggml_tensor* k_norm = nullptr;      // {head_dim}
-    ggml_tensor* ffn_norm = nullptr;    // {n_embd}
-    ggml_tensor* ffn_gate = nullptr;    // {n_embd, n_ff}
-    ggml_tensor* ffn_up = nullptr;      // {n_embd, n_ff}
-    ggml_tensor* ffn_down = nullptr;    // {n_ff, n_embd}
-    ggml_tensor* ffn_gate_b = nullptr;  // {n_ff}
-    ggml_tensor* ffn_up_b = nullptr;    // {n_ff}
-    ggml_tensor* ffn_down_b = nullptr;  // {n_embd}
+    ggml_tensor* attn_norm = nullptr;       // {n_embd}
+    ggml_tensor* wq = nullptr;              // {n_embd, n_embd_q}
+    ggml_tensor* wk = nullptr;              // {n_embd, n_embd_kv}
+    ggml_tensor* wv = nullptr;              // {n_embd, n_embd_kv}
+    ggml_tensor* wo = nullptr;              // {n_embd_q, n_embd}
+    ggml_tensor* bq = nullptr;              // {n_embd_q}
+    ggml_tensor* bk = nullptr;              // {n_embd_kv}
+    ggml_tensor* bv = nullptr;              // {n_embd_kv}
+    ggml_tensor* bo = nullptr;              // {n_embd}
+    ggml_tensor* q_norm = nullptr;          // {head_dim}, or {n_embd_q}
+    ggml_tensor* k_norm = nullptr;          // {head_dim}, or {n_embd_kv}
+    ggml_tensor* attn_post_norm = nullptr;  // {n_embd}, of what attention adds to the stream
+    ggml_tensor* ffn_norm = nullptr;        // {n_embd}
+    ggml_tensor* ffn_gate = nullptr;        // {n_embd, n_ff}
+    ggml_tensor* ffn_up = nullptr;          // {n_embd, n_ff}
+    ggml_tensor* ffn_down = nullptr;        // {n_ff, n_embd}
+    ggml_tensor* ffn_gate_b = nullptr;      // {n_ff}
+    ggml_tensor* ffn_up_b = nullptr;        // {n_ff}
+    ggml_tensor* ffn_down_b = nullptr;      // {n_embd}
+    ggml_tensor* ffn_post_norm = nullptr;   // {n_embd}, of what the MLP adds to the stream
     // {n_rot / 2} f32: frequency divisors of Llama 3.1 and later, one tensor per device
     ggml_tensor* rope_freqs = nullptr;
 };
@@ -74,6 +76,7 @@ struct WeightOptions {
     CacheType cache_type_k = CacheType::f16;
     CacheType cache_type_v = CacheType::f16;
     bool has_adapter = false;  // which shares the head
+    int n_ctx = 0;             // of a session; 0: that of the model
 };
 
 struct WeightStatistics {

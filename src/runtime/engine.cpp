@@ -8,9 +8,11 @@
 #include "device/cpu_topology.h"
 #include "device/device_list.h"
 #include "graph/attention/attention_policy.h"
+#include "model/architectures/layer_text.h"
 #include "model/fingerprint.h"
 #include "model/gguf/vocab_check.h"
 #include "model/row_invariance.h"
+#include "model/tensor_table.h"
 #include "runtime/batch_invariance.h"
 #include "runtime/device_memory.h"
 #include "runtime/engine_impl.h"
@@ -61,15 +63,6 @@ std::vector<std::string> device_names(const LayerMap& layers) {
     return names;
 }
 
-WeightOptions weight_options(const RuntimeConfig& config) {
-    return {.repack = config.repack,
-            .kernels = config.kernels,
-            .flash_attention = config.flash_attention,
-            .cache_type_k = config.cache_type_k,
-            .cache_type_v = config.cache_type_v,
-            .has_adapter = !config.adapter_path.empty()};
-}
-
 int choose_context(const RuntimeConfig& config, const ModelConfig& model) {
     if (config.n_ctx > model.n_ctx_train) {
         fail("`.n_ctx`: expected at most the model's context of ", model.n_ctx_train,
@@ -82,6 +75,16 @@ int choose_context(const RuntimeConfig& config, const ModelConfig& model) {
              " tokens (0: `.n_ctx` times `.n_parallel`), found ", config.n_cache_rows);
     }
     return n_ctx;
+}
+
+WeightOptions weight_options(const RuntimeConfig& config, const ModelConfig& model) {
+    return {.repack = config.repack,
+            .kernels = config.kernels,
+            .flash_attention = config.flash_attention,
+            .cache_type_k = config.cache_type_k,
+            .cache_type_v = config.cache_type_v,
+            .has_adapter = !config.adapter_path.empty(),
+            .n_ctx = choose_context(config, model)};
 }
 
 // How many whole contexts the cache holds.
@@ -127,7 +130,8 @@ std::unique_ptr<Weights> load_weights(const Engine::Impl& engine) {
             check_memory(engine, share);
         }
     }
-    return Weights::load(engine.file, engine.model, engine.layers(), weight_options(engine.config),
+    return Weights::load(engine.file, engine.model, engine.layers(),
+                         weight_options(engine.config, engine.model),
                          engine.config.on_load_progress);
 }
 
@@ -136,7 +140,8 @@ std::unique_ptr<Adapter> load_adapter(const Engine::Impl& engine) {
     return config.adapter_path.empty()
                ? nullptr
                : std::make_unique<Adapter>(config.adapter_path, engine.model, *engine.weights,
-                                           engine.head_backend(), weight_options(config));
+                                           engine.head_backend(),
+                                           weight_options(config, engine.model));
 }
 
 std::optional<AdapterInfo> describe(const RuntimeConfig& config, const Adapter* adapter) {
@@ -224,7 +229,7 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
       adapter(load_adapter(*this)),
       tokenizer(Tokenizer::load(config.model_path)),
       cost(model_cost(model, *weights, cache_row_bytes(*this))),
-      fingerprint(knap::fingerprint(file)) {
+      fingerprint(knap::fingerprint(file, unused_factors(model, choose_context(config, model)))) {
     config.n_ctx = choose_context(config, model);
     config.devices = device_names(layers());
     config.n_threads = config.n_threads > 0 ? config.n_threads : default_thread_count();
@@ -332,6 +337,7 @@ ModelInfo Engine::info() const {
         .bos_token = impl_->tokenizer->begin_of_sequence(),
         .eos_token = impl_->tokenizer->end_of_sequence(),
         .rope = describe(model.rope),
+        .layers = describe_layers(model),
         .cuda_kernels = weights.cuda_kernels,
         .adapter = describe(impl_->config, impl_->adapter.get()),
     };

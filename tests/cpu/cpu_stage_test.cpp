@@ -153,6 +153,11 @@ TEST_P(CpuStage, ComputesLayoutsBitForBit) {
                  .layout = {.kind = Kind::tree, .context = kContext, .parents = parents},
                  .logit_rows = all_rows_},
                 "a tree");
+    const std::vector<int> whole{-1, 0, 1, 2, 3, 4, 5, 6, 7};
+    expect_same({.tokens = tokens_,
+                 .layout = {.kind = Kind::tree, .context = kContext, .parents = whole},
+                 .logit_rows = all_rows_},
+                "a tree that is a chain");
     expect_same({.tokens = tokens_,
                  .layout = {.kind = Kind::branches, .context = kContext, .branch_rows = 3},
                  .logit_rows = all_rows_},
@@ -181,7 +186,19 @@ INSTANTIATE_TEST_SUITE_P(Models,
                                            Case{"tiny-qwen3", "Q8_0", CacheType::f16, 4},
                                            Case{"tiny-mha", "Q4_1", CacheType::f16, 2},
                                            Case{"small-llama", "Q4_K", CacheType::f16, 2},
-                                           Case{"small-llama", "Q6_K", CacheType::q8_0, 5}));
+                                           Case{"small-llama", "Q6_K", CacheType::q8_0, 5},
+                                           Case{"tiny-exaone4", "Q8_0", CacheType::f16, 2},
+                                           Case{"tiny-gemma2", "Q8_0", CacheType::f16, 2},
+                                           Case{"tiny-gemma2", "Q4_0", CacheType::q8_0, 3},
+                                           Case{"tiny-gemma3", "Q4_1", CacheType::f16, 3},
+                                           Case{"small-gemma3", "Q4_K", CacheType::q8_0, 2},
+                                           Case{"tiny-glm4", "Q8_0", CacheType::f16, 2},
+                                           Case{"tiny-granite", "Q4_1", CacheType::f16, 2},
+                                           Case{"tiny-mistral3", "Q4_1", CacheType::q8_0, 2},
+                                           Case{"tiny-olmo2", "Q8_0", CacheType::f16, 3},
+                                           Case{"tiny-phi", "Q8_0", CacheType::f16, 2},
+                                           Case{"tiny-qwen3vl", "Q8_0", CacheType::f16, 2},
+                                           Case{"tiny-smollm3", "Q4_0", CacheType::f16, 2}));
 
 }  // namespace
 }  // namespace knap::test::cpu_stage_test

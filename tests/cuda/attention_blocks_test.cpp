@@ -54,7 +54,7 @@ std::vector<int> seen_by(const CudaAttentionBlocks& plan, int row) {
 
 std::vector<int> expected(const TaskRun& run, const std::optional<Window>& window, int row) {
     std::vector<int> rows;
-    for_each_visible_run(run.layout, window, run.first_row, row, [&](int begin, int end) {
+    for_each_visible_run(run.layout, {window}, run.first_row, row, [&](int begin, int end) {
         for (int at = begin; at < end; ++at) {
             rows.push_back(at);
         }

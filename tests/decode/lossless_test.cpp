@@ -154,7 +154,22 @@ INSTANTIATE_TEST_SUITE_P(
                       packed("tiny-qwen2", "F32"),
                       packed("tiny-llama", "IQ4_NL"),
                       packed("small-llama", "Q2_K"),
-                      packed("small-llama", "Q4_K_M")));
+                      packed("small-llama", "Q4_K_M"),
+                      LosslessModel{"tiny-gemma2", "Q8_0", AttentionPath::folded},
+                      LosslessModel{"tiny-gemma3", "Q4_1"},
+                      packed("tiny-ernie4.5", "Q4_1"),
+                      packed("tiny-exaone4", "Q8_0"),
+                      packed("tiny-gemma2", "Q4_0"),
+                      packed("tiny-gemma3", "Q8_0"),
+                      packed("tiny-glm4", "Q8_0"),
+                      packed("tiny-granite", "Q4_1"),
+                      packed("tiny-hunyuan-dense", "Q8_0"),
+                      packed("tiny-mistral3", "Q4_1"),
+                      packed("tiny-olmo2", "Q8_0"),
+                      packed("tiny-phi", "Q4_1"),
+                      packed("tiny-qwen3vl", "Q8_0"),
+                      packed("tiny-seed-oss", "Q8_0"),
+                      packed("tiny-smollm3", "Q4_1")));
 
 TEST_P(ExactTrees, EqualPlainDecodingBitForBit) {
     for (unsigned seed = 1; seed <= kCasesPerModel; ++seed) {
@@ -187,7 +202,15 @@ INSTANTIATE_TEST_SUITE_P(
                       packed("tiny-llama", "Q4_1", CacheType::q8_0),
                       packed("tiny-llama", "F16"),
                       packed("tiny-qwen3", "BF16"),
-                      packed("small-llama", "Q4_K_M")));
+                      packed("small-llama", "Q4_K_M"),
+                      LosslessModel{"tiny-gemma3", "Q4_1", AttentionPath::kernel},
+                      packed("tiny-gemma2", "Q8_0"),
+                      packed("tiny-gemma2", "Q4_0", CacheType::q8_0),
+                      packed("tiny-gemma3", "Q8_0"),
+                      packed("tiny-mistral3", "Q4_1"),
+                      packed("tiny-olmo2", "Q8_0"),
+                      packed("tiny-phi", "Q4_1"),
+                      packed("tiny-smollm3", "Q8_0")));
 
 // Verifications and single-row passes each round the factors of their products, at different
 // places, so a logit can differ by twice the error of one rounding (support/rounding_error.h). On

@@ -166,6 +166,21 @@ TEST_F(PlanCosts, WindowCostDoesNotGrowWithTheContext) {
               plan_cost(cost_, plan, 1000, 4).cache_bytes);
 }
 
+TEST_F(PlanCosts, OwnWindowsBoundWhatALayerReads) {
+    const ModulePlan full(n_layers_);
+    const PlanCost before = plan_cost(cost_, full, 1000, 4);
+    cost_.layers[1].window = 24;
+    const PlanCost after = plan_cost(cost_, full, 1000, 4);
+    EXPECT_EQ(before.cache_bytes - after.cache_bytes, (1000 - 23) * cost_.cache_row_bytes);
+    EXPECT_EQ(after.weight_bytes, before.weight_bytes);
+    EXPECT_EQ(plan_cost(cost_, full, 20, 4),
+              plan_cost(cost_, uniform_window_plan(n_layers_, {16, 256}), 20, 4));
+    const LoadedModel gemma(tiny_model("tiny-gemma3", "Q8_0"));
+    const ModelCost cost = model_cost(gemma.config, *gemma.weights, 100);
+    EXPECT_EQ(cost.layers[0].window, 24);
+    EXPECT_EQ(cost.layers[5].window, 0);
+}
+
 TEST_F(PlanCosts, SkippingAllLayersLeavesEmbeddingAndHead) {
     const PlanCost cost = plan_cost(cost_, early_exit_plan(n_layers_, 0), 1000, 3);
     EXPECT_EQ(cost.weight_bytes, cost_.head_bytes + 3 * cost_.embedding_row_bytes);

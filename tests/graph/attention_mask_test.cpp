@@ -27,20 +27,22 @@ std::vector<int> columns_of(const AttentionBlock& block, int j) {
     return columns;
 }
 
-std::string describe(const RandomPass& pass, const std::optional<Window>& window) {
+std::string describe(const RandomPass& pass, const AttentionScope& scope) {
+    const std::optional<Window>& window = scope.window;
     return concat("kind ", static_cast<int>(pass.layout.kind), ", context ", pass.layout.context,
                   ", rows ", pass.first_row, " + ", pass.n_rows, ", window ",
-                  window ? window->sinks : -1, "+", window ? window->recent : -1);
+                  window ? window->sinks : -1, "+", window ? window->recent : -1, ", own window ",
+                  scope.own_window);
 }
 
 // Every cache row is visible in exactly one column to the rows that attend to it, and in none to
 // the others.
 void expect_naive_mask(const RandomPass& pass,
-                       const std::optional<Window>& window,
+                       const AttentionScope& scope,
                        const AttentionBlock& block,
                        int capacity) {
     std::vector<std::uint16_t> mask(block.mask_size(), 0x1234);
-    build_mask(pass.layout, pass.first_row, window, block, mask);
+    build_mask(pass.layout, pass.first_row, scope, block, mask);
     for (int row = 0; row < block.n_rows; ++row) {
         const auto line = mask.begin() + row * block.n_kv;
         int n_seen = 0;
@@ -51,9 +53,9 @@ void expect_naive_mask(const RandomPass& pass,
                 n_visible += line[column] == 0 ? 1 : 0;
             }
             const bool sees =
-                naively_sees(pass.layout, window, pass.first_row, block.first + row, j);
+                naively_sees(pass.layout, scope, pass.first_row, block.first + row, j);
             ASSERT_EQ(n_visible, sees ? 1 : 0)
-                << describe(pass, window) << ": row " << block.first + row << ", cache row " << j;
+                << describe(pass, scope) << ": row " << block.first + row << ", cache row " << j;
             n_seen += n_visible;
         }
         ASSERT_EQ(std::count(line, line + block.n_kv, 0), n_seen);
@@ -68,21 +70,24 @@ TEST_P(Masks, EqualTheNaiveMaskForAnyLayoutWindowAndCut) {
     for (int trial = 0; trial < 150; ++trial) {
         const RandomPass pass = random_pass(engine, GetParam(), kCapacity, 40);
         ASSERT_TRUE(is_valid_layout(pass.layout, pass.first_row, pass.n_rows, true));
-        std::optional<Window> window;
+        AttentionScope scope;
         if (trial % 3 != 0) {
-            window = random_window(engine);
+            scope.window = random_window(engine);
+        }
+        if (trial % 5 < 2) {  // often shorter than a path of the tree
+            scope.own_window = random_between(engine, 1, trial % 5 == 0 ? 6 : 200);
         }
         // With so many heads, blocks are small.
         const BlockRules rules{.n_score_heads = (trial % 2) * 3000, .one_run = trial % 4 == 0};
         const BlockCut cut{pass.first_row, pass.n_rows, kCapacity, rules};
         std::vector<AttentionBlock> blocks;
-        if (window) {
-            cut_into_window_blocks(cut, *window, pass.layout.context, blocks);
+        if (scope.window) {
+            cut_into_window_blocks(cut, *scope.window, pass.layout.context, blocks);
         } else {
             cut_into_blocks(cut, blocks);
         }
         for (const AttentionBlock& block : blocks) {
-            expect_naive_mask(pass, window, block, kCapacity);
+            expect_naive_mask(pass, scope, block, kCapacity);
         }
         if (HasFatalFailure()) {
             return;

@@ -201,12 +201,14 @@ INSTANTIATE_TEST_SUITE_P(Paths,
 INSTANTIATE_TEST_SUITE_P(
     Paths,
     KernelTrees,
-    ::testing::Combine(::testing::Values(PathCase{"tiny-llama", AttentionPath::kernel},
-                                         PathCase{"tiny-llama", AttentionPath::kernel,
-                                                  CacheType::q8_0},
-                                         PathCase{"tiny-qwen3", AttentionPath::kernel},
-                                         PathCase{"tiny-mha", AttentionPath::kernel}),
-                       ::testing::Values("Q8_0")));
+    ::testing::Combine(
+        ::testing::Values(PathCase{"tiny-llama", AttentionPath::kernel},
+                          PathCase{"tiny-llama", AttentionPath::kernel, CacheType::q8_0},
+                          PathCase{"tiny-qwen3", AttentionPath::kernel},
+                          PathCase{"tiny-mha", AttentionPath::kernel},
+                          PathCase{"tiny-gemma3", AttentionPath::kernel},
+                          PathCase{"tiny-gemma2", AttentionPath::kernel, CacheType::q8_0}),
+        ::testing::Values("Q8_0")));
 
 }  // namespace
 }  // namespace knap::test::layouts_test

@@ -1,7 +1,10 @@
 // Our logits compared with libllama's, over a prompt and 32 decoded tokens, for random models of
 // every architecture.
+#include <array>
+#include <ostream>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -155,12 +158,45 @@ INSTANTIATE_TEST_SUITE_P(Architectures,
                                            OracleCase{"small-llama", "Q5_K"},
                                            OracleCase{"small-llama", "Q6_K"},
                                            OracleCase{"small-llama", "IQ4_XS"},
-                                           OracleCase{"small-qwen3", "Q4_K"}),
+                                           OracleCase{"small-qwen3", "Q4_K"},
+                                           OracleCase{"tiny-ernie4.5", "F32"},
+                                           OracleCase{"tiny-ernie4.5", "Q8_0"},
+                                           OracleCase{"tiny-exaone4", "F32"},
+                                           OracleCase{"tiny-exaone4-windows", "F32"},
+                                           OracleCase{"small-exaone4", "Q4_K"},
+                                           OracleCase{"tiny-gemma2", "F32"},
+                                           OracleCase{"tiny-gemma2", "Q8_0"},
+                                           OracleCase{"small-gemma2", "Q4_K"},
+                                           OracleCase{"tiny-gemma3", "F32"},
+                                           OracleCase{"tiny-gemma3", "F16"},
+                                           OracleCase{"tiny-gemma3", "Q4_0"},
+                                           OracleCase{"small-gemma3", "Q4_K"},
+                                           OracleCase{"tiny-glm4", "F32"},
+                                           OracleCase{"tiny-glm4", "Q8_0"},
+                                           OracleCase{"small-glm4", "Q5_K"},
+                                           OracleCase{"tiny-granite", "F32"},
+                                           OracleCase{"tiny-granite", "Q4_1"},
+                                           OracleCase{"tiny-hunyuan-dense", "F32"},
+                                           OracleCase{"tiny-hunyuan-dense", "Q5_1"},
+                                           OracleCase{"tiny-mistral3", "F32"},
+                                           OracleCase{"tiny-mistral3", "Q4_0"},
+                                           OracleCase{"tiny-olmo2", "F32"},
+                                           OracleCase{"tiny-olmo2", "Q8_0"},
+                                           OracleCase{"small-olmo2", "Q6_K"},
+                                           OracleCase{"tiny-phi", "F32"},
+                                           OracleCase{"tiny-phi", "Q8_0"},
+                                           OracleCase{"small-phi", "Q4_K"},
+                                           OracleCase{"tiny-qwen3vl", "F32"},
+                                           OracleCase{"small-qwen3vl", "Q4_K"},
+                                           OracleCase{"tiny-seed-oss", "F32"},
+                                           OracleCase{"tiny-seed-oss", "Q5_0"},
+                                           OracleCase{"tiny-smollm3", "F32"},
+                                           OracleCase{"tiny-smollm3", "Q4_1"}),
                          [](const auto& test) {
                              std::string name =
                                  std::string(test.param.shape) + "_" + test.param.type;
                              for (char& c : name) {
-                                 c = c == '-' ? '_' : c;
+                                 c = c == '-' || c == '.' ? '_' : c;
                              }
                              return name;
                          });
@@ -219,6 +255,83 @@ TEST_P(Rotations, AnotherBaseEqualsLibllama) {
 INSTANTIATE_TEST_SUITE_P(Architectures,
                          Rotations,
                          ::testing::Values("tiny-llama", "tiny-qwen2", "tiny-qwen3"));
+
+// A field of an architecture, with another value than the shape has.
+struct FieldCase {
+    const char* shape;
+    const char* field;
+    std::variant<int, float, bool> value;
+};
+
+void PrintTo(const FieldCase& c, std::ostream* out) {
+    *out << c.shape << '/' << c.field;
+}
+
+class Fields : public ::testing::TestWithParam<FieldCase> {};
+
+TEST_P(Fields, ChangeTheModelAsTheyChangeLibllamas) {
+    const auto stored = tiny_model(GetParam().shape, "F32");
+    GgufVariant variant(stored);
+    const std::string architecture = gguf_get_val_str(
+        variant.metadata(), gguf_find_key(variant.metadata(), "general.architecture"));
+    const std::string key = architecture + "." + GetParam().field;
+    if (const auto* number = std::get_if<float>(&GetParam().value)) {
+        gguf_set_val_f32(variant.metadata(), key.c_str(), *number);
+    } else if (const auto* count = std::get_if<int>(&GetParam().value)) {
+        gguf_set_val_u32(variant.metadata(), key.c_str(), static_cast<std::uint32_t>(*count));
+    } else {
+        gguf_set_val_bool(variant.metadata(), key.c_str(), std::get<bool>(GetParam().value));
+    }
+    const auto path = variant.write(std::string(GetParam().shape) + "-" + GetParam().field);
+    EXPECT_NE(last_row(path), last_row(stored)) << "the field must matter";
+    expect_equal_to_libllama(path);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Architectures,
+    Fields,
+    ::testing::Values(FieldCase{"tiny-exaone4-windows", "attention.sliding_window", 7},
+                      FieldCase{"tiny-exaone4-windows", "attention.sliding_window_pattern", 2},
+                      FieldCase{"tiny-gemma2", "attention.sliding_window", 7},
+                      FieldCase{"tiny-gemma2", "attention.sliding_window_pattern", 3},
+                      FieldCase{"tiny-gemma2", "attn_logit_softcapping", 2.0f},
+                      FieldCase{"tiny-gemma2", "final_logit_softcapping", 1.5f},
+                      FieldCase{"tiny-gemma2", "rope.freq_base_swa", 50.0f},
+                      FieldCase{"tiny-gemma3", "attention.sliding_window", 7},
+                      FieldCase{"tiny-gemma3", "attention.sliding_window", 0},
+                      FieldCase{"tiny-gemma3", "attention.sliding_window_pattern", 2},
+                      FieldCase{"tiny-gemma3", "attention.sliding_window_pattern", 0},
+                      FieldCase{"tiny-gemma3", "final_logit_softcapping", 1.5f},
+                      FieldCase{"tiny-gemma3", "rope.freq_base_swa", 50.0f},
+                      FieldCase{"tiny-gemma3", "rope.freq_base", 50.0f},
+                      FieldCase{"tiny-glm4", "rope.freq_base", 50.0f},
+                      FieldCase{"tiny-granite", "embedding_scale", 3.0f},
+                      FieldCase{"tiny-granite", "residual_scale", 0.5f},
+                      FieldCase{"tiny-granite", "attention.scale", 0.4f},
+                      FieldCase{"tiny-granite", "logit_scale", 2.0f},
+                      FieldCase{"tiny-granite", "rope.scaling.finetuned", false},
+                      FieldCase{"tiny-hunyuan-dense", "rope.scaling.alpha", 100.0f},
+                      FieldCase{"tiny-mistral3", "attention.temperature_scale", 0.1f},
+                      FieldCase{"tiny-mistral3", "rope.scaling.original_context_length", 64},
+                      FieldCase{"tiny-mistral3", "rope.scaling.yarn_beta_fast", 0.25f},
+                      FieldCase{"tiny-mistral3", "rope.scaling.yarn_beta_slow", 0.5f},
+                      FieldCase{"tiny-mistral3", "rope.scaling.yarn_log_multiplier", 1.0f},
+                      FieldCase{"tiny-olmo2", "attention.sliding_window", 7},
+                      FieldCase{"tiny-olmo2", "attention.sliding_window_pattern", 2},
+                      FieldCase{"tiny-olmo2", "rope.scaling.factor", 16.0f},
+                      FieldCase{"tiny-phi", "rope.scaling.attn_factor", 1.5f},
+                      FieldCase{"tiny-phi", "rope.scaling.original_context_length", 2048}));
+
+// Three layers of one window, given layer by layer.
+TEST(Windows, ListedByLayerEqualLibllama) {
+    GgufVariant variant(tiny_model("tiny-gemma3", "F32"));
+    const std::array<std::int8_t, 6> pattern{0, 1, 1, 0, 0, 1};
+    gguf_set_arr_data(variant.metadata(), "gemma3.attention.sliding_window_pattern", GGUF_TYPE_BOOL,
+                      pattern.data(), pattern.size());
+    const auto path = variant.write("listed-windows");
+    EXPECT_NE(last_row(path), last_row(tiny_model("tiny-gemma3", "F32")));
+    expect_equal_to_libllama(path);
+}
 
 TEST(RotationFactors, OfLlama3EqualLibllama) {
     GgufVariant variant(tiny_model("tiny-llama", "F32"));

@@ -65,8 +65,9 @@ class PlanOracle : public ::testing::TestWithParam<PathCase> {
             .positions = positions,
             .sees =
                 [&](int layer, int row, int j) {
-                    return naively_sees(pass.layout, window_of(plan, layer), pass.first_row, row,
-                                        j);
+                    return naively_sees(pass.layout,
+                                        {window_of(plan, layer), model_.config.layer(layer).window},
+                                        pass.first_row, row, j);
                 },
             .plan = &plan,
         });

@@ -144,7 +144,15 @@ INSTANTIATE_TEST_SUITE_P(
         InvarianceCase{"small-llama", "Q4_1", Repack::off, CacheType::q8_0},
         InvarianceCase{"small-llama", "Q4_1", Repack::off, CacheType::q8_0, AttentionPath::kernel},
         InvarianceCase{"tiny-mha", "Q4_1", Repack::off, CacheType::q8_0, AttentionPath::kernel},
-        InvarianceCase{"tiny-qwen3", "Q8_0", Repack::off, CacheType::q8_0, AttentionPath::kernel}));
+        InvarianceCase{"tiny-qwen3", "Q8_0", Repack::off, CacheType::q8_0, AttentionPath::kernel},
+        InvarianceCase{"tiny-gemma2", "Q8_0"},
+        InvarianceCase{"tiny-gemma2", "Q8_0", Repack::off, CacheType::f16, AttentionPath::folded},
+        InvarianceCase{"tiny-gemma3", "Q4_1"},
+        InvarianceCase{"tiny-gemma3", "Q4_1", Repack::off, CacheType::f16, AttentionPath::folded},
+        InvarianceCase{"tiny-gemma3", "Q8_0", Repack::off, CacheType::q8_0, AttentionPath::kernel},
+        InvarianceCase{"tiny-olmo2", "Q8_0"},
+        InvarianceCase{"tiny-mistral3", "Q4_1", Repack::off, CacheType::f16,
+                       AttentionPath::folded}));
 
 // Ours keep it for every type that they take.
 INSTANTIATE_TEST_SUITE_P(Kernels,
@@ -166,7 +174,24 @@ INSTANTIATE_TEST_SUITE_P(Kernels,
                                            packed("tiny-mha", "F16"),
                                            packed("tiny-llama", "BF16"),
                                            packed("tiny-qwen2", "F32"),
-                                           packed("small-llama", "Q4_1", CacheType::f32)));
+                                           packed("small-llama", "Q4_1", CacheType::f32),
+                                           packed("tiny-ernie4.5", "Q4_1"),
+                                           packed("tiny-exaone4", "Q8_0"),
+                                           packed("tiny-gemma2", "Q8_0"),
+                                           InvarianceCase{"tiny-gemma2", "Q4_0", Repack::automatic,
+                                                          CacheType::q8_0, AttentionPath::kernel,
+                                                          Kernels::automatic},
+                                           packed("small-gemma3", "Q4_K"),
+                                           packed("tiny-gemma3", "F16"),
+                                           packed("tiny-glm4", "Q8_0"),
+                                           packed("tiny-granite", "Q4_0"),
+                                           packed("tiny-hunyuan-dense", "Q8_0"),
+                                           packed("tiny-mistral3", "Q4_1"),
+                                           packed("tiny-olmo2", "Q5_0"),
+                                           packed("tiny-phi", "Q4_1"),
+                                           packed("tiny-qwen3vl", "Q8_0"),
+                                           packed("tiny-seed-oss", "Q8_0"),
+                                           packed("tiny-smollm3", "Q4_1")));
 
 // From 8 rows on ggml multiplies K-quants with another kernel; below that the promise holds.
 TEST_P(ExactFewRows, SplitsOfFewerThanEightRowsAreBitIdentical) {

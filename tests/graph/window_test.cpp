@@ -252,7 +252,7 @@ TEST_P(HiddenRows, DoNotChangeABitButVisibleOnesDo) {
         for (int j = 0; j < kContext; ++j) {
             replace_row(j);
             const Rows rows = rig_.run(request);
-            const bool is_visible = naively_sees({.context = kContext}, window, kContext, 0, j);
+            const bool is_visible = naively_sees({.context = kContext}, {window}, kContext, 0, j);
             ASSERT_EQ(rows[0] != expected[0], is_visible)
                 << "row " << j << ", window " << window.sinks << "+" << window.recent;
             ASSERT_EQ(rows[1] != expected[1], is_visible) << "row " << j;

@@ -8,45 +8,13 @@
 
 #include "knap/types.h"
 
-#include "model/gguf/gguf_file.h"
-#include "support/tiny_gguf.h"
-#include "support/tiny_model.h"
+#include "support/tiny_config.h"
 
 namespace knap::test::config_test {
 namespace {
 
 using ::testing::HasSubstr;
-
-ModelConfig config_of(const TinyGguf& tiny) {
-    const std::filesystem::path path = temporary_folder() / "config.gguf";
-    tiny.write(path);
-    return read_config(GgufFile::open(path));
-}
-
-std::string refusal_of(const TinyGguf& tiny) {
-    try {
-        config_of(tiny);
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "accepted";
-}
-
-void set_u32(TinyGguf& tiny, std::string_view field, std::uint32_t value) {
-    gguf_set_val_u32(tiny.metadata(), tiny.key(field).c_str(), value);
-}
-
-void set_f32(TinyGguf& tiny, std::string_view field, float value) {
-    gguf_set_val_f32(tiny.metadata(), tiny.key(field).c_str(), value);
-}
-
-void set_string(TinyGguf& tiny, std::string_view field, const char* value) {
-    gguf_set_val_str(tiny.metadata(), tiny.key(field).c_str(), value);
-}
-
-void remove(TinyGguf& tiny, std::string_view field) {
-    gguf_remove_key(tiny.metadata(), tiny.key(field).c_str());
-}
+using ::testing::Not;
 
 TEST(Config, ReadsTheSizes) {
     const ModelConfig config = config_of(TinyGguf());
@@ -109,11 +77,11 @@ TEST(Config, CountsPerLayerMustBeEqual) {
 
     const std::int32_t different[] = {2, 4};
     gguf_set_arr_data(tiny.metadata(), key.c_str(), GGUF_TYPE_INT32, different, 2);
-    EXPECT_THAT(refusal_of(tiny),
+    EXPECT_THAT(config_refusal(tiny),
                 HasSubstr("expected the same value in every layer, found 2 and 4"));
 
     gguf_set_arr_data(tiny.metadata(), key.c_str(), GGUF_TYPE_INT32, equal, 1);
-    EXPECT_THAT(refusal_of(tiny), HasSubstr("expected a value for each of 2 layers, found 1"));
+    EXPECT_THAT(config_refusal(tiny), HasSubstr("expected a value for each of 2 layers, found 1"));
 }
 
 TEST(Config, LinearScalingDividesFrequencies) {
@@ -154,13 +122,17 @@ TEST(Config, YarnLeavesOutTheFactorThatGgmlApplies) {
 }
 
 TEST(Config, UnknownArchitectureListsTheKnownOnes) {
-    EXPECT_THAT(refusal_of(TinyGguf("gemma3")),
-                HasSubstr("key general.architecture: expected one of llama, qwen2, qwen3, "
-                          "found 'gemma3'"));
-    EXPECT_THAT(refusal_of(TinyGguf("two\nlines")), HasSubstr("found 'two?lines'"));
+    EXPECT_THAT(config_refusal(TinyGguf("mine")),
+                HasSubstr("key general.architecture: expected one of llama, qwen2, qwen3, "));
+    EXPECT_THAT(config_refusal(TinyGguf("mine")), HasSubstr(", found 'mine'"));
+    EXPECT_THAT(config_refusal(TinyGguf("mine")), Not(HasSubstr("nearest")));
+    EXPECT_THAT(config_refusal(TinyGguf("gemma4")),
+                HasSubstr(", found 'gemma4' (heads whose size differs by layer; the nearest is "
+                          "gemma3)"));
+    EXPECT_THAT(config_refusal(TinyGguf("two\nlines")), HasSubstr("found 'two?lines'"));
     TinyGguf tiny;
     gguf_remove_key(tiny.metadata(), "general.architecture");
-    EXPECT_THAT(refusal_of(tiny), HasSubstr("found no such key"));
+    EXPECT_THAT(config_refusal(tiny), HasSubstr("found no such key"));
 }
 
 TEST(Config, RequiredFieldsAreRequired) {
@@ -169,12 +141,12 @@ TEST(Config, RequiredFieldsAreRequired) {
           "attention.head_count", "attention.layer_norm_rms_epsilon"}) {
         TinyGguf tiny;
         remove(tiny, field);
-        EXPECT_THAT(refusal_of(tiny), HasSubstr("key " + tiny.key(field) + ": expected"));
-        EXPECT_THAT(refusal_of(tiny), HasSubstr("found no such key"));
+        EXPECT_THAT(config_refusal(tiny), HasSubstr("key " + tiny.key(field) + ": expected"));
+        EXPECT_THAT(config_refusal(tiny), HasSubstr("found no such key"));
     }
     TinyGguf tiny;
     gguf_remove_key(tiny.metadata(), "tokenizer.ggml.tokens");
-    EXPECT_THAT(refusal_of(tiny), HasSubstr("key llama.vocab_size: expected"));
+    EXPECT_THAT(config_refusal(tiny), HasSubstr("key llama.vocab_size: expected"));
 }
 
 struct BadCount {
@@ -205,16 +177,16 @@ TEST(Config, CountsOutOfRangeAreRefused) {
     for (const BadCount& bad : cases) {
         TinyGguf tiny;
         set_u32(tiny, bad.field, bad.value);
-        EXPECT_THAT(refusal_of(tiny), HasSubstr("config.gguf: key " + tiny.key(bad.field)));
-        EXPECT_THAT(refusal_of(tiny), HasSubstr(bad.message));
+        EXPECT_THAT(config_refusal(tiny), HasSubstr("config.gguf: key " + tiny.key(bad.field)));
+        EXPECT_THAT(config_refusal(tiny), HasSubstr(bad.message));
     }
     TinyGguf crowded;  // more heads than channels
     set_u32(crowded, "attention.head_count", 64);
-    EXPECT_THAT(refusal_of(crowded), HasSubstr("expected an even number up to 4096, found 0"));
+    EXPECT_THAT(config_refusal(crowded), HasSubstr("expected an even number up to 4096, found 0"));
     TinyGguf odd;
     set_u32(odd, "attention.key_length", 9);
     set_u32(odd, "attention.value_length", 9);
-    EXPECT_THAT(refusal_of(odd), HasSubstr("expected an even number up to 4096, found 9"));
+    EXPECT_THAT(config_refusal(odd), HasSubstr("expected an even number up to 4096, found 9"));
 }
 
 TEST(Config, NumbersOutOfRangeAreRefused) {
@@ -236,7 +208,7 @@ TEST(Config, NumbersOutOfRangeAreRefused) {
     for (const auto& [field, value] : cases) {
         TinyGguf tiny;
         set_f32(tiny, field, value);
-        EXPECT_THAT(refusal_of(tiny), HasSubstr("key " + tiny.key(field) + ": expected"));
+        EXPECT_THAT(config_refusal(tiny), HasSubstr("key " + tiny.key(field) + ": expected"));
     }
 }
 
@@ -255,23 +227,25 @@ TEST(Config, FieldsThatChangeNothingAreAccepted) {
 TEST(Config, OtherKindsOfRotationAndAttentionAreRefused) {
     TinyGguf longrope;
     set_string(longrope, "rope.scaling.type", "longrope");
-    EXPECT_THAT(refusal_of(longrope), HasSubstr("expected none, linear or yarn, found 'longrope'"));
+    EXPECT_THAT(config_refusal(longrope),
+                HasSubstr("expected none, linear or yarn, found 'longrope'"));
 
     TinyGguf sections;
     const std::int32_t values[] = {4, 4, 0, 0};
     gguf_set_arr_data(sections.metadata(), sections.key("rope.dimension_sections").c_str(),
                       GGUF_TYPE_INT32, values, 4);
-    EXPECT_THAT(refusal_of(sections), HasSubstr("rope.dimension_sections: expected none"));
+    EXPECT_THAT(config_refusal(sections), HasSubstr("rope.dimension_sections: expected none"));
 
     TinyGguf encoder;
     gguf_set_val_bool(encoder.metadata(), encoder.key("attention.causal").c_str(), false);
-    EXPECT_THAT(refusal_of(encoder), HasSubstr("attention.causal: expected true, found false"));
+    EXPECT_THAT(config_refusal(encoder), HasSubstr("attention.causal: expected true, found false"));
 }
 
 TEST(Config, WrongTypesAreRefused) {
     TinyGguf tiny;
     set_string(tiny, "block_count", "two");
-    EXPECT_THAT(refusal_of(tiny), HasSubstr("llama.block_count: expected an integer, found str"));
+    EXPECT_THAT(config_refusal(tiny),
+                HasSubstr("llama.block_count: expected an integer, found str"));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 
 #include "support/baseline.h"
 #include "support/eager_profile.h"
+#include "support/loaded_model.h"
 #include "support/strategy_cases.h"
 #include "support/two_samples.h"
 
@@ -168,6 +169,48 @@ INSTANTIATE_TEST_SUITE_P(All,
                          EveryStrategy,
                          ::testing::ValuesIn(strategy_cases()),
                          [](const auto& test) { return test.param.name; });
+
+// Models whose layers compute more than a plain decoder's.
+class OtherArchitectures : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(OtherArchitectures, EveryStrategyWritesWhatPlainDecodingWrites) {
+    Engine engine(config_of_shape(GetParam()));
+    Session session(engine);
+    const std::vector<Token> tokens = random_tokens(90, 256, 3);
+    GenerateOptions request{.n_predict = 40, .ignore_eos = true};
+    const Result plain = plain_text(session, tokens, request);
+    int n_drafted = 0;
+    int n_accepted = 0;
+    for (const StrategyCase& c : strategy_cases()) {
+        if (c.is_eager) {
+            continue;  // has a model of its own
+        }
+        request.speculation = c.speculation;
+        const Result result = session.generate(tokens, request);
+        EXPECT_EQ(result.tokens, plain.tokens) << c.name;
+        EXPECT_TRUE(result.speculation.row_invariant) << c.name;
+        n_drafted += result.speculation.n_drafted;
+        n_accepted += result.speculation.n_accepted;
+    }
+    EXPECT_GT(n_accepted, 0);
+    EXPECT_LT(n_accepted, n_drafted);
+}
+
+INSTANTIATE_TEST_SUITE_P(All,
+                         OtherArchitectures,
+                         ::testing::Values("tiny-ernie4.5",
+                                           "tiny-exaone4",
+                                           "tiny-gemma2",
+                                           "tiny-gemma3",
+                                           "tiny-glm4",
+                                           "tiny-granite",
+                                           "tiny-hunyuan-dense",
+                                           "tiny-mistral3",
+                                           "tiny-olmo2",
+                                           "tiny-phi",
+                                           "tiny-qwen3vl",
+                                           "tiny-seed-oss",
+                                           "tiny-smollm3"));
 
 TEST(EveryStrategyList, IsComplete) {
     std::set<std::string> covered{"autoregressive"};

@@ -13,7 +13,7 @@ double FakeMachine::ms(const Probe& probe) const {
         const auto c = static_cast<std::size_t>(layer_classes[static_cast<std::size_t>(layer)]);
         if (probe.plan.runs(layer, Module::attention)) {
             weights_ms += attention_ms[c];
-            n_cache_rows += cache_rows_read(probe.plan.level(layer, Module::attention),
+            n_cache_rows += cache_rows_read(probe.plan.level(layer, Module::attention), 0,
                                             probe.n_context, probe.n_rows);
         }
         weights_ms += probe.plan.runs(layer, Module::mlp) ? mlp_ms[c] : 0;

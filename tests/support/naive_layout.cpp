@@ -13,27 +13,55 @@ bool is_ancestor_or_self(const std::vector<int>& parents, int node, int candidat
             is_ancestor_or_self(parents, parents[static_cast<std::size_t>(node)], candidate));
 }
 
+// The position that row `row` of the pass stands for. Rows of a tree before the pass have negative
+// numbers.
+int naive_position(const AttentionLayout& layout, int first_row, int row) {
+    const int own = first_row + row;
+    switch (layout.kind) {
+        case Kind::causal:
+            return own;
+        case Kind::tree: {
+            int position = layout.context;
+            for (int node = layout.parents[static_cast<std::size_t>(own - layout.context)];
+                 node >= 0; node = layout.parents[static_cast<std::size_t>(node)]) {
+                ++position;
+            }
+            return position;
+        }
+        case Kind::branches:
+            return layout.context + row % layout.branch_rows;
+        case Kind::replay:
+            return layout.context + row;
+    }
+    return 0;
+}
+
 }  // namespace
 
-bool naively_sees(const AttentionLayout& layout,
-                  const std::optional<Window>& window,
-                  int first_row,
-                  int row,
-                  int j) {
+bool naively_sees(
+    const AttentionLayout& layout, const AttentionScope& scope, int first_row, int row, int j) {
     const int own = first_row + row;
     const int context = layout.context + (layout.kind == Kind::replay ? row : 0);
+    const auto is_recent = [&](int position) {
+        return scope.own_window == 0 ||
+               naive_position(layout, first_row, row) - position < scope.own_window;
+    };
     if (j < context) {
-        return !window || j < window->sinks || j >= context - window->recent;
+        const std::optional<Window>& window = scope.window;
+        const bool is_hidden = window && j >= window->sinks && j < context - window->recent;
+        return !is_hidden && j <= own && is_recent(j);
     }
     switch (layout.kind) {
         case Kind::causal:
-            return j <= own;
+            return j <= own && is_recent(j);
         case Kind::tree:
             return is_ancestor_or_self({layout.parents.begin(), layout.parents.end()},
-                                       own - layout.context, j - layout.context);
+                                       own - layout.context, j - layout.context) &&
+                   is_recent(naive_position(layout, first_row, j - first_row));
         case Kind::branches:
             return j >= first_row && j <= own &&
-                   (j - first_row) / layout.branch_rows == row / layout.branch_rows;
+                   (j - first_row) / layout.branch_rows == row / layout.branch_rows &&
+                   is_recent(naive_position(layout, first_row, j - first_row));
         case Kind::replay:
             return j == own;
     }

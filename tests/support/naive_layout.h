@@ -10,12 +10,9 @@
 
 namespace knap::test {
 
-// Whether row `row` of a pass attends to cache row `j`, with that window or full attention.
-bool naively_sees(const AttentionLayout& layout,
-                  const std::optional<Window>& window,
-                  int first_row,
-                  int row,
-                  int j);
+// Whether row `row` of a pass attends to cache row `j`.
+bool naively_sees(
+    const AttentionLayout& layout, const AttentionScope& scope, int first_row, int row, int j);
 
 // A pass that fits in a cache of some capacity. The layout refers to `parents`.
 struct RandomPass {

@@ -29,7 +29,9 @@ inline void PrintTo(const PathCase& c, std::ostream* out) {
     *out << c.shape << '/' << to_string(c.path) << (c.is_int8() ? "/int8" : "");
 }
 
-// Grouped heads, heads with norms, one query head per KV head; every path, and our int8 cache.
+// Grouped heads, heads with norms, one query head per KV head; layers with windows of their own,
+// with a second rotation, with soft caps; norms behind modules, scaled modules; every path, and our
+// int8 cache.
 inline auto all_path_cases() {
     return ::testing::Values(
         PathCase{"tiny-llama", AttentionPath::kernel},
@@ -38,7 +40,12 @@ inline auto all_path_cases() {
         PathCase{"tiny-qwen3", AttentionPath::kernel},
         PathCase{"tiny-qwen3", AttentionPath::folded}, PathCase{"tiny-qwen3", AttentionPath::flash},
         PathCase{"tiny-mha", AttentionPath::kernel}, PathCase{"tiny-mha", AttentionPath::folded},
-        PathCase{"tiny-mha", AttentionPath::flash});
+        PathCase{"tiny-mha", AttentionPath::flash}, PathCase{"tiny-gemma3", AttentionPath::kernel},
+        PathCase{"tiny-gemma3", AttentionPath::folded},
+        PathCase{"tiny-gemma2", AttentionPath::kernel, CacheType::q8_0},
+        PathCase{"tiny-gemma2", AttentionPath::flash},
+        PathCase{"tiny-granite", AttentionPath::kernel},
+        PathCase{"tiny-olmo2", AttentionPath::folded});
 }
 
 }  // namespace knap::test

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
@@ -15,6 +16,25 @@ ggml_tensor* norm(ggml_context* ctx, ggml_tensor* x, ggml_tensor* weight, float 
     return ggml_mul(ctx, ggml_rms_norm(ctx, x, eps), weight);
 }
 
+// Modules without a norm take the stream as it is.
+ggml_tensor* norm_if(ggml_context* ctx, ggml_tensor* x, ggml_tensor* weight, float eps) {
+    return weight != nullptr ? norm(ctx, x, weight, eps) : x;
+}
+
+ggml_tensor* capped(ggml_context* ctx, ggml_tensor* x, float cap) {
+    return cap == 0.0f ? x : ggml_scale(ctx, ggml_tanh(ctx, ggml_scale(ctx, x, 1.0f / cap)), cap);
+}
+
+// libllama scales the queries of these, not their scores.
+bool scales_queries(const ModelConfig& config) {
+    return config.architecture == "phi3" || config.architecture == "gemma2" ||
+           config.architecture == "gemma3";
+}
+
+ggml_tensor* scaled(ggml_context* ctx, ggml_tensor* x, float scale) {
+    return scale == 1.0f ? x : ggml_scale(ctx, x, scale);
+}
+
 }  // namespace
 
 struct ReferenceForward::Graph {
@@ -24,9 +44,11 @@ struct ReferenceForward::Graph {
     int n_kv;
     ggml_tensor* tokens;
     ggml_tensor* positions;
-    ggml_tensor* slots;               // i64 [n_rows]
-    ggml_tensor* value_slots;         // i64 [n_rows * n_embd_kv]
-    std::vector<ggml_tensor*> masks;  // per layer, f32 [n_kv, n_rows]
+    ggml_tensor* divisors = nullptr;      // f32 [n_rot / 2]; null: those of the model, if any
+    ggml_tensor* query_scales = nullptr;  // f32 [1, 1, n_rows]; null: none
+    ggml_tensor* slots;                   // i64 [n_rows]
+    ggml_tensor* value_slots;             // i64 [n_rows * n_embd_kv]
+    std::vector<ggml_tensor*> masks;      // per layer, f32 [n_kv, n_rows]
 };
 
 ReferenceForward::ReferenceForward(LoadedModel& model, int n_ctx, Factors factors)
@@ -62,22 +84,41 @@ ggml_tensor* ReferenceForward::attention(Graph& g, int layer, ggml_tensor* x) {
     const ModelConfig& c = model_.config;
     const LayerWeights& w = model_.weights->tensors().layers[static_cast<std::size_t>(layer)];
     ggml_context* ctx = g.context.get();
-    const auto rotate = [&](ggml_tensor* heads, ggml_tensor* head_norm) {
-        if (head_norm != nullptr) {
-            heads = norm(ctx, heads, head_norm, c.rms_eps);
+    const LayerSpec& spec = c.layer(layer);
+    const auto turn = [&](ggml_tensor* heads) {
+        if (spec.rotation == Rotation::none) {
+            return heads;
         }
+        const RopeConfig& rope = c.rope_of(spec.rotation);
         const int mode =
-            c.rope.pairing == RopePairing::halves ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
-        return ggml_rope_ext(ctx, heads, g.positions, model_.weights->tensors().rope_freqs,
-                             c.rope.n_rot, mode, c.rope.n_ctx_orig, c.rope.freq_base,
-                             c.rope.freq_scale, c.rope.ext_factor, c.rope.attn_factor,
-                             c.rope.beta_fast, c.rope.beta_slow);
+            rope.pairing == RopePairing::halves ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
+        ggml_tensor* divisors =
+            g.divisors != nullptr ? g.divisors : model_.weights->tensors().rope_freqs;
+        return ggml_rope_ext(ctx, heads, g.positions, divisors, rope.n_rot, mode, rope.n_ctx_orig,
+                             rope.freq_base, rope.freq_scale, rope.ext_factor, rope.attn_factor,
+                             rope.beta_fast, rope.beta_slow);
+    };
+    const auto rotate = [&](ggml_tensor* rows, int n_heads, ggml_tensor* head_norm) {
+        const bool is_whole = c.head_norm == HeadNorm::whole_row;
+        rows = is_whole ? norm_if(ctx, rows, head_norm, c.rms_eps) : rows;
+        ggml_tensor* heads = ggml_reshape_3d(ctx, rows, c.head_dim, n_heads, g.n_rows);
+        if (c.head_norm == HeadNorm::after_rotation) {
+            return norm_if(ctx, turn(heads), head_norm, c.rms_eps);
+        }
+        return turn(is_whole ? heads : norm_if(ctx, heads, head_norm, c.rms_eps));
     };
     ggml_tensor* q = linear(ctx, w.wq, w.bq, x);
     ggml_tensor* k = linear(ctx, w.wk, w.bk, x);
     ggml_tensor* v = linear(ctx, w.wv, w.bv, x);
-    q = rotate(ggml_reshape_3d(ctx, q, c.head_dim, c.n_heads, g.n_rows), w.q_norm);
-    k = rotate(ggml_reshape_3d(ctx, k, c.head_dim, c.n_kv_heads, g.n_rows), w.k_norm);
+    q = rotate(q, c.n_heads, w.q_norm);
+    k = rotate(k, c.n_kv_heads, w.k_norm);
+    float scale = c.attention_scale;
+    if (scales_queries(c)) {
+        q = ggml_scale(ctx, q, std::exchange(scale, 1.0f));
+    }
+    if (g.query_scales != nullptr) {
+        q = ggml_mul(ctx, q, g.query_scales);
+    }
 
     ggml_tensor* key_cache = keys_[static_cast<std::size_t>(layer)];
     ggml_tensor* value_cache = values_[static_cast<std::size_t>(layer)];
@@ -101,11 +142,12 @@ ggml_tensor* ReferenceForward::attention(Graph& g, int layer, ggml_tensor* x) {
     }
     ggml_tensor* scores =
         ggml_mul_mat(ctx, cached_k, ggml_permute(ctx, q, 0, 2, 1, 3));  // [n_kv, n_rows, n_heads]
-    scores = ggml_soft_max_ext(ctx, scores, g.masks[static_cast<std::size_t>(layer)],
-                               c.attention_scale, 0.0f);
+    scores = capped(ctx, scores, c.soft_cap);
+    scores = ggml_soft_max_ext(ctx, scores, g.masks[static_cast<std::size_t>(layer)], scale, 0.0f);
     ggml_tensor* out = ggml_mul_mat(ctx, cached_v, scores);  // [head_dim, n_rows, n_heads]
     out = ggml_cont_2d(ctx, ggml_permute(ctx, out, 0, 2, 1, 3), c.n_embd_q(), g.n_rows);
-    return linear(ctx, w.wo, w.bo, out);
+    out = norm_if(ctx, linear(ctx, w.wo, w.bo, out), w.attn_post_norm, c.rms_eps);
+    return scaled(ctx, out, c.residual_scale);
 }
 
 ggml_tensor* ReferenceForward::mlp(Graph& g, int layer, ggml_tensor* x) {
@@ -113,7 +155,11 @@ ggml_tensor* ReferenceForward::mlp(Graph& g, int layer, ggml_tensor* x) {
     ggml_context* ctx = g.context.get();
     ggml_tensor* up = linear(ctx, w.ffn_up, w.ffn_up_b, x);
     ggml_tensor* gate = linear(ctx, w.ffn_gate, w.ffn_gate_b, x);
-    return linear(ctx, w.ffn_down, w.ffn_down_b, ggml_swiglu_split(ctx, gate, up));
+    const ModelConfig& c = model_.config;
+    ggml_tensor* hidden = c.activation == Activation::gelu ? ggml_geglu_split(ctx, gate, up)
+                                                           : ggml_swiglu_split(ctx, gate, up);
+    ggml_tensor* out = linear(ctx, w.ffn_down, w.ffn_down_b, hidden);
+    return scaled(ctx, norm_if(ctx, out, w.ffn_post_norm, c.rms_eps), c.residual_scale);
 }
 
 void ReferenceForward::set_inputs(Graph& g, const ReferencePass& pass) {
@@ -136,14 +182,28 @@ void ReferenceForward::set_inputs(Graph& g, const ReferencePass& pass) {
     };
     set(g.tokens, pass.tokens.data());
     set(g.positions, positions.data());
+    if (g.divisors != nullptr) {
+        set(g.divisors, model_.config.rope.divisors.data());
+    }
+    if (g.query_scales != nullptr) {
+        std::vector<float> scales;
+        for (const std::int32_t position : positions) {
+            scales.push_back(query_scale(model_.config.temperature, position));
+        }
+        set(g.query_scales, scales.data());
+    }
     set(g.slots, slots.data());
     set(g.value_slots, value_slots.data());
     for (int layer = 0; layer < static_cast<int>(g.masks.size()); ++layer) {
+        const int window = model_.config.layer(layer).window;
+        const auto sees = [&](int row, int j) {
+            const int own = pass.first_row + row;
+            return j <= own && (window == 0 || own - j < window);
+        };
         std::vector<float> mask;
         for (int row = 0; row < g.n_rows; ++row) {
             for (int j = 0; j < g.n_kv; ++j) {
-                const bool is_visible =
-                    pass.sees ? pass.sees(layer, row, j) : j <= pass.first_row + row;
+                const bool is_visible = pass.sees ? pass.sees(layer, row, j) : sees(row, j);
                 mask.push_back(is_visible ? 0.0f : -INFINITY);
             }
         }
@@ -176,23 +236,32 @@ std::vector<std::vector<float>> ReferenceForward::run(const ReferencePass& pass)
     };
     g.tokens = input(ggml_new_tensor_1d(ctx, GGML_TYPE_I32, g.n_rows));
     g.positions = input(ggml_new_tensor_1d(ctx, GGML_TYPE_I32, g.n_rows));
+    if (!c.rope.divisors.empty()) {
+        g.divisors = input(ggml_new_tensor_1d(ctx, GGML_TYPE_F32, c.rope.n_rot / 2));
+    }
+    if (c.temperature.scale != 0) {
+        g.query_scales = input(ggml_new_tensor_3d(ctx, GGML_TYPE_F32, 1, 1, g.n_rows));
+    }
     g.slots = input(ggml_new_tensor_1d(ctx, GGML_TYPE_I64, g.n_rows));
     g.value_slots =
         input(ggml_new_tensor_1d(ctx, GGML_TYPE_I64, std::int64_t{g.n_rows} * c.n_embd_kv()));
     for (int layer = 0; layer < c.n_layers; ++layer) {
         g.masks.push_back(input(ggml_new_tensor_2d(ctx, GGML_TYPE_F32, g.n_kv, g.n_rows)));
     }
-    ggml_tensor* x = ggml_get_rows(ctx, w.token_embd, g.tokens);
+    ggml_tensor* x = scaled(ctx, ggml_get_rows(ctx, w.token_embd, g.tokens), c.embedding_scale);
     for (int layer = 0; layer < c.n_layers; ++layer) {
         const LayerWeights& lw = w.layers[static_cast<std::size_t>(layer)];
         if (plan.runs(layer, Module::attention)) {
-            x = ggml_add(ctx, attention(g, layer, norm(ctx, x, lw.attn_norm, c.rms_eps)), x);
+            x = ggml_add(ctx, attention(g, layer, norm_if(ctx, x, lw.attn_norm, c.rms_eps)), x);
         }
         if (plan.runs(layer, Module::mlp)) {
-            x = ggml_add(ctx, mlp(g, layer, norm(ctx, x, lw.ffn_norm, c.rms_eps)), x);
+            x = ggml_add(ctx, mlp(g, layer, norm_if(ctx, x, lw.ffn_norm, c.rms_eps)), x);
         }
     }
-    ggml_tensor* logits = linear(ctx, w.output, w.output_b, norm(ctx, x, w.output_norm, c.rms_eps));
+    ggml_tensor* logits =
+        scaled(ctx, linear(ctx, w.output, w.output_b, norm(ctx, x, w.output_norm, c.rms_eps)),
+               c.logit_scale);
+    logits = capped(ctx, logits, c.final_soft_cap);
     ggml_set_output(logits);
     ggml_build_forward_expand(g.graph, logits);
 

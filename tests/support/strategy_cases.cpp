@@ -78,7 +78,11 @@ RuntimeConfig config_of(const StrategyCase& c) {
         return with_eager_profile(
             {.model_path = trained_model(), .n_ctx = kEagerFactor * kTinyContext, .n_threads = 1});
     }
-    return {.model_path = tiny_model("tiny-llama", "Q8_0"),
+    return config_of_shape("tiny-llama");
+}
+
+RuntimeConfig config_of_shape(std::string_view shape) {
+    return {.model_path = tiny_model(shape, "Q8_0"),
             .adapter_path = write_tiny(tiny_adapter({.exit_layer = 3, .gain = 0.3f}),
                                        "every-strategy-adapter.gguf"),
             .n_ctx = kTinyContext,

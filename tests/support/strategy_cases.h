@@ -4,6 +4,7 @@
 
 #include <ostream>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "knap/knap.h"
@@ -24,6 +25,8 @@ std::span<const StrategyCase> strategy_cases();
 
 // The engine for a case: a context of at least 256 tokens, one thread, batch-invariant passes.
 RuntimeConfig config_of(const StrategyCase& c);
+// The same for a tiny model of any shape, and every case that is not eager.
+RuntimeConfig config_of_shape(std::string_view shape);
 
 // A prompt of `n` random tokens or, for an eager case, of four times as many of a text that repeats
 // itself.

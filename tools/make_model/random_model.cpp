@@ -58,6 +58,13 @@ class ArchitectureKeys {
     void set(const char* key, int value) {
         gguf_set_val_u32(gguf_, (prefix_ + key).c_str(), std::uint32_t(value));
     }
+    void set(const char* key, const char* value) {
+        gguf_set_val_str(gguf_, (prefix_ + key).c_str(), value);
+    }
+    void set(const char* key, const std::array<std::int32_t, 4>& values) {
+        gguf_set_arr_data(gguf_, (prefix_ + key).c_str(), GGUF_TYPE_INT32, values.data(),
+                          values.size());
+    }
     void set(const char* key, float value) {
         gguf_set_val_f32(gguf_, (prefix_ + key).c_str(), value);
     }
@@ -85,11 +92,14 @@ void set_hyperparameters(gguf_context* gguf, const ModelShape& shape) {
     keys.set("attention.head_count_kv", shape.n_kv_heads);
     keys.set("attention.layer_norm_rms_epsilon", shape.rms_eps);
     keys.set("rope.freq_base", shape.rope_freq_base);
-    keys.set("rope.dimension_count", shape.head_dim);
+    keys.set("rope.dimension_count", shape.n_rot > 0 ? shape.n_rot : shape.head_dim);
     keys.set("vocab_size", shape.n_vocab);
     if (shape.architecture == "qwen3" || shape.n_embd_q() != shape.n_embd) {
         keys.set("attention.key_length", shape.head_dim);
         keys.set("attention.value_length", shape.head_dim);
+    }
+    for (const ShapeField& field : shape.fields) {
+        std::visit([&](const auto& value) { keys.set(field.name, value); }, field.value);
     }
 }
 

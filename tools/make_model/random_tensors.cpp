@@ -1,6 +1,8 @@
 #include "tools/make_model/random_tensors.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "base/error.h"
@@ -28,29 +30,84 @@ RandomTensor bias(std::string name, std::int64_t n) {
     return {.name = std::move(name), .n_in = n, .deviation = 0.05f};
 }
 
+// How the layers of an architecture are stored.
+struct LayerStyle {
+    bool fuses_qkv = false;
+    bool fuses_gate = false;  // with up
+    bool has_biases = false;  // on q, k and v
+    bool has_pre_norms = true;
+    bool has_post_norms = false;
+    bool norms_heads = false;
+    bool norms_rows = false;  // of queries and keys
+    const char* mlp_norm = "ffn_norm.weight";
+};
+
+LayerStyle style_of(std::string_view architecture) {
+    constexpr std::pair<std::string_view, LayerStyle> kStyles[] = {
+        {"exaone4", {.has_pre_norms = false, .has_post_norms = true, .norms_heads = true}},
+        {"gemma2", {.has_post_norms = true}},
+        {"gemma3", {.has_post_norms = true, .norms_heads = true}},
+        {"glm4", {.fuses_gate = true, .has_biases = true, .has_post_norms = true}},
+        {"hunyuan-dense", {.norms_heads = true}},
+        {"olmo2", {.has_pre_norms = false, .has_post_norms = true, .norms_rows = true}},
+        {"phi3", {.fuses_qkv = true, .fuses_gate = true}},
+        {"qwen2", {.has_biases = true}},
+        {"qwen3", {.norms_heads = true}},
+        {"qwen3vl", {.norms_heads = true}},
+        {"seed_oss", {.has_biases = true, .mlp_norm = "post_attention_norm.weight"}},
+    };
+    const auto* style =
+        std::ranges::find(kStyles, architecture, &std::pair<std::string_view, LayerStyle>::first);
+    return style != std::end(kStyles) ? style->second : LayerStyle{};
+}
+
+// Divisors for contexts up to the original one, and beyond.
+void add_long_and_short(std::vector<RandomTensor>& tensors, const ModelShape& shape) {
+    std::vector<float> divisors(static_cast<std::size_t>(shape.n_rot / 2), 1.0f);
+    tensors.push_back(
+        {.name = "rope_factors_short.weight", .n_in = shape.n_rot / 2, .values = divisors});
+    for (std::size_t i = 0; i < divisors.size(); ++i) {
+        divisors[i] += static_cast<float>(i);
+    }
+    tensors.push_back({.name = "rope_factors_long.weight",
+                       .n_in = shape.n_rot / 2,
+                       .values = std::move(divisors)});
+}
+
 void add_attention(std::vector<RandomTensor>& tensors,
                    const ModelShape& shape,
                    const WeightRecipe& recipe,
                    int layer) {
     const std::string prefix = concat("blk.", layer, ".");
+    const LayerStyle style = style_of(shape.architecture);
     const ggml_type v_type = recipe.sensitive_type(layer, shape.n_layers);
-    tensors.push_back(norm(prefix + "attn_norm.weight", shape.n_embd));
-    tensors.push_back(
-        matrix(prefix + "attn_q.weight", recipe.base, shape.n_embd, shape.n_embd_q()));
-    tensors.push_back(
-        matrix(prefix + "attn_k.weight", recipe.base, shape.n_embd, shape.n_embd_kv()));
-    tensors.push_back(matrix(prefix + "attn_v.weight", v_type, shape.n_embd, shape.n_embd_kv()));
-    if (shape.architecture == "qwen2") {
-        tensors.push_back(bias(prefix + "attn_q.bias", shape.n_embd_q()));
-        tensors.push_back(bias(prefix + "attn_k.bias", shape.n_embd_kv()));
-        tensors.push_back(bias(prefix + "attn_v.bias", shape.n_embd_kv()));
+    const int n_q = shape.n_embd_q();
+    const int n_kv = shape.n_embd_kv();
+    if (style.has_pre_norms) {
+        tensors.push_back(norm(prefix + "attn_norm.weight", shape.n_embd));
     }
-    if (shape.architecture == "qwen3") {
-        tensors.push_back(norm(prefix + "attn_q_norm.weight", shape.head_dim));
-        tensors.push_back(norm(prefix + "attn_k_norm.weight", shape.head_dim));
+    if (style.fuses_qkv) {
+        tensors.push_back(matrix(prefix + "attn_qkv.weight", v_type, shape.n_embd, n_q + 2 * n_kv));
+    } else {
+        tensors.push_back(matrix(prefix + "attn_q.weight", recipe.base, shape.n_embd, n_q));
+        tensors.push_back(matrix(prefix + "attn_k.weight", recipe.base, shape.n_embd, n_kv));
+        tensors.push_back(matrix(prefix + "attn_v.weight", v_type, shape.n_embd, n_kv));
     }
-    tensors.push_back(
-        matrix(prefix + "attn_output.weight", recipe.base, shape.n_embd_q(), shape.n_embd));
+    if (style.has_biases) {
+        tensors.push_back(bias(prefix + "attn_q.bias", n_q));
+        tensors.push_back(bias(prefix + "attn_k.bias", n_kv));
+        tensors.push_back(bias(prefix + "attn_v.bias", n_kv));
+    }
+    if (style.norms_heads || style.norms_rows) {
+        tensors.push_back(
+            norm(prefix + "attn_q_norm.weight", style.norms_rows ? n_q : shape.head_dim));
+        tensors.push_back(
+            norm(prefix + "attn_k_norm.weight", style.norms_rows ? n_kv : shape.head_dim));
+    }
+    tensors.push_back(matrix(prefix + "attn_output.weight", recipe.base, n_q, shape.n_embd));
+    if (style.has_post_norms) {
+        tensors.push_back(norm(prefix + "post_attention_norm.weight", shape.n_embd));
+    }
 }
 
 void add_mlp(std::vector<RandomTensor>& tensors,
@@ -58,11 +115,21 @@ void add_mlp(std::vector<RandomTensor>& tensors,
              const WeightRecipe& recipe,
              int layer) {
     const std::string prefix = concat("blk.", layer, ".");
+    const LayerStyle style = style_of(shape.architecture);
     const ggml_type down_type = recipe.sensitive_type(layer, shape.n_layers);
-    tensors.push_back(norm(prefix + "ffn_norm.weight", shape.n_embd));
-    tensors.push_back(matrix(prefix + "ffn_gate.weight", recipe.base, shape.n_embd, shape.n_ff));
-    tensors.push_back(matrix(prefix + "ffn_up.weight", recipe.base, shape.n_embd, shape.n_ff));
+    const int n_up = style.fuses_gate ? 2 * shape.n_ff : shape.n_ff;
+    if (style.has_pre_norms) {
+        tensors.push_back(norm(prefix + style.mlp_norm, shape.n_embd));
+    }
+    if (!style.fuses_gate) {
+        tensors.push_back(
+            matrix(prefix + "ffn_gate.weight", recipe.base, shape.n_embd, shape.n_ff));
+    }
+    tensors.push_back(matrix(prefix + "ffn_up.weight", recipe.base, shape.n_embd, n_up));
     tensors.push_back(matrix(prefix + "ffn_down.weight", down_type, shape.n_ff, shape.n_embd));
+    if (style.has_post_norms) {
+        tensors.push_back(norm(prefix + "post_ffw_norm.weight", shape.n_embd));
+    }
 }
 
 void add_ends(std::vector<RandomTensor>& tensors,
@@ -73,6 +140,9 @@ void add_ends(std::vector<RandomTensor>& tensors,
     if (!shape.has_tied_head) {
         tensors.push_back(matrix("output.weight", recipe.head, shape.n_embd, shape.n_vocab));
     }
+    if (shape.architecture == "phi3") {
+        add_long_and_short(tensors, shape);
+    }
     if (shape.rope_scaling) {
         tensors.push_back({.name = "rope_freqs.weight",
                            .n_in = shape.head_dim / 2,
@@ -80,13 +150,20 @@ void add_ends(std::vector<RandomTensor>& tensors,
     }
 }
 
+// Of the same architecture, if there is one.
+std::string_view wider_shape(const ModelShape& shape) {
+    const auto found = std::ranges::find_if(known_shapes(), [&](const ModelShape& other) {
+        return other.architecture == shape.architecture && other.name.starts_with("small-");
+    });
+    return found != known_shapes().end() ? found->name : "small-llama";
+}
+
 void check_rows(const RandomTensor& tensor, const ModelShape& shape) {
     const std::int64_t block = ggml_blck_size(tensor.type);
     if (tensor.n_in % block != 0) {
         fail("type ", type_label(tensor.type), " stores blocks of ", block, " values, but ",
              tensor.name, " of shape ", shape.name, " has rows of ", tensor.n_in,
-             "; choose another type or a shape with wider rows, such as ",
-             shape.architecture == "qwen3" ? "small-qwen3" : "small-llama");
+             "; choose another type or a shape with wider rows, such as ", wider_shape(shape));
     }
 }
 

@@ -12,7 +12,64 @@ namespace knap {
 namespace {
 
 constexpr Llama3RopeScaling kScaleBy8{.factor = 8.0f};
+constexpr Llama3RopeScaling kScaleBy16{.factor = 16.0f};
 constexpr Llama3RopeScaling kScaleBy32{.factor = 32.0f};
+
+// Values that change logits within a few dozen tokens.
+constexpr ShapeField kTinyGranite[] = {{"embedding_scale", 12.0f},
+                                       {"residual_scale", 0.22f},
+                                       {"attention.scale", 0.1f},
+                                       {"logit_scale", 3.0f}};
+constexpr ShapeField kTinyMistral3[] = {{"attention.temperature_scale", 0.5f},
+                                        {"rope.scaling.type", "yarn"},
+                                        {"rope.scaling.factor", 4.0f},
+                                        {"rope.scaling.original_context_length", 16},
+                                        {"rope.scaling.yarn_beta_fast", 16.0f},
+                                        {"rope.scaling.yarn_beta_slow", 2.0f},
+                                        {"rope.scaling.yarn_log_multiplier", 0.5f}};
+constexpr ShapeField kTinyPhi3[] = {{"rope.scaling.original_context_length", 512},
+                                    {"rope.scaling.attn_factor", 1.1f},
+                                    {"attention.sliding_window", 24}};
+
+constexpr ShapeField kTinyGemma2[] = {{"attention.sliding_window", 24},
+                                      {"attn_logit_softcapping", 5.0f},
+                                      {"final_logit_softcapping", 3.0f}};
+constexpr ShapeField kTinyGemma3[] = {{"attention.sliding_window", 24},
+                                      {"rope.scaling.type", "linear"},
+                                      {"rope.scaling.factor", 8.0f}};
+constexpr ShapeField kTinyOlmo3[] = {{"attention.sliding_window", 24},
+                                     {"rope.scaling.type", "yarn"},
+                                     {"rope.scaling.factor", 4.0f},
+                                     {"rope.scaling.original_context_length", 16}};
+constexpr ShapeField kTinyExaone4[] = {{"attention.sliding_window", 24}};
+constexpr ShapeField kTinyQwen3Vl[] = {{"rope.dimension_sections", std::array{2, 1, 1, 4}}};
+constexpr ShapeField kTinyHunyuan[] = {{"rope.scaling.alpha", 4.0f}};
+
+constexpr ShapeField kGemma2[] = {{"attention.sliding_window", 4096},
+                                  {"attn_logit_softcapping", 50.0f},
+                                  {"final_logit_softcapping", 30.0f}};
+constexpr ShapeField kSmallGemma3[] = {{"attention.sliding_window", 512}};
+constexpr ShapeField kGemma3[] = {{"attention.sliding_window", 1024},
+                                  {"rope.scaling.type", "linear"},
+                                  {"rope.scaling.factor", 8.0f}};
+constexpr ShapeField kOlmo3[] = {{"attention.sliding_window", 4096},
+                                 {"rope.scaling.type", "yarn"},
+                                 {"rope.scaling.factor", 8.0f},
+                                 {"rope.scaling.original_context_length", 8192}};
+constexpr ShapeField kQwen3Vl[] = {{"rope.dimension_sections", std::array{24, 20, 20, 0}}};
+constexpr ShapeField kHunyuan[] = {{"rope.scaling.alpha", 1000.0f}};
+constexpr ShapeField kGranite2b[] = {{"embedding_scale", 12.0f},
+                                     {"residual_scale", 0.22f},
+                                     {"attention.scale", 0.015625f},
+                                     {"logit_scale", 8.0f}};
+constexpr ShapeField kMinistral8b[] = {{"attention.temperature_scale", 0.1f},
+                                       {"rope.scaling.type", "yarn"},
+                                       {"rope.scaling.factor", 16.0f},
+                                       {"rope.scaling.original_context_length", 16384},
+                                       {"rope.scaling.yarn_log_multiplier", 1.0f}};
+constexpr ShapeField kPhi4Mini[] = {{"rope.scaling.original_context_length", 4096},
+                                    {"rope.scaling.attn_factor", 1.1902381f},
+                                    {"attention.sliding_window", 262144}};
 
 // clang-format off
 constexpr ModelShape kShapes[] = {
@@ -24,7 +81,37 @@ constexpr ModelShape kShapes[] = {
     {"tiny-mha", "llama", 4, 64, 4, 4, 16, 128, 288, 1024, false, 1e-5f, 10000.0f},
     // Rows are multiples of 256 values, as the K-quants need; heads are wider than n_embd / n_heads in small-qwen3.
     {"small-llama", "llama", 4, 256, 4, 2, 64, 512, 288, 1024, false, 1e-5f, 10000.0f},
+    {"small-qwen2", "qwen2", 4, 256, 4, 2, 64, 512, 288, 1024, false, 1e-6f, 1e6f},
     {"small-qwen3", "qwen3", 4, 256, 4, 2, 128, 512, 288, 1024, false, 1e-6f, 1e6f},
+
+    {"tiny-ernie4.5", "ernie4_5", 4, 64, 4, 2, 16, 128, 288, 1024, false, 1e-5f, 10000.0f},
+    {"small-ernie4.5", "ernie4_5", 4, 256, 4, 2, 64, 512, 288, 1024, false, 1e-5f, 10000.0f},
+    {"tiny-granite", "granite", 4, 64, 4, 2, 16, 128, 288, 1024, false, 1e-5f, 10000.0f, {}, kTinyGranite},
+    {"small-granite", "granite", 4, 256, 4, 2, 64, 512, 288, 1024, false, 1e-5f, 10000.0f, {}, kTinyGranite},
+    {"tiny-mistral3", "mistral3", 4, 64, 4, 2, 16, 128, 288, 1024, false, 1e-5f, 10000.0f, {}, kTinyMistral3},
+    {"small-mistral3", "mistral3", 4, 256, 4, 2, 64, 512, 288, 1024, false, 1e-5f, 10000.0f, {}, kTinyMistral3},
+    {"tiny-phi", "phi3", 4, 64, 4, 2, 16, 128, 288, 1024, false, 1e-5f, 10000.0f, {}, kTinyPhi3, 8},
+    {"small-phi", "phi3", 4, 256, 4, 2, 64, 512, 288, 1024, false, 1e-5f, 10000.0f, {}, kTinyPhi3, 48},
+    {"tiny-seed-oss", "seed_oss", 4, 64, 4, 2, 16, 128, 288, 1024, false, 1e-5f, 10000.0f},
+    {"small-seed-oss", "seed_oss", 4, 256, 4, 2, 64, 512, 288, 1024, false, 1e-5f, 10000.0f},
+    {"tiny-smollm3", "smollm3", 4, 64, 4, 2, 16, 128, 288, 1024, false, 1e-5f, 10000.0f},
+    {"small-smollm3", "smollm3", 4, 256, 4, 2, 64, 512, 288, 1024, false, 1e-5f, 10000.0f},
+
+    {"tiny-gemma2", "gemma2", 4, 64, 4, 2, 16, 128, 288, 1024, true, 1e-6f, 10000.0f, {}, kTinyGemma2},
+    {"small-gemma2", "gemma2", 4, 256, 4, 2, 64, 512, 288, 1024, true, 1e-6f, 10000.0f, {}, kTinyGemma2},
+    {"tiny-gemma3", "gemma3", 6, 64, 4, 2, 16, 128, 288, 1024, true, 1e-6f, 1e6f, {}, kTinyGemma3},
+    {"small-gemma3", "gemma3", 6, 256, 4, 1, 64, 512, 288, 1024, true, 1e-6f, 1e6f, {}, kTinyGemma3},
+    {"tiny-olmo2", "olmo2", 4, 64, 4, 2, 16, 128, 288, 1024, false, 1e-6f, 500000.0f, {}, kTinyOlmo3},
+    {"small-olmo2", "olmo2", 4, 256, 4, 4, 64, 512, 288, 1024, false, 1e-6f, 500000.0f, {}, kTinyOlmo3},
+    {"tiny-glm4", "glm4", 4, 64, 4, 2, 16, 128, 288, 1024, false, 1e-5f, 10000.0f, {}, {}, 8},
+    {"small-glm4", "glm4", 4, 256, 4, 2, 64, 512, 288, 1024, false, 1e-5f, 10000.0f, {}, {}, 32},
+    {"tiny-exaone4", "exaone4", 4, 64, 4, 2, 16, 128, 288, 1024, true, 1e-5f, 1e6f},
+    {"tiny-exaone4-windows", "exaone4", 64, 64, 4, 2, 16, 64, 288, 1024, false, 1e-5f, 1e6f, {}, kTinyExaone4},
+    {"small-exaone4", "exaone4", 4, 256, 4, 2, 64, 512, 288, 1024, true, 1e-5f, 1e6f},
+    {"tiny-qwen3vl", "qwen3vl", 4, 64, 4, 2, 16, 128, 288, 1024, true, 1e-6f, 5e6f, {}, kTinyQwen3Vl},
+    {"small-qwen3vl", "qwen3vl", 4, 256, 4, 2, 128, 512, 288, 1024, true, 1e-6f, 5e6f, {}, kQwen3Vl},
+    {"tiny-hunyuan-dense", "hunyuan-dense", 4, 64, 4, 2, 16, 128, 288, 1024, true, 1e-5f, 10000.0f, {}, kTinyHunyuan},
+    {"small-hunyuan-dense", "hunyuan-dense", 4, 256, 4, 2, 64, 512, 288, 1024, true, 1e-5f, 10000.0f, {}, kTinyHunyuan},
 
     {"smollm2-135m", "llama", 30, 576, 9, 3, 64, 1536, 49152, 8192, true, 1e-5f, 100000.0f},
 
@@ -33,10 +120,27 @@ constexpr ModelShape kShapes[] = {
     {"llama-3.1-8b", "llama", 32, 4096, 32, 8, 128, 14336, 128256, 131072, false, 1e-5f, 500000.0f, kScaleBy8},
     {"llama-3.1-70b", "llama", 80, 8192, 64, 8, 128, 28672, 128256, 131072, false, 1e-5f, 500000.0f, kScaleBy8},
 
+    {"qwen2.5-0.5b", "qwen2", 24, 896, 14, 2, 64, 4864, 151936, 32768, true, 1e-6f, 1e6f},
     {"qwen3-4b", "qwen3", 36, 2560, 32, 8, 128, 9728, 151936, 40960, true, 1e-6f, 1e6f},
     {"qwen3-8b", "qwen3", 36, 4096, 32, 8, 128, 12288, 151936, 40960, false, 1e-6f, 1e6f},
     {"qwen3-14b", "qwen3", 40, 5120, 40, 8, 128, 17408, 151936, 40960, false, 1e-6f, 1e6f},
     {"qwen3-32b", "qwen3", 64, 5120, 64, 8, 128, 25600, 151936, 40960, false, 1e-6f, 1e6f},
+
+    {"gemma-2-2b", "gemma2", 26, 2304, 8, 4, 256, 9216, 256000, 8192, true, 1e-6f, 10000.0f, {}, kGemma2},
+    {"gemma-3-270m", "gemma3", 18, 640, 4, 1, 256, 2048, 262144, 32768, true, 1e-6f, 1e6f, {}, kSmallGemma3},
+    {"gemma-3-1b", "gemma3", 26, 1152, 4, 1, 256, 6912, 262144, 32768, true, 1e-6f, 1e6f, {}, kSmallGemma3},
+    {"gemma-3-4b", "gemma3", 34, 2560, 8, 4, 256, 10240, 262208, 131072, true, 1e-6f, 1e6f, {}, kGemma3},
+    {"olmo-3-7b", "olmo2", 32, 4096, 32, 32, 128, 11008, 100278, 65536, false, 1e-6f, 500000.0f, {}, kOlmo3},
+    {"glm-4-9b", "glm4", 40, 4096, 32, 2, 128, 13696, 151552, 32768, false, 1e-5f, 10000.0f, {}, {}, 64},
+    {"exaone-4.0-1.2b", "exaone4", 30, 2048, 32, 8, 64, 4096, 102400, 65536, true, 1e-5f, 1e6f, kScaleBy16},
+    {"qwen3-vl-4b", "qwen3vl", 36, 2560, 32, 8, 128, 9728, 151936, 262144, true, 1e-6f, 5e6f, {}, kQwen3Vl},
+    {"hunyuan-1.8b", "hunyuan-dense", 32, 2048, 16, 4, 128, 6144, 120818, 262144, true, 1e-5f, 10000.0f, {}, kHunyuan},
+    {"ernie-4.5-0.3b", "ernie4_5", 18, 1024, 16, 2, 128, 3072, 103424, 131072, true, 1e-5f, 500000.0f},
+    {"granite-3.3-2b", "granite", 40, 2048, 32, 8, 64, 8192, 49159, 131072, true, 1e-5f, 1e7f, {}, kGranite2b},
+    {"ministral-3-8b", "mistral3", 34, 4096, 32, 8, 128, 14336, 131072, 262144, false, 1e-5f, 1e6f, {}, kMinistral8b},
+    {"phi-4-mini", "phi3", 32, 3072, 24, 8, 128, 8192, 200064, 131072, true, 1e-5f, 10000.0f, {}, kPhi4Mini, 96},
+    {"seed-oss-36b", "seed_oss", 64, 5120, 80, 8, 128, 27648, 155136, 524288, false, 1e-6f, 1e7f},
+    {"smollm3-3b", "smollm3", 36, 2048, 16, 4, 128, 11008, 128256, 65536, true, 1e-6f, 5e6f},
 };
 // clang-format on
 

@@ -3,10 +3,13 @@
 // weight types.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace knap {
@@ -21,9 +24,15 @@ struct Llama3RopeScaling {
     int n_ctx_orig = 8192;
 };
 
+// A field of the architecture beyond those that all have.
+struct ShapeField {
+    const char* name;
+    std::variant<int, float, const char*, std::array<std::int32_t, 4>> value;
+};
+
 struct ModelShape {
     std::string_view name;
-    std::string_view architecture;  // "llama", "qwen2" or "qwen3"
+    std::string_view architecture;  // as in model/architectures
     int n_layers;
     int n_embd;
     int n_heads;
@@ -36,6 +45,8 @@ struct ModelShape {
     float rms_eps;
     float rope_freq_base;
     std::optional<Llama3RopeScaling> rope_scaling = std::nullopt;
+    std::span<const ShapeField> fields = {};
+    int n_rot = 0;  // channels of a head that rotate; 0: all
 
     int n_embd_q() const { return n_heads * head_dim; }
     int n_embd_kv() const { return n_kv_heads * head_dim; }

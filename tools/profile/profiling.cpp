@@ -115,6 +115,7 @@ std::optional<CostProfile> profile_engine(Engine& engine,
                             .max_rows = kMeasuredRows,
                             .seconds = seconds,
                             .bytes = blank.bytes,
+                            .layer_windows = blank.layer_windows,
                             .on_progress = observer.on_progress});
 }
 

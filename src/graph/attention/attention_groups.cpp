@@ -1,19 +1,28 @@
 #include "graph/attention/attention_groups.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace knap {
 
-void AttentionGroups::assign(const ModulePlan& plan, int entry_layer, int exit_layer) {
+void AttentionGroups::assign(const ModulePlan& plan,
+                             int entry_layer,
+                             int exit_layer,
+                             std::span<const LayerSpec> layers) {
     n_groups_ = 1;
     has_full_ = false;
     groups_[0].blocks.clear();
     for (int layer = entry_layer; layer < exit_layer; ++layer) {
         const Level& level = plan.level(layer, Module::attention);
-        has_full_ = has_full_ || level == Level::full;
-        if (level.kind == Level::Kind::window && group_of(level) == kNoGroup) {
+        const int own_window = layers.empty() ? 0 : layers[static_cast<std::size_t>(layer)].window;
+        has_full_ = has_full_ || (level == Level::full && own_window == 0);
+        if (level != Level::skip && group_of(level, own_window) == kNoGroup) {
             KNAP_ASSERT(n_groups_ < groups_.size(), "whoever makes plans has counted the windows");
-            groups_[n_groups_] = {.window = level.window};
+            groups_[n_groups_] = {.own_window = own_window};
+            if (level.kind == Level::Kind::window) {
+                groups_[n_groups_].window = level.window;
+            }
             ++n_groups_;
         }
     }
@@ -31,6 +40,8 @@ void AttentionGroups::cut(std::span<const RunCut> runs) {
         for (const RunCut& run : runs) {
             if (group.window) {
                 cut_into_window_blocks(run.rows, *group.window, run.context, blocks);
+            } else if (group.own_window > 0) {
+                cut_into_own_window_blocks(run.rows, group.own_window, run.context, blocks);
             } else {
                 cut_into_blocks(run.rows, blocks);
             }
@@ -56,16 +67,24 @@ void AttentionGroups::narrow_to_one_row(const BlockRules& rules) {
     }
 }
 
-int AttentionGroups::group_of(const Level& level) const {
-    if (level == Level::full) {
+int AttentionGroups::group_of(const Level& level, int own_window) const {
+    if (level == Level::full && own_window == 0) {
         return 0;
     }
     for (std::size_t i = 1; i < n_groups_; ++i) {
-        if (level == Level::windowed(groups_[i].window->sinks, groups_[i].window->recent)) {
+        const std::optional<Window>& window = groups_[i].window;
+        const Level of_group =
+            window ? Level::windowed(window->sinks, window->recent) : Level::full;
+        if (level == of_group && own_window == groups_[i].own_window) {
             return static_cast<int>(i);
         }
     }
     return kNoGroup;
+}
+
+bool AttentionGroups::has_windows() const {
+    return std::ranges::any_of(
+        groups(), [](const AttentionGroup& group) { return group.window.has_value(); });
 }
 
 std::size_t AttentionGroups::n_mask_entries() const {

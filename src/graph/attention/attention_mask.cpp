@@ -46,15 +46,15 @@ class MaskLine {
 
 void build_mask(const AttentionLayout& layout,
                 int first_row,
-                const std::optional<Window>& window,
+                const AttentionScope& scope,
                 const AttentionBlock& block,
                 std::span<std::uint16_t> mask) {
     KNAP_ASSERT(mask.size() == block.mask_size(), "the mask covers the block");
     const auto n_columns = static_cast<std::size_t>(block.n_kv);
     for (int i = 0; i < block.n_rows; ++i) {
-        MaskLine line(block, window ? window->sinks : 0,
+        MaskLine line(block, scope.window ? scope.window->sinks : 0,
                       mask.subspan(static_cast<std::size_t>(i) * n_columns, n_columns));
-        for_each_visible_run(layout, window, first_row, block.first + i,
+        for_each_visible_run(layout, scope, first_row, block.first + i,
                              [&](int begin, int end) { line.show(begin, end); });
     }
     // Padding looks where the last row does: nothing else is sure to be a number.

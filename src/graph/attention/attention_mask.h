@@ -18,7 +18,7 @@ inline constexpr std::uint16_t kHiddenBits = 0xfc00;
 // elsewhere. A cache row that is in both runs of the block is visible in only one of them.
 void build_mask(const AttentionLayout& layout,
                 int first_row,
-                const std::optional<Window>& window,
+                const AttentionScope& scope,
                 const AttentionBlock& block,
                 std::span<std::uint16_t> mask);
 

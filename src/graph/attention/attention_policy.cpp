@@ -30,7 +30,7 @@ const PathEntry& find_path(Matches matches) {
     return *entry;
 }
 
-// Whether the device computes ggml's flash attention over heads of this size.
+// Whether the device computes ggml's flash attention over heads of this size, with this soft cap.
 bool has_flash_attention(const ModelConfig& config, const Backend& backend) {
     constexpr std::int64_t kRows = 256;
     const ggml_context_ptr context(ggml_init({8 * ggml_tensor_overhead(), nullptr, true}));
@@ -42,7 +42,7 @@ bool has_flash_attention(const ModelConfig& config, const Backend& backend) {
                                            new_rows(GGML_TYPE_F16, kRows, config.n_kv_heads),
                                            new_rows(GGML_TYPE_F16, kRows, config.n_kv_heads),
                                            ggml_new_tensor_2d(ctx, GGML_TYPE_F16, kRows, 1),
-                                           config.attention_scale, 0.0f, 0.0f);
+                                           config.attention_scale, 0.0f, config.soft_cap);
     return backend.supports(out);
 }
 

@@ -16,7 +16,7 @@ constexpr double kReadingCost = 4;
 }  // namespace
 
 void AttentionTasks::plan(std::span<const TaskRun> runs,
-                          const std::optional<Window>& window,
+                          const AttentionScope& scope,
                           int n_shares) {
     runs_.assign(runs.begin(), runs.end());
     sights_.clear();
@@ -25,7 +25,7 @@ void AttentionTasks::plan(std::span<const TaskRun> runs,
     n_rows_ = 0;
     for (std::size_t i = 0; i < runs_.size(); ++i) {
         KNAP_ASSERT(runs_[i].first == n_rows_, "runs follow each other");
-        sights_.add(runs_[i], window);
+        sights_.add(runs_[i], scope);
         add_blocks(static_cast<int>(i));
         n_rows_ += runs_[i].n_rows;
     }

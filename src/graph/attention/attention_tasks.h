@@ -50,7 +50,7 @@ class AttentionTasks {
     explicit AttentionTasks(const ModelConfig& config) : config_(config) {}
 
     // Plans a pass, in `n_shares` shares. The runs' layouts must outlive the pass.
-    void plan(std::span<const TaskRun> runs, const std::optional<Window>& window, int n_shares);
+    void plan(std::span<const TaskRun> runs, const AttentionScope& scope, int n_shares);
 
     const ModelConfig& config() const { return config_; }
     int n_rows() const { return n_rows_; }  // of the pass, without padding

@@ -60,6 +60,7 @@ class Columns {
                                    .n_columns = static_cast<int>(n_),
                                    .n_positions = n_positions,
                                    .scale = config.attention_scale,
+                                   .soft_cap = config.soft_cap,
                                    .queries = queries_.data(),
                                    .masks = masks_.data(),
                                    .partials = partials_.data(),
@@ -268,7 +269,8 @@ class Task {
                            std::size_t end_column,
                            float* partials,
                            ChunkCopy& copy) const {
-        const int n_all = tasks_.sight_runs(tasks_.sight(run_, row)).front().end;
+        const RowSight& sight = tasks_.sight(run_, row);
+        const int n_all = tasks_.sight_runs(sight).front().end;  // positions
         const int n_seen = std::min(n_all - first, kAttentionChunk);
         if (n_seen <= 0) {
             for (std::size_t c = begin_column; c < end_column; ++c) {
@@ -287,9 +289,11 @@ class Task {
                 copy.place(at, run_.sequence->stored_row(context + node));
             }
         }
+        MaskBuffer masks;
+        const ColumnMask mask = masks.of(tasks_, sight, {.first = first, .count = n_positions});
         Columns columns;
         for (std::size_t c = begin_column; c < end_column; ++c) {
-            columns.add(query(c), prefix_masks().first(n_seen), partials + c * size_);
+            columns.add(query(c), mask, partials + c * size_);
         }
         columns.run(config_, n_positions, copy.rows());
     }

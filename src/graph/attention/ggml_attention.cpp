@@ -121,7 +121,12 @@ ggml_tensor* folded_block(ggml_context* ctx,
     // One mask row serves every head; the padding column is a head more that nobody reads.
     scores = ggml_reshape_3d(ctx, scores, block.n_kv, block.n_rows,
                              n_stored * config.n_kv_heads / block.n_rows);
-    scores = ggml_soft_max_ext_inplace(ctx, scores, mask, config.attention_scale, 0.0f);
+    float scale = config.attention_scale;
+    if (config.soft_cap != 0.0f) {
+        scores = ggml_tanh_inplace(ctx, ggml_scale_inplace(ctx, scores, scale / config.soft_cap));
+        scale = config.soft_cap;
+    }
+    scores = ggml_soft_max_ext_inplace(ctx, scores, mask, scale, 0.0f);
     scores = ggml_reshape_3d(ctx, scores, block.n_kv, n_stored, config.n_kv_heads);
 
     ggml_tensor* out = folded_values(ctx, block, value_runs(ctx, cache, layer, block), scores);
@@ -167,7 +172,7 @@ ggml_tensor* flash_block(ggml_context* ctx,
     ggml_tensor* values = join_runs(ctx, value_runs(ctx, cache, layer, block), 1);
     ggml_tensor* line = ggml_view_2d(ctx, mask, mask->ne[0], mask->ne[1], mask->nb[1], 0);
     ggml_tensor* out = ggml_flash_attn_ext(ctx, flash_queries(ctx, q, block), keys, values, line,
-                                           config.attention_scale, 0.0f, 0.0f);
+                                           config.attention_scale, 0.0f, config.soft_cap);
     ggml_prec_set_acc(out, GGML_PREC_F32);
     if (block.n_mask_rows() < block.n_columns()) {
         repeat(line, block.n_columns());  // only now: ggml wants a mask that lies in one piece

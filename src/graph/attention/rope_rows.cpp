@@ -36,7 +36,12 @@ RopeRows::Block RopeRows::compute(int first) const {
     ggml_context* ctx = context.get();
     ggml_tensor* pairs = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, rope_.n_rot, kBlock);
     ggml_tensor* positions = ggml_new_tensor_1d(ctx, GGML_TYPE_I32, kBlock);
-    ggml_tensor* turns = build_rope_table(ctx, rope_, pairs, positions, divisors_);
+    ggml_tensor* divisors = divisors_;
+    if (!rope_.divisors.empty()) {
+        divisors = ggml_new_tensor_1d(ctx, GGML_TYPE_F32,
+                                      static_cast<std::int64_t>(rope_.divisors.size()));
+    }
+    ggml_tensor* turns = build_rope_table(ctx, rope_, pairs, positions, divisors);
     const ggml_backend_buffer_ptr buffer(
         ggml_backend_alloc_ctx_tensors_from_buft(ctx, backend_->buffer_type()));
     if (buffer == nullptr) {
@@ -44,6 +49,9 @@ RopeRows::Block RopeRows::compute(int first) const {
     }
     const auto n = static_cast<std::size_t>(ggml_nelements(pairs));
     fill_unit_pairs(rope_, {static_cast<float*>(pairs->data), n});
+    if (!rope_.divisors.empty()) {
+        std::ranges::copy(rope_.divisors, static_cast<float*>(divisors->data));
+    }
     auto* numbers = static_cast<std::int32_t*>(positions->data);
     std::iota(numbers, numbers + kBlock, first);
     ggml_cgraph* graph = ggml_new_graph(ctx);

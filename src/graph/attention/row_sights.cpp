@@ -11,10 +11,10 @@ void RowSights::clear() {
 
 // The row of a tree whose path is not at its positions is computed as if it were, so that it equals
 // plain decoding.
-void RowSights::add(const TaskRun& run, const std::optional<Window>& window) {
+void RowSights::add(const TaskRun& run, const AttentionScope& scope) {
     for (int row = 0; row < run.n_rows; ++row) {
         RowSight sight{.first_run = static_cast<int>(runs_.size())};
-        for_each_visible_run(run.layout, window, run.first_row, row, [&](int begin, int end) {
+        for_each_visible_run(run.layout, scope, run.first_row, row, [&](int begin, int end) {
             if (begin < end) {
                 runs_.push_back({begin, end});
             }
@@ -35,11 +35,13 @@ void RowSights::add(const TaskRun& run, const std::optional<Window>& window) {
         for (const SightRun& seen : runs(sight)) {
             sight.n_rows += seen.end - seen.begin;
         }
-        sight.is_scattered =
-            !window && run.layout.kind == AttentionLayout::Kind::tree && sight.n_runs > 1;
+        // A path is at its positions if it is all of the tree up to its end.
+        const int end = position_of(run.layout, run.first_row, row) + 1;
+        sight.is_scattered = !scope.window && run.layout.kind == AttentionLayout::Kind::tree &&
+                             run.first_row + row + 1 != end;
         if (sight.is_scattered && scattered_ == ScatteredRuns::positions) {
             runs_.resize(static_cast<std::size_t>(sight.first_run) + 1);
-            runs_.back() = {0, sight.n_rows};
+            runs_.back() = {end - sight.n_rows, end};
             sight.n_runs = 1;
         }
         sights_.push_back(sight);

@@ -25,7 +25,7 @@ struct RowSight {
     int first_run = 0;
     int n_runs = 0;
     int n_rows = 0;  // of all runs
-    // With full attention: the rows of its path are not at their positions in the cache.
+    // Without a plan's window: the rows of its path are not at their positions in the cache.
     bool is_scattered = false;
 };
 struct SightRun {
@@ -42,7 +42,7 @@ class RowSights {
     explicit RowSights(ScatteredRuns scattered) : scattered_(scattered) {}
     void clear();
     // Adds the rows of the next run of the pass.
-    void add(const TaskRun& run, const std::optional<Window>& window);
+    void add(const TaskRun& run, const AttentionScope& scope);
 
     const RowSight& of(const TaskRun& run, int row) const {
         return sights_[static_cast<std::size_t>(run.first + row)];

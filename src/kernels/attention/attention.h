@@ -33,6 +33,7 @@ struct AttentionChunk {
     int n_columns;                      // at most kMaxAttentionColumns
     int n_positions;                    // a multiple of kAttentionStep, at most kAttentionChunk
     float scale;                        // of q k^T, above 0
+    float soft_cap = 0;                 // c: scaled scores s become c tanh(s / c); 0: they do not
     const float* const* queries;        // per column f32 [head_dim]
     const std::uint16_t* const* masks;  // per column f16 [n_positions]: 0, or -inf where hidden
     float* const* partials;             // per column f32 [partial_size(head_dim)], overwritten

@@ -29,16 +29,76 @@ class AttentionSoftmax {
     static_assert(kAttentionStep == kStride * kSumLanes);
 
     // Turns the scores of columns [first, first + Columns) into weights 2^(scale * score -
-    // maximum), and stores the maximum and the sum of weights in their partial results. Calls
-    // take(c, position, weights) with kStride vectors of weights of column `first + c`, those from
-    // `position` on and every kSumLanes positions further. All maxima come first, so that no column
-    // waits for its own.
+    // maximum), or of the capped score, and stores the maximum and the sum of weights in their
+    // partial results. Calls take(c, position, weights) with kStride vectors of weights of column
+    // `first + c`, those from `position` on and every kSumLanes positions further. All maxima come
+    // first, so that no column waits for its own.
     template <int Columns, typename Take>
     static void run(const AttentionChunk& chunk,
                     int first,
                     const float (&scales)[Columns],
                     float (&scores)[Columns][kAttentionChunk],
                     Take take) {
+        if (chunk.soft_cap > 0) {
+            float capped[Columns];
+            for (int c = 0; c < Columns; ++c) {
+                cap(chunk, scales[c] / kLog2E, scores[c]);
+                capped[c] = chunk.soft_cap * kLog2E;
+            }
+            weigh(chunk, first, capped, scores, take);
+        } else {
+            weigh(chunk, first, scales, scores, take);
+        }
+    }
+
+    static void merge(int head_dim, float* state, const float* partial) {
+        const float state_max = state[head_dim];
+        const float partial_max = partial[head_dim];
+        if (partial_max == kNothing) {
+            return;
+        }
+        // The side with the higher maximum keeps its scale. The C library's exp2 is another one on
+        // another machine.
+        const Vector one = Simd::broadcast(1.0f);
+        const Vector less =
+            power_of_two<Simd>(Simd::broadcast(-std::fabs(state_max - partial_max)));
+        const bool is_higher = partial_max > state_max;
+        const Vector keeps = is_higher ? less : one;  // 0 while the state is empty
+        const Vector takes = is_higher ? one : less;
+        for (int d = 0; d < head_dim; d += kWidth) {
+            const Vector kept = Simd::multiply(Simd::load(state + d), keeps);
+            Simd::store(state + d, Simd::fmadd(Simd::load(partial + d), takes, kept));
+        }
+        state[head_dim] = std::max(state_max, partial_max);
+        const float keep = Simd::reduce_max(keeps);
+        const float take = Simd::reduce_max(takes);
+        state[head_dim + 1] = state[head_dim + 1] * keep + partial[head_dim + 1] * take;
+    }
+
+  private:
+    static constexpr float kNothing = -std::numeric_limits<float>::infinity();
+    static constexpr int kPiece = kStride * kWidth;
+
+    // tanh(scale * score / soft cap), from a power that cannot overflow.
+    static void cap(const AttentionChunk& chunk, float scale, float* scores) {
+        const Vector factor = Simd::broadcast(scale / chunk.soft_cap);
+        const Vector one = Simd::broadcast(1.0f);
+        for (int i = 0; i < chunk.n_positions; i += kWidth) {
+            const Vector x = Simd::multiply(Simd::load(scores + i), factor);
+            const Vector power =
+                power_of_two<Simd>(Simd::multiply(Simd::abs(x), Simd::broadcast(-2 * kLog2E)));
+            const Vector size = Simd::divide(Simd::subtract(one, power), Simd::add(one, power));
+            const Vector negative = Simd::subtract(Simd::zero(), size);
+            Simd::store(scores + i, Simd::select_at_least(x, Simd::zero(), size, negative));
+        }
+    }
+
+    template <int Columns, typename Take>
+    static void weigh(const AttentionChunk& chunk,
+                      int first,
+                      const float (&scales)[Columns],
+                      float (&scores)[Columns][kAttentionChunk],
+                      Take take) {
         float highest[Columns];
         for (int c = 0; c < Columns; ++c) {
             highest[c] = hide(chunk, first + c, scores[c]);
@@ -75,34 +135,6 @@ class AttentionSoftmax {
             partial[1] = sum_of_lanes(sums);
         }
     }
-
-    static void merge(int head_dim, float* state, const float* partial) {
-        const float state_max = state[head_dim];
-        const float partial_max = partial[head_dim];
-        if (partial_max == kNothing) {
-            return;
-        }
-        // The side with the higher maximum keeps its scale. The C library's exp2 is another one on
-        // another machine.
-        const Vector one = Simd::broadcast(1.0f);
-        const Vector less =
-            power_of_two<Simd>(Simd::broadcast(-std::fabs(state_max - partial_max)));
-        const bool is_higher = partial_max > state_max;
-        const Vector keeps = is_higher ? less : one;  // 0 while the state is empty
-        const Vector takes = is_higher ? one : less;
-        for (int d = 0; d < head_dim; d += kWidth) {
-            const Vector kept = Simd::multiply(Simd::load(state + d), keeps);
-            Simd::store(state + d, Simd::fmadd(Simd::load(partial + d), takes, kept));
-        }
-        state[head_dim] = std::max(state_max, partial_max);
-        const float keep = Simd::reduce_max(keeps);
-        const float take = Simd::reduce_max(takes);
-        state[head_dim + 1] = state[head_dim + 1] * keep + partial[head_dim + 1] * take;
-    }
-
-  private:
-    static constexpr float kNothing = -std::numeric_limits<float>::infinity();
-    static constexpr int kPiece = kStride * kWidth;
 
     static float sum_of_lanes(Vector (&sums)[kParts]) {
 #pragma GCC unroll 4

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/activation.h"
 #include "kernels/isa.h"
 #include "kernels/matmul/packed_matrix.h"
 
@@ -66,10 +67,13 @@ struct MatmulKernel {
                               float eps,
                               int first,
                               std::span<QuantisedBlock> blocks);
-    // silu(gate) * up
-    void (*gate_and_quantise)(const float* gate, const float* up, std::span<QuantisedBlock> blocks);
+    // activation(gate) * up
+    void (*gate_and_quantise)(Activation activation,
+                              const float* gate,
+                              const float* up,
+                              std::span<QuantisedBlock> blocks);
     // The same as floats: out [n]
-    void (*gate)(const float* gate, const float* up, int n, float* out);
+    void (*gate)(Activation activation, const float* gate, const float* up, int n, float* out);
 };
 
 // Every kernel that may run on this machine, fastest first. The last is the plain reference.

@@ -46,34 +46,22 @@ class QuantiseBody {
         }
     }
 
-    static void gate_and_quantise(const float* gate,
+    static void gate_and_quantise(Activation activation,
+                                  const float* gate,
                                   const float* up,
                                   std::span<QuantisedBlock> blocks) {
-        for (QuantisedBlock& block : blocks) {
-            Vector values[kVectors];
-#pragma GCC unroll 8
-            for (int v = 0; v < kVectors; ++v) {
-                values[v] = Simd::multiply(silu(Simd::load(gate + v * kWidth)),
-                                           Simd::load(up + v * kWidth));
-            }
-            put(values, block);
-            gate += kQuantBlock;
-            up += kQuantBlock;
+        if (activation == Activation::gelu) {
+            gate_blocks<Activation::gelu>(gate, up, blocks);
+        } else {
+            gate_blocks<Activation::silu>(gate, up, blocks);
         }
     }
 
-    static void gate(const float* gate, const float* up, int n, float* out) {
-        int i = 0;
-        for (; i + kQuantBlock <= n; i += kQuantBlock) {
-            gate_block(gate + i, up + i, out + i);
-        }
-        if (i < n) {  // fewer than a block, with zeros behind them
-            float gates[kQuantBlock] = {};
-            float ups[kQuantBlock] = {};
-            std::copy(gate + i, gate + n, gates);
-            std::copy(up + i, up + n, ups);
-            gate_block(gates, ups, gates);
-            std::copy(gates, gates + (n - i), out + i);
+    static void gate(Activation activation, const float* gate, const float* up, int n, float* out) {
+        if (activation == Activation::gelu) {
+            gate_row<Activation::gelu>(gate, up, n, out);
+        } else {
+            gate_row<Activation::silu>(gate, up, n, out);
         }
     }
 
@@ -83,12 +71,50 @@ class QuantiseBody {
     static constexpr int kWidth = Simd::kWidth;
     static constexpr int kVectors = kQuantBlock / kWidth;
 
+    template <Activation A>
+    static void gate_blocks(const float* gate, const float* up, std::span<QuantisedBlock> blocks) {
+        for (QuantisedBlock& block : blocks) {
+            Vector values[kVectors];
+#pragma GCC unroll 8
+            for (int v = 0; v < kVectors; ++v) {
+                values[v] = gated<A>(gate + v * kWidth, up + v * kWidth);
+            }
+            put(values, block);
+            gate += kQuantBlock;
+            up += kQuantBlock;
+        }
+    }
+
+    template <Activation A>
+    static void gate_row(const float* gate, const float* up, int n, float* out) {
+        int i = 0;
+        for (; i + kQuantBlock <= n; i += kQuantBlock) {
+            gate_block<A>(gate + i, up + i, out + i);
+        }
+        if (i < n) {  // fewer than a block, with zeros behind them
+            float gates[kQuantBlock] = {};
+            float ups[kQuantBlock] = {};
+            std::copy(gate + i, gate + n, gates);
+            std::copy(up + i, up + n, ups);
+            gate_block<A>(gates, ups, gates);
+            std::copy(gates, gates + (n - i), out + i);
+        }
+    }
+
+    template <Activation A>
     static void gate_block(const float* gate, const float* up, float* out) {
 #pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v) {
-            Simd::store(out + v * kWidth, Simd::multiply(silu(Simd::load(gate + v * kWidth)),
-                                                         Simd::load(up + v * kWidth)));
+            Simd::store(out + v * kWidth, gated<A>(gate + v * kWidth, up + v * kWidth));
         }
+    }
+
+    template <Activation A>
+    static Vector gated(const float* gate, const float* up) {
+        const Vector x = Simd::load(gate);
+        const Vector activated =
+            A == Activation::gelu ? times_sigmoid(x, gelu_argument(x)) : times_sigmoid(x, x);
+        return Simd::multiply(activated, Simd::load(up));
     }
 
     static void put(const Vector* values, QuantisedBlock& block) {
@@ -142,13 +168,23 @@ class QuantiseBody {
         return partial[0] / static_cast<float>(n);
     }
 
-    // x / (1 + e^-x), computed from e^-|x|, which cannot overflow.
-    static Vector silu(Vector x) {
+    // x / (1 + e^-y), computed from e^-|y|, which cannot overflow. silu(x) has y = x.
+    static Vector times_sigmoid(Vector x, Vector y) {
         const Vector one = Simd::broadcast(1.0f);
         const Vector power =
-            power_of_two<Simd>(Simd::multiply(Simd::abs(x), Simd::broadcast(-kLog2E)));
-        const Vector above = Simd::select_at_least(x, Simd::zero(), one, power);
+            power_of_two<Simd>(Simd::multiply(Simd::abs(y), Simd::broadcast(-kLog2E)));
+        const Vector above = Simd::select_at_least(y, Simd::zero(), one, power);
         return Simd::multiply(x, Simd::divide(above, Simd::add(one, power)));
+    }
+
+    // gelu(x) = x (1 + tanh z) / 2 = x / (1 + e^-2z) with z = sqrt(2 / pi) (x + 0.044715 x^3).
+    static Vector gelu_argument(Vector x) {
+        constexpr float kTwice = 2 * 0.79788456080286535588f;
+        constexpr float kCubic = 0.044715f;
+        const Vector square = Simd::multiply(x, x);
+        const Vector factor =
+            Simd::fmadd(square, Simd::broadcast(kTwice * kCubic), Simd::broadcast(kTwice));
+        return Simd::multiply(x, factor);
     }
 };
 

@@ -10,15 +10,42 @@
 
 namespace knap {
 
+class ConfigReader;
+
+// Groups of rotation fields that only some architectures read.
+constexpr std::string_view kPartialRotation = "rope.dimension_count";  // less than a whole head
+constexpr std::string_view kLongRope = "rope.scaling.longrope";        // as a type of scaling
+constexpr std::string_view kYarnFields = "rope.scaling.yarn";          // betas, log multiplier
+constexpr std::string_view kSections = "rope.dimension_sections";
+
 struct Architecture {
     std::string_view name;  // general.architecture
     RopePairing rope_pairing;
     TensorTable tensors;
+    // Fields that `describe` reads; elsewhere a value that changes the model is refused.
+    std::vector<std::string_view> fields{};
+    // Fills in what the architecture adds to a dense decoder. May be null.
+    void (*describe)(const ConfigReader& reader, ModelConfig& config) = nullptr;
+
+    bool reads(std::string_view field) const;
 };
 
+Architecture arch_ernie4_5();
+Architecture arch_exaone4();
+Architecture arch_gemma2();
+Architecture arch_gemma3();
+Architecture arch_glm4();
+Architecture arch_granite();
+Architecture arch_hunyuan_dense();
 Architecture arch_llama();
+Architecture arch_mistral3();
+Architecture arch_olmo2();
+Architecture arch_phi3();
 Architecture arch_qwen2();
 Architecture arch_qwen3();
+Architecture arch_qwen3vl();
+Architecture arch_seed_oss();
+Architecture arch_smollm3();
 Architecture arch_kangaroo();  // for adapters (adapter.h)
 
 // The architectures of models, without that of adapters.

@@ -7,12 +7,7 @@ namespace knap {
 
 Architecture arch_qwen3() {
     TensorTable tensors = dense_decoder_tensors();
-    tensors.of_layer.insert(
-        tensors.of_layer.end(),
-        {
-            {"attn_q_norm.weight", &LayerWeights::q_norm, {Size::head_dim}, Presence::required},
-            {"attn_k_norm.weight", &LayerWeights::k_norm, {Size::head_dim}, Presence::required},
-        });
+    add_head_norms(tensors, Size::head_dim, Size::head_dim);
     return {"qwen3", RopePairing::halves, std::move(tensors)};
 }
 

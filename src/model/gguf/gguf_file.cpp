@@ -156,6 +156,10 @@ std::optional<std::vector<std::uint64_t>> GgufFile::integers(std::string_view ke
     return impl_->first().integers(key);
 }
 
+std::optional<std::vector<bool>> GgufFile::booleans(std::string_view key) const {
+    return impl_->first().booleans(key);
+}
+
 const gguf_context* GgufFile::metadata() const {
     return impl_->first().metadata();
 }

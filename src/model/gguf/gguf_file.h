@@ -49,6 +49,7 @@ class GgufFile {
     bool is_array(std::string_view key) const;  // false when absent
     std::optional<std::size_t> array_size(std::string_view key) const;
     std::optional<std::vector<std::uint64_t>> integers(std::string_view key) const;  // an array
+    std::optional<std::vector<bool>> booleans(std::string_view key) const;           // an array
 
     const gguf_context* metadata() const;  // for checks that need the exact types
 

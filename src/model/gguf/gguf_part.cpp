@@ -221,6 +221,18 @@ std::optional<std::vector<std::uint64_t>> GgufPart::integers(std::string_view ke
     return result;
 }
 
+std::optional<std::vector<bool>> GgufPart::booleans(std::string_view key) const {
+    const std::optional<Value> value = find(key);
+    if (!value) {
+        return std::nullopt;
+    }
+    if (!value->is_array() || value->type() != GGUF_TYPE_BOOL) {
+        fail_type(key, "an array of bools", *value);
+    }
+    const auto* numbers = static_cast<const std::int8_t*>(value->data());
+    return std::vector<bool>(numbers, numbers + value->size());
+}
+
 std::vector<TensorInfo> GgufPart::tensors(std::size_t part_index) const {
     std::vector<TensorInfo> tensors;
     const std::int64_t n_tensors = gguf_get_n_tensors(metadata_.get());

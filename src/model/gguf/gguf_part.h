@@ -33,6 +33,7 @@ class GgufPart {
     bool is_array(std::string_view key) const;
     std::optional<std::size_t> array_size(std::string_view key) const;
     std::optional<std::vector<std::uint64_t>> integers(std::string_view key) const;
+    std::optional<std::vector<bool>> booleans(std::string_view key) const;
     // An integer that must have exactly this type, because libllama reads it without checking.
     std::optional<std::uint64_t> integer_of_type(std::string_view key, gguf_type type) const;
 

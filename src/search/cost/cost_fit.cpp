@@ -66,7 +66,7 @@ std::vector<double> fit_near(std::span<const double> guess, std::span<const Equa
 constexpr std::ptrdiff_t kFirstAttention = 3;
 
 std::vector<double> part_counts(const CostProfile& profile, const CostSample& sample) {
-    const PassWork work = pass_work(sample.plan, profile.layer_classes, sample.n_context, 1);
+    const PassWork work = pass_work(sample.plan, profile.kinds(), sample.n_context, 1);
     std::vector<double> counts{1.0, profile.heads(sample.plan, sample.has_head), work.cache_rows};
     counts.insert(counts.end(), work.attentions.begin(), work.attentions.end());
     counts.insert(counts.end(), work.mlps.begin(), work.mlps.end());
@@ -152,7 +152,7 @@ SamplesByRows samples_of_rows(const CostProfile& profile, const CostParts& parts
             continue;
         }
         const PassWork work =
-            pass_work(sample.plan, profile.layer_classes, sample.n_context, sample.n_rows);
+            pass_work(sample.plan, profile.kinds(), sample.n_context, sample.n_rows);
         const RowsSample rows{
             .weights_ms = parts.weights_ms(work, profile.heads(sample.plan, sample.has_head)),
             .cache_ms = parts.cache_ms(work),

@@ -26,6 +26,7 @@ ModulePlan late_entry_plan(int n_layers, int entry_layer) {
 
 CostModel::CostModel(const CostProfile& profile)
     : layer_classes_(profile.layer_classes),
+      layer_windows_(profile.layer_windows),
       reduced_head_(profile.bytes.reduced_share()),
       full_plan_(profile.n_layers()),
       parts_(fit_parts(profile)),
@@ -37,7 +38,7 @@ double CostModel::predicted_ms(const Pass& pass) const {
     if (!knows_rows() && pass.n_rows > 1) {
         return pass.n_rows * predicted_ms({pass.plan, pass.n_context, 1, pass.has_head});
     }
-    const PassWork work = pass_work(pass.plan, layer_classes_, pass.n_context, pass.n_rows);
+    const PassWork work = pass_work(pass.plan, layers(), pass.n_context, pass.n_rows);
     const RowFactors factors = pass.n_rows > 1 ? factors_at(rows_, pass.n_rows) : RowFactors{};
     return parts_.fixed_ms + factors.weights * parts_.weights_ms(work, heads_of(pass)) +
            factors.cache * parts_.cache_ms(work);
@@ -112,7 +113,7 @@ double CostModel::attention_ms(int layer, const Level& level, int n_context) con
         return 0;
     }
     return parts_.attention_ms[class_of(layer)] +
-           parts_.cache_row_ms * cache_rows_read(level, n_context, 1);
+           parts_.cache_row_ms * cache_rows_read(level, layers().window(layer), n_context, 1);
 }
 
 double CostModel::mlp_ms(int layer) const {
@@ -143,8 +144,12 @@ std::vector<ModuleTimes> CostModel::module_times(int n_context,
     std::vector<ModuleTimes> modules;
     for (int layer = 0; layer < n_layers(); ++layer) {
         ModuleTimes attention{.full_ms = attention_ms(layer, Level::full, n_context)};
+        const int own_window = layers().window(layer);
         for (const Level& level : levels) {
-            attention.cheaper.push_back({level, attention_ms(layer, level, n_context)});
+            // A window as long as the layer's own changes nothing.
+            if (level == Level::skip || own_window == 0 || level.window.recent + 1 < own_window) {
+                attention.cheaper.push_back({level, attention_ms(layer, level, n_context)});
+            }
         }
         modules.push_back(attention);
         modules.push_back({.full_ms = mlp_ms(layer), .cheaper = {{.level = Level::skip, .ms = 0}}});

@@ -83,7 +83,10 @@ class CostModel {
     double heads_of(const Pass& pass) const;
     std::size_t class_of(int layer) const;
 
+    LayerKinds layers() const { return {layer_classes_, layer_windows_}; }
+
     std::vector<int> layer_classes_;
+    std::vector<int> layer_windows_;
     double reduced_head_;  // share of the whole head
     ModulePlan full_plan_;
     CostParts parts_;

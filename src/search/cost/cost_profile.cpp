@@ -37,6 +37,8 @@ double CostProfile::heads(const ModulePlan& plan, bool has_head) const {
 CostProfile empty_profile(const ModelCost& model, std::vector<int> layer_classes) {
     KNAP_ASSERT(model.layers.size() == layer_classes.size(), "a class for every layer");
     CostProfile profile{.layer_classes = std::move(layer_classes)};
+    std::ranges::transform(model.layers, std::back_inserter(profile.layer_windows),
+                           &LayerCost::window);
     PartBytes& bytes = profile.bytes;
     for (int c = 0; c < profile.n_classes(); ++c) {
         const auto first = std::ranges::find(profile.layer_classes, c);

@@ -1,6 +1,7 @@
 // Measured times of passes on one machine, the data that a CostModel is fitted to.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "forward/module_plan.h"
@@ -33,16 +34,29 @@ struct PartBytes {
     double reduced_share() const;  // of a reduced head in the whole one; 1: unknown
 };
 
+// What the cost of a layer depends on: views of a CostProfile.
+struct LayerKinds {
+    std::span<const int> classes;
+    std::span<const int> windows;
+
+    int window(int layer) const {
+        return windows.empty() ? 0 : windows[static_cast<std::size_t>(layer)];
+    }
+};
+
 // All measurements of one model on one machine.
 struct CostProfile {
     // [n_layers] Layers of one class have matrices of the same types and shapes, and cost the same.
     std::vector<int> layer_classes{};
+    // [n_layers] The positions that attention sees at most; 0: all. Empty: all in every layer.
+    std::vector<int> layer_windows{};
     std::vector<CostSample> samples{};
     PartBytes bytes{};
 
     // The share of the whole head that a pass runs: 1, the share of a reduced head, or 0.
     double heads(const ModulePlan& plan, bool has_head) const;
     int n_layers() const { return static_cast<int>(layer_classes.size()); }
+    LayerKinds kinds() const { return {layer_classes, layer_windows}; }
     int n_classes() const;
 };
 

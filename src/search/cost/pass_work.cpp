@@ -20,7 +20,7 @@ constexpr int kNoCapacity = 1 << 30;
 
 }  // namespace
 
-int cache_rows_read(const Level& level, int n_context, int n_rows) {
+int cache_rows_read(const Level& level, int own_window, int n_context, int n_rows) {
     if (level == Level::skip) {
         return 0;
     }
@@ -28,30 +28,35 @@ int cache_rows_read(const Level& level, int n_context, int n_rows) {
     // With the default rules attention holds no scores, and a pass is one block.
     const BlockCut cut{.first_row = n_context, .n_rows = n_rows, .capacity = kNoCapacity};
     std::vector<AttentionBlock> blocks;
-    if (level.kind == Level::Kind::window && level.window.n_rows() < n_context) {
-        cut_into_window_blocks(cut, level.window, n_context, blocks);
+    if (own_window > 0) {
+        cut_into_own_window_blocks(cut, own_window, n_context, blocks);
     } else {
         cut_into_blocks(cut, blocks);
     }
-    return blocks.front().n_kv;
+    const int n_full = blocks.front().n_kv;
+    if (level.kind != Level::Kind::window || level.window.n_rows() >= n_context) {
+        return n_full;
+    }
+    cut_into_window_blocks(cut, level.window, n_context, blocks);
+    return own_window > 0 ? std::min(n_full, blocks.front().n_kv) : blocks.front().n_kv;
 }
 
-PassWork pass_work(const ModulePlan& plan,
-                   std::span<const int> layer_classes,
-                   int n_context,
-                   int n_rows) {
+PassWork pass_work(const ModulePlan& plan, const LayerKinds& layers, int n_context, int n_rows) {
     const auto n_classes =
-        static_cast<std::size_t>(layer_classes.empty() ? 0 : std::ranges::max(layer_classes) + 1);
+        static_cast<std::size_t>(layers.classes.empty() ? 0 : std::ranges::max(layers.classes) + 1);
     PassWork work{.attentions = std::vector<int>(n_classes), .mlps = std::vector<int>(n_classes)};
     // Neighbouring layers often have the same level.
-    std::optional<std::pair<Level, int>> last_read;
+    std::optional<std::pair<Level, int>> last_seen;  // with the layer's window
+    int n_read = 0;
     for (int layer = 0; layer < plan.n_layers(); ++layer) {
-        const auto c = static_cast<std::size_t>(layer_classes[static_cast<std::size_t>(layer)]);
+        const auto c = static_cast<std::size_t>(layers.classes[static_cast<std::size_t>(layer)]);
         const Level& attention = plan.level(layer, Module::attention);
-        if (!last_read || last_read->first != attention) {
-            last_read.emplace(attention, cache_rows_read(attention, n_context, n_rows));
+        const std::pair seen(attention, layers.window(layer));
+        if (last_seen != seen) {
+            last_seen = seen;
+            n_read = cache_rows_read(attention, seen.second, n_context, n_rows);
         }
-        work.cache_rows += last_read->second;
+        work.cache_rows += n_read;
         work.attentions[c] += plan.runs(layer, Module::attention) ? 1 : 0;
         work.mlps[c] += plan.runs(layer, Module::mlp) ? 1 : 0;
     }

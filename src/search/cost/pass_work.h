@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "forward/module_plan.h"
+#include "search/cost/cost_profile.h"
 
 namespace knap {
 
@@ -15,14 +16,11 @@ struct PassWork {
 };
 
 // The work of a pass of `n_rows` rows after `n_context` committed ones.
-PassWork pass_work(const ModulePlan& plan,
-                   std::span<const int> layer_classes,
-                   int n_context,
-                   int n_rows);
+PassWork pass_work(const ModulePlan& plan, const LayerKinds& layers, int n_context, int n_rows);
 
-// The cache rows that an attention at `level` reads. Reads are rounded up to steps, and a window
-// has room for a round. A window that covers the context counts as full attention; a skipped
-// attention reads nothing.
-int cache_rows_read(const Level& level, int n_context, int n_rows);
+// The cache rows that an attention at `level` reads, in a layer whose own window is `own_window`
+// (0: none). Reads are rounded up to steps, and a window has room for a round. A window that covers
+// the context counts as full attention; a skipped attention reads nothing.
+int cache_rows_read(const Level& level, int own_window, int n_context, int n_rows);
 
 }  // namespace knap

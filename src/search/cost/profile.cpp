@@ -182,6 +182,7 @@ std::optional<CostProfile> measure_profile(Forward& forward,
         options.on_progress(1);
     }
     return CostProfile{.layer_classes = {layer_classes.begin(), layer_classes.end()},
+                       .layer_windows = options.layer_windows,
                        .samples = measurement.samples(),
                        .bytes = options.bytes};
 }

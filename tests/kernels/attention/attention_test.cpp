@@ -75,7 +75,9 @@ struct Problem {
                 score += static_cast<double>(queries[at(column, head_dim, d)]) *
                          keys[at(p, head_dim, d)];
             }
-            const double weight = std::exp(score * scale);
+            score *= scale;
+            const double weight =
+                std::exp(soft_cap > 0 ? soft_cap * std::tanh(score / soft_cap) : score);
             total += weight;
             for (int d = 0; d < head_dim; ++d) {
                 out[static_cast<std::size_t>(d)] += weight * values[at(p, head_dim, d)];
@@ -95,6 +97,7 @@ struct Problem {
     int n_columns;
     int n_positions;
     float scale = 0.125f;
+    float soft_cap = 0;
     std::vector<float> queries;  // [head_dim, n_columns]
     std::vector<float> keys;     // [head_dim, n_positions]
     std::vector<float> values;   // [head_dim, n_positions]
@@ -212,6 +215,7 @@ std::vector<float> solve(const AttentionKernel& kernel,
                    .n_columns = count,
                    .n_positions = n_positions,
                    .scale = problem.scale,
+                   .soft_cap = problem.soft_cap,
                    .queries = queries.data(),
                    .masks = masks.data(),
                    .partials = places.data(),
@@ -286,6 +290,27 @@ std::vector<std::uint32_t> bits_of(const std::vector<float>& numbers) {
     std::ranges::transform(numbers, std::back_inserter(bits),
                            [](float x) { return std::bit_cast<std::uint32_t>(x); });
     return bits;
+}
+
+TEST_P(AttentionKernels, AgreeWithTheDefinitionOfSoftCaps) {
+    for (const float soft_cap : {0.25f, 2.0f, 50.0f}) {
+        Problem problem(64, 7, 320, 1);
+        problem.soft_cap = soft_cap;
+        problem.queries[0] = 2000.0f;  // scores at the cap, and minus the cap
+        const auto out = GetParam()(problem, 0, 7);
+        for (int c = 0; c < 7; ++c) {
+            const auto expected = problem.expected(c);
+            for (int d = 0; d < 64; ++d) {
+                // Next to one so large, an int8 query keeps nothing of its other numbers.
+                const double bound = GetParam().bound * (c == 0 ? 4 : 1);
+                ASSERT_NEAR(out[Problem::at(c, 64, d)], expected[static_cast<std::size_t>(d)],
+                            bound)
+                    << soft_cap << ", column " << c;
+            }
+        }
+        const AttentionKernel& plain = attention_kernels().back();
+        EXPECT_EQ(bits_of(out), bits_of(GetParam().solve(plain, problem, 0, 7))) << soft_cap;
+    }
 }
 
 // Problems that reach every way through a kernel, with weights of all sizes down to zero.

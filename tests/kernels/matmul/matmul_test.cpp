@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <numbers>
 #include <random>
 #include <string>
 #include <vector>
@@ -392,24 +393,42 @@ TEST_P(RowQuantiser, NormalisesSingleBlocksLikeTheWholeRow) {
     EXPECT_TRUE(has_same_bits(whole, reference));
 }
 
-TEST_P(RowQuantiser, GatesWithSilu) {
+double silu(double x) {
+    return x / (1.0 + std::exp(-x));
+}
+double gelu(double x) {
+    const double z = std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+    return x * (1.0 + std::tanh(z)) / 2.0;
+}
+
+TEST_P(RowQuantiser, GatesWithEveryActivation) {
+    const std::pair<Activation, double (*)(double)> activations[] = {{Activation::silu, silu},
+                                                                     {Activation::gelu, gelu}};
     std::vector<float> gate = random_numbers(96, 1);
     const std::vector<float> up = random_numbers(96, 2);
     std::ranges::transform(gate, gate.begin(), [](float x) { return 20 * x; });
     gate[3] = 200.0f;  // e^200 overflows an f32
     gate[40] = -200.0f;
     std::vector<QuantisedBlock> blocks(3);
-    GetParam().gate_and_quantise(gate.data(), up.data(), blocks);
-    for (std::size_t i = 0; i < gate.size(); ++i) {
-        const double expected = gate[i] / (1.0 + std::exp(-double{gate[i]})) * up[i];
-        const QuantisedBlock& block = blocks[i / kQuantBlock];
-        EXPECT_NEAR(static_cast<float>(block.values[i % kQuantBlock]) * block.scale, expected,
-                    block.scale * 0.51)
-            << gate[i];
+    for (const auto& [activation, activate] : activations) {
+        GetParam().gate_and_quantise(activation, gate.data(), up.data(), blocks);
+        for (std::size_t i = 0; i < gate.size(); ++i) {
+            const QuantisedBlock& block = blocks[i / kQuantBlock];
+            EXPECT_NEAR(static_cast<float>(block.values[i % kQuantBlock]) * block.scale,
+                        activate(gate[i]) * up[i], block.scale * 0.51)
+                << gate[i];
+        }
+        std::vector<QuantisedBlock> reference(blocks.size());
+        matmul_kernels().back().gate_and_quantise(activation, gate.data(), up.data(), reference);
+        EXPECT_TRUE(has_same_bits(blocks, reference));
+        std::vector<float> out(gate.size() - 5);  // not whole blocks
+        GetParam().gate(activation, gate.data(), up.data(), static_cast<int>(out.size()),
+                        out.data());
+        for (std::size_t i = 0; i < out.size(); ++i) {
+            const double expected = activate(gate[i]) * up[i];
+            EXPECT_NEAR(out[i], expected, 1e-6 + 2e-6 * std::abs(expected)) << gate[i];
+        }
     }
-    std::vector<QuantisedBlock> reference(blocks.size());
-    matmul_kernels().back().gate_and_quantise(gate.data(), up.data(), reference);
-    EXPECT_TRUE(has_same_bits(blocks, reference));
 }
 
 INSTANTIATE_TEST_SUITE_P(,

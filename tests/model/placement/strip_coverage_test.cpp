@@ -120,7 +120,8 @@ TEST(StripCoverage, YieldsToOptions) {
 
 TEST(StripCoverage, TakesSixteenBitLayersOnlyWhenAsked) {
     for (const ggml_type type : {GGML_TYPE_F16, GGML_TYPE_BF16}) {
-        const Model model = Model().with_matrices(type);
+        Model model;
+        model.with_matrices(type);
         EXPECT_EQ(reason(model, kGpu, {.kernels = Kernels::own}), "used");
         EXPECT_EQ(
             reason(model, kGpu, {}),
@@ -135,12 +136,44 @@ TEST(StripCoverage, NeedsAHeadSizeWithAKernel) {
     Model model;
     for (const int head_dim : {64, 128}) {
         model.config.head_dim = head_dim;
+        model.config.rope.n_rot = head_dim;
         EXPECT_EQ(reason(model), "used");
     }
     for (const int head_dim : {16, 32, 80, 96, 256, 512}) {
         model.config.head_dim = head_dim;
         EXPECT_EQ(reason(model), concat("head size ", head_dim));
     }
+}
+
+TEST(StripCoverage, LeavesOtherLayersToGgml) {
+    const auto reason_of = [](const char* shape) {
+        Model model(shape);
+        model.config.head_dim = 64;  // those of tiny shapes have no kernel
+        return reason(model);
+    };
+    EXPECT_EQ(reason_of("small-phi"), "heads of 64 channels of which 48 rotate");
+    EXPECT_EQ(reason_of("small-smollm3"), "layers that rotate differently");
+    EXPECT_EQ(reason_of("small-gemma3"), "layers that rotate differently");
+    EXPECT_EQ(reason_of("small-gemma2"), "layers that rotate differently");
+    EXPECT_EQ(reason_of("small-hunyuan-dense"), "norms of whole rows or after the rotation");
+    EXPECT_EQ(reason_of("small-mistral3"), "attention that sharpens with the position");
+    EXPECT_EQ(reason_of("small-granite"), "scaled embeddings, residuals or logits");
+    EXPECT_EQ(reason_of("small-exaone4"),
+              "tensor blk.0.post_attention_norm.weight: a norm after its module");
+    EXPECT_EQ(reason(Model("small-qwen3vl")), "rotation in sections");
+    EXPECT_EQ(reason_of("small-ernie4.5"), "used");
+    EXPECT_EQ(reason_of("small-seed-oss"), "used");
+    const auto with = [](auto change) {
+        Model model;
+        change(model.config);
+        return reason(model);
+    };
+    EXPECT_EQ(with([](ModelConfig& config) { config.layers[1].window = 24; }),
+              "layers that attend to a window");
+    EXPECT_EQ(with([](ModelConfig& config) { config.soft_cap = 5; }), "soft caps");
+    EXPECT_EQ(with([](ModelConfig& config) { config.final_soft_cap = 5; }), "soft caps");
+    EXPECT_EQ(with([](ModelConfig& config) { config.activation = Activation::gelu; }),
+              "another activation than silu");
 }
 
 TEST(StripCoverage, EveryTensorCounts) {

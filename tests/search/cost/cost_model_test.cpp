@@ -57,20 +57,32 @@ void expect_positive(const CostModel& model) {
 }
 
 TEST(CacheRowsRead, EqualTheRowsThatTheEngineReads) {
-    EXPECT_EQ(cache_rows_read(Level::full, 0, 1), 64);
-    EXPECT_EQ(cache_rows_read(Level::full, 1000, 1), 1024);
-    EXPECT_EQ(cache_rows_read(Level::full, 4000, 16), 4096);
-    EXPECT_EQ(cache_rows_read(Level::full, 4090, 16), 4352);
+    EXPECT_EQ(cache_rows_read(Level::full, 0, 0, 1), 64);
+    EXPECT_EQ(cache_rows_read(Level::full, 0, 1000, 1), 1024);
+    EXPECT_EQ(cache_rows_read(Level::full, 0, 4000, 16), 4096);
+    EXPECT_EQ(cache_rows_read(Level::full, 0, 4090, 16), 4352);
     // The sinks take one step; the recent rows have room for a round and for an unaligned start.
-    EXPECT_EQ(cache_rows_read(Level::windowed(16, 256), 4000, 1), 64 + 384);
-    EXPECT_EQ(cache_rows_read(Level::windowed(16, 256), 8000, 16), 64 + 384);
-    EXPECT_EQ(cache_rows_read(Level::skip, 4000, 1), 0);
+    EXPECT_EQ(cache_rows_read(Level::windowed(16, 256), 0, 4000, 1), 64 + 384);
+    EXPECT_EQ(cache_rows_read(Level::windowed(16, 256), 0, 8000, 16), 64 + 384);
+    EXPECT_EQ(cache_rows_read(Level::skip, 0, 4000, 1), 0);
+}
+
+TEST(CacheRowsRead, StayWithinTheWindowOfALayer) {
+    EXPECT_EQ(cache_rows_read(Level::full, 512, 100, 1), 128) << "a short context";
+    EXPECT_EQ(cache_rows_read(Level::full, 512, 800, 1), 832 - 256);
+    // From 1024 rows on a run begins and ends at multiples of 256.
+    EXPECT_EQ(cache_rows_read(Level::full, 512, 4000, 1), 4096 - 3328);
+    EXPECT_EQ(cache_rows_read(Level::full, 512, 100'000, 1), 100'096 - 99'328);
+    EXPECT_EQ(cache_rows_read(Level::windowed(16, 64), 512, 4000, 1),
+              cache_rows_read(Level::windowed(16, 64), 0, 4000, 1));
+    EXPECT_EQ(cache_rows_read(Level::windowed(16, 2048), 512, 4000, 1),
+              cache_rows_read(Level::full, 512, 4000, 1));
 }
 
 TEST(CacheRowsRead, EqualFullAttentionForAWindowThatCoversTheContext) {
     for (const int n_context : {0, 1, 100, 272}) {
-        EXPECT_EQ(cache_rows_read(Level::windowed(16, 256), n_context, 1),
-                  cache_rows_read(Level::full, n_context, 1));
+        EXPECT_EQ(cache_rows_read(Level::windowed(16, 256), 0, n_context, 1),
+                  cache_rows_read(Level::full, 0, n_context, 1));
     }
 }
 
@@ -344,6 +356,20 @@ TEST(CostModel, GivesTheKnapsackItsModuleTimes) {
     EXPECT_EQ(modules[3].cheaper[0].level, Level::skip);
     // A context shorter than any window.
     EXPECT_EQ(model.module_times(10, windows)[0].cheaper.size(), 1u);
+}
+
+TEST(CostModel, OffersWindowsShorterThanThatOfTheLayer) {
+    const FakeMachine machine = plain_machine(3);
+    CostProfile profile = whole_profile(machine);
+    profile.layer_windows = {0, 200, 2000};
+    const CostModel model(profile);
+    const std::vector<Window> windows{{16, 256}, {16, 1024}};
+    const std::vector<ModuleTimes> modules = model.module_times(4000, windows);
+    EXPECT_EQ(modules[0].cheaper.size(), 3u);
+    EXPECT_EQ(modules[2].cheaper.size(), 1u) << "only to skip it";
+    EXPECT_EQ(modules[4].cheaper.size(), 3u);
+    EXPECT_LT(modules[2].full_ms, modules[4].full_ms);
+    EXPECT_LT(modules[4].full_ms, modules[0].full_ms);
 }
 
 TEST(CostProfile, CanBeFittedWithAStepOfTheWholeModel) {

@@ -1,0 +1,52 @@
+#include "model/architectures/unsupported.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/text.h"
+
+namespace knap {
+namespace {
+
+struct Unsupported {
+    std::string_view architecture;
+    std::string_view reason;
+    std::string_view nearest;
+};
+constexpr Unsupported kUnsupported[] = {
+    {"gemma", "the first Gemma", "gemma2"},
+    {"gemma3n", "embeddings of their own in every layer", "gemma3"},
+    {"gemma4", "heads whose size differs by layer", "gemma3"},
+    {"qwen3moe", "a mixture of experts", "qwen3"},
+    {"qwen3vlmoe", "a mixture of experts", "qwen3vl"},
+    {"qwen2moe", "a mixture of experts", "qwen2"},
+    {"qwen3next", "recurrent layers", "qwen3"},
+    {"qwen35", "recurrent layers", "qwen3"},
+    {"qwen35moe", "recurrent layers", "qwen3"},
+    {"qwen2vl", "rotation by several positions", "qwen3vl"},
+    {"granitemoe", "a mixture of experts", "granite"},
+    {"granitehybrid", "recurrent layers", "granite"},
+    {"gpt-oss", "a mixture of experts", "qwen3"},
+    {"glm4moe", "a mixture of experts", "glm4"},
+    {"ernie4_5-moe", "a mixture of experts", "ernie4_5"},
+    {"hunyuan-moe", "a mixture of experts", "hunyuan-dense"},
+    {"deepseek2", "latent attention", "llama"},
+    {"llama4", "attention in chunks, and experts", "llama"},
+    {"lfm2", "convolutions", "smollm3"},
+    {"cohere2", "modules side by side", "llama"},
+    {"command-r", "modules side by side", "llama"},
+    {"phi2", "modules side by side", "phi3"},
+    {"mamba", "recurrent layers", "llama"},
+    {"mamba2", "recurrent layers", "llama"},
+};
+
+}  // namespace
+
+std::string why_unsupported(std::string_view architecture) {
+    const auto* known = std::ranges::find(kUnsupported, architecture, &Unsupported::architecture);
+    return known == std::end(kUnsupported)
+               ? ""
+               : concat(" (", known->reason, "; the nearest is ", known->nearest, ")");
+}
+
+}  // namespace knap

@@ -1,0 +1,13 @@
+// Architectures that people have files of and knap does not run.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace knap {
+
+// Why, and the nearest architecture that runs: " (recurrent layers; the nearest is qwen3)". Empty
+// if nothing is known about the architecture.
+std::string why_unsupported(std::string_view architecture);
+
+}  // namespace knap
