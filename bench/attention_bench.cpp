@@ -137,7 +137,7 @@ void compare(Backend& backend, const ModelConfig& config) {
                                   .layout = {.context = n_kv - n_rows},
                                   .first_row = n_kv - n_rows,
                                   .n_rows = n_rows};
-                tasks.emplace_back(config).plan({&run, 1}, std::nullopt, backend.n_threads());
+                tasks.emplace_back(config).plan({&run, 1}, {}, backend.n_threads());
                 graphs.push_back(
                     build(backend, config, *cache->store, false, n_kv, n_rows, &tasks.back()));
             }
