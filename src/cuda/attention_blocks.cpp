@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/rounding.h"
 
 namespace knap {
 namespace {
@@ -41,7 +42,7 @@ int CudaAttentionBlocks::choose_rows(std::span<const TaskRun> runs) const {
     for (int n_rows = 1; n_rows < room_; n_rows *= 2) {
         int n_items = 0;
         for (const TaskRun& run : runs) {
-            const int n_blocks = (run.n_rows + n_rows - 1) / n_rows;
+            const int n_blocks = steps_for(run.n_rows, n_rows);
             n_items += n_blocks * n_kv_heads_ * count_parts(sights_.of(run, run.n_rows - 1).n_rows);
         }
         if (n_items <= n_processors_) {
