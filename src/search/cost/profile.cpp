@@ -183,6 +183,7 @@ std::optional<CostProfile> measure_profile(Forward& forward,
     }
     return CostProfile{.layer_classes = {layer_classes.begin(), layer_classes.end()},
                        .layer_windows = options.layer_windows,
+                       .expert_shares = options.expert_shares,
                        .samples = measurement.samples(),
                        .bytes = options.bytes};
 }

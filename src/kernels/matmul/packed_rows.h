@@ -1,0 +1,48 @@
+// Rows in the form that packed matrices take, and products of some groups of such a matrix with
+// them.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "kernels/matmul/matmul.h"
+
+namespace knap {
+
+// The kernel that everything here runs.
+const MatmulKernel& matmul_kernel();
+
+// Of a row that the matrix is multiplied with.
+std::size_t row_bytes(const PackedMatrix& matrix);
+bool takes_floats(const PackedMatrix& matrix);
+std::span<QuantisedBlock> blocks_at(std::byte* row, int n_in);
+
+// Puts a row of `n` numbers into the form that a matrix takes: floats or not.
+void copy_row(const float* x, int n, bool is_float, std::byte* out);
+
+// Some groups of a matrix as a matrix.
+PackedMatrix slice(const PackedMatrix& matrix, int first_group, int n_groups);
+
+// Groups [first_group, first_group + n_groups) of a matrix times `n_rows` rows, plus the bias
+// unless it is null, into rows of `width` numbers that begin with the first group's.
+void multiply_groups(const PackedMatrix& matrix,
+                     const float* bias,
+                     int first_group,
+                     int n_groups,
+                     const std::byte* inputs,
+                     int n_rows,
+                     float* out,
+                     int width);
+
+// activation(gates) * ups for rows of `width` numbers, those of groups [first_group, ...), into
+// rows in the form that `down` takes.
+void gate_rows(Activation activation,
+               const float* gates,
+               const float* ups,
+               int width,
+               int n_rows,
+               const PackedMatrix& down,
+               int first_group,
+               std::byte* out);
+
+}  // namespace knap
