@@ -38,7 +38,8 @@ class HubTest(unittest.TestCase):
         return hub
 
     def environment(self, **more):
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "MODEL_", "SSL_"))}
+        kept = {name: value for name, value in os.environ.items()
+                if not name.startswith(("HF_", "MODEL_", "SSL_")) and not name.lower().endswith("_proxy")}
         return {**kept, "KNAP_CACHE": str(self.folder), "KNAP_CACHE_DIR": str(self.folder), "HF_ENDPOINT": self.hub.url, **more}
 
     def command(self, *flags, model=REPO):
