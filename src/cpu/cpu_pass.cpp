@@ -295,7 +295,14 @@ class CpuPass::Walk {
                          int n_rows,
                          float* out,
                          int width) {
-        multiply_groups(*by.matrix, by.bias, first_group, n_groups, inputs, n_rows, out, width);
+        multiply_groups({.matrix = *by.matrix,
+                         .bias = by.bias,
+                         .first_group = first_group,
+                         .n_groups = n_groups,
+                         .inputs = inputs,
+                         .n_rows = n_rows,
+                         .out = out,
+                         .width = width});
     }
 
     // The product, left for what follows it.
@@ -587,9 +594,15 @@ class CpuPass::Walk {
         float* ups = gates + static_cast<std::ptrdiff_t>(width) * tile.n_rows;
         multiply(weights.gate, tile.first_unit, tile.n_units, inputs, tile.n_rows, gates, width);
         multiply(weights.up, tile.first_unit, tile.n_units, inputs, tile.n_rows, ups, width);
-        gate_rows(
-            config_.activation, gates, ups, width, tile.n_rows, down, tile.first_unit,
-            pass_.hidden_.data() + static_cast<std::size_t>(tile.first_row) * row_bytes(down));
+        gate_rows({.activation = config_.activation,
+                   .gates = gates,
+                   .ups = ups,
+                   .width = width,
+                   .n_rows = tile.n_rows,
+                   .down = down,
+                   .first_group = tile.first_unit,
+                   .out = pass_.hidden_.data() +
+                          static_cast<std::size_t>(tile.first_row) * row_bytes(down)});
     }
 
     void run_head() {

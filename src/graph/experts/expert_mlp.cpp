@@ -93,14 +93,26 @@ void ExpertMlp::run_gates(const ExpertGroups& groups,
         gather(groups, block, inputs, row_bytes(gate.weight->matrix), scratch.inputs());
     const int width = n_groups * kGroupRows;
     const auto multiply = [&](const ExpertMatrix& by, float* out) {
-        multiply_groups(by.weight->plane(block.expert), by.bias_of(block.expert), first_group,
-                        n_groups, rows, block.n_slots, out, width);
+        multiply_groups({.matrix = by.weight->plane(block.expert),
+                         .bias = by.bias_of(block.expert),
+                         .first_group = first_group,
+                         .n_groups = n_groups,
+                         .inputs = rows,
+                         .n_rows = block.n_slots,
+                         .out = out,
+                         .width = width});
     };
     multiply(gate, scratch.gates());
     multiply(up, scratch.ups());
     const PackedMatrix& next = down.weight->matrix;
-    gate_rows(activation, scratch.gates(), scratch.ups(), width, block.n_slots, next, first_group,
-              hidden + static_cast<std::size_t>(block.first_slot) * row_bytes(next));
+    gate_rows({.activation = activation,
+               .gates = scratch.gates(),
+               .ups = scratch.ups(),
+               .width = width,
+               .n_rows = block.n_slots,
+               .down = next,
+               .first_group = first_group,
+               .out = hidden + static_cast<std::size_t>(block.first_slot) * row_bytes(next)});
 }
 
 void ExpertMlp::run_down(const ExpertGroups& groups,
@@ -114,9 +126,15 @@ void ExpertMlp::run_down(const ExpertGroups& groups,
     const PackedMatrix matrix = down.weight->plane(block.expert);
     const int first = first_group * kGroupRows;
     float* out = results + static_cast<std::ptrdiff_t>(block.first_slot) * matrix.n_out + first;
-    multiply_groups(matrix, down.bias_of(block.expert), first_group, n_groups,
-                    hidden + static_cast<std::size_t>(block.first_slot) * row_bytes(matrix),
-                    block.n_slots, out, matrix.n_out);
+    multiply_groups(
+        {.matrix = matrix,
+         .bias = down.bias_of(block.expert),
+         .first_group = first_group,
+         .n_groups = n_groups,
+         .inputs = hidden + static_cast<std::size_t>(block.first_slot) * row_bytes(matrix),
+         .n_rows = block.n_slots,
+         .out = out,
+         .width = matrix.n_out});
     const int n = std::min(n_groups * kGroupRows, matrix.n_out - first);
     for (int i = 0; i < block.n_slots; ++i) {
         scale_row(groups.weight(block.first_slot + i), n,

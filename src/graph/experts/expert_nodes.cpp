@@ -11,6 +11,15 @@
 namespace knap {
 namespace {
 
+// What both ways of building have in common.
+struct ExpertLayer {
+    const ModelConfig& config;
+    const ExpertSpec& spec;
+    const LayerWeights& weights;
+    int n_used;
+    ggml_tensor* logits;  // of the router, f32 [n_experts, n_rows]
+};
+
 // --- knap's operators ---
 
 // Sources of all nodes but the first: the chosen experts, what is multiplied, then matrices and
@@ -110,13 +119,8 @@ ggml_tensor* custom_node(ggml_context* ctx,
                           GGML_N_TASKS_MAX, const_cast<void*>(userdata));
 }
 
-ggml_tensor* build_packed(ggml_context* ctx,
-                          const ModelConfig& config,
-                          const ExpertSpec& spec,
-                          const LayerWeights& weights,
-                          int n_used,
-                          ggml_tensor* logits,
-                          ProductInput& x) {
+ggml_tensor* build_packed(ggml_context* ctx, const ExpertLayer& layer, ProductInput& x) {
+    const auto& [config, spec, weights, n_used, logits] = layer;
     const std::int64_t n_rows = logits->ne[1];
     const std::int64_t n_slots = n_rows * n_used;
     const auto takes_float_rows = [](const ggml_tensor* weight) {
@@ -170,13 +174,8 @@ ggml_tensor* multiply_by_id(
     return bias != nullptr ? ggml_add_id(ctx, y, bias, ids) : y;
 }
 
-ggml_tensor* build_with_ggml(ggml_context* ctx,
-                             const ModelConfig& config,
-                             const ExpertSpec& spec,
-                             const LayerWeights& weights,
-                             int n_used,
-                             ggml_tensor* logits,
-                             ProductInput& x) {
+ggml_tensor* build_with_ggml(ggml_context* ctx, const ExpertLayer& layer, ProductInput& x) {
+    const auto& [config, spec, weights, n_used, logits] = layer;
     const std::int64_t n_rows = logits->ne[1];
     ggml_tensor* values = spec.gating == Gating::softmax ? ggml_soft_max(ctx, logits) : logits;
     ggml_tensor* ids = ggml_argsort_top_k(ctx, values, n_used);
@@ -189,8 +188,8 @@ ggml_tensor* build_with_ggml(ggml_context* ctx,
     ggml_tensor* results =
         multiply_by_id(ctx, weights.expert_down, weights.expert_down_b, hidden, ids);
     results = ggml_mul(ctx, results, of_experts);
-    const auto of_rank = [&](int rank) {
-        return ggml_view_2d(ctx, results, config.n_embd, n_rows, results->nb[2],
+    const auto of_rank = [&, n_embd = config.n_embd](int rank) {
+        return ggml_view_2d(ctx, results, n_embd, n_rows, results->nb[2],
                             static_cast<std::size_t>(rank) * results->nb[1]);
     };
     ggml_tensor* sum = of_rank(0);
@@ -216,7 +215,7 @@ ggml_tensor* build_experts(ggml_context* ctx,
     }
     const auto build =
         packed_weight(weights.expert_down) != nullptr ? build_packed : build_with_ggml;
-    return build(ctx, config, spec, weights, n_used, logits, x);
+    return build(ctx, {config, spec, weights, n_used, logits}, x);
 }
 
 int max_expert_tensors(const ModelConfig& config) {

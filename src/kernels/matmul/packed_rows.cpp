@@ -38,52 +38,39 @@ PackedMatrix slice(const PackedMatrix& matrix, int first_group, int n_groups) {
     return part;
 }
 
-void multiply_groups(const PackedMatrix& matrix,
-                     const float* bias,
-                     int first_group,
-                     int n_groups,
-                     const std::byte* inputs,
-                     int n_rows,
-                     float* out,
-                     int width) {
-    const PackedMatrix part = slice(matrix, first_group, n_groups);
+void multiply_groups(const GroupProduct& product) {
+    const PackedMatrix part = slice(product.matrix, product.first_group, product.n_groups);
     matmul_kernel().multiply({.matrix = &part,
                               .n_groups = part.n_groups(),
-                              .inputs = inputs,
-                              .n_rows = n_rows,
-                              .out = out,
-                              .stride = width});
-    if (bias != nullptr) {
-        const float* added = bias + static_cast<std::ptrdiff_t>(first_group) * kGroupRows;
-        for (int row = 0; row < n_rows; ++row) {
-            add_row(added, part.n_out, out + static_cast<std::ptrdiff_t>(row) * width);
+                              .inputs = product.inputs,
+                              .n_rows = product.n_rows,
+                              .out = product.out,
+                              .stride = product.width});
+    if (product.bias != nullptr) {
+        const float* added = product.bias + std::ptrdiff_t{product.first_group} * kGroupRows;
+        for (int row = 0; row < product.n_rows; ++row) {
+            add_row(added, part.n_out, product.out + std::ptrdiff_t{row} * product.width);
         }
     }
 }
 
-void gate_rows(Activation activation,
-               const float* gates,
-               const float* ups,
-               int width,
-               int n_rows,
-               const PackedMatrix& down,
-               int first_group,
-               std::byte* out) {
+void gate_rows(const GatedRows& rows) {
     static_assert(kGroupRows == kQuantBlock, "a group of gate and up is a block of `down`");
-    const int first = first_group * kGroupRows;
-    const int n = std::min(width, down.n_in - first);
-    for (int row = 0; row < n_rows; ++row) {
-        const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(row) * width;
-        std::byte* to = out + static_cast<std::size_t>(row) * row_bytes(down);
-        if (takes_floats(down)) {
-            matmul_kernel().gate(activation, gates + at, ups + at, n,
-                                 reinterpret_cast<float*>(to) + first);
+    const int n_in = rows.down.n_in;
+    const int first = rows.first_group * kGroupRows;
+    const int n = std::min(rows.width, n_in - first);
+    for (int row = 0; row < rows.n_rows; ++row) {
+        const float* gates = rows.gates + std::ptrdiff_t{row} * rows.width;
+        const float* ups = rows.ups + std::ptrdiff_t{row} * rows.width;
+        std::byte* out = rows.out + static_cast<std::size_t>(row) * row_bytes(rows.down);
+        if (takes_floats(rows.down)) {
+            matmul_kernel().gate(rows.activation, gates, ups, n,
+                                 reinterpret_cast<float*>(out) + first);
         } else {
-            matmul_kernel().gate_and_quantise(
-                activation, gates + at, ups + at,
-                blocks_at(to, down.n_in)
-                    .subspan(static_cast<std::size_t>(first_group),
-                             static_cast<std::size_t>(n / kQuantBlock)));
+            const auto blocks =
+                blocks_at(out, n_in).subspan(static_cast<std::size_t>(rows.first_group),
+                                             static_cast<std::size_t>(n / kQuantBlock));
+            matmul_kernel().gate_and_quantise(rows.activation, gates, ups, blocks);
         }
     }
 }

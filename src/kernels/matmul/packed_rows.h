@@ -23,26 +23,31 @@ void copy_row(const float* x, int n, bool is_float, std::byte* out);
 // Some groups of a matrix as a matrix.
 PackedMatrix slice(const PackedMatrix& matrix, int first_group, int n_groups);
 
-// Groups [first_group, first_group + n_groups) of a matrix times `n_rows` rows, plus the bias
-// unless it is null, into rows of `width` numbers that begin with the first group's.
-void multiply_groups(const PackedMatrix& matrix,
-                     const float* bias,
-                     int first_group,
-                     int n_groups,
-                     const std::byte* inputs,
-                     int n_rows,
-                     float* out,
-                     int width);
+// Groups [first_group, first_group + n_groups) of a matrix times `n_rows` rows, plus the bias.
+struct GroupProduct {
+    const PackedMatrix& matrix;
+    const float* bias = nullptr;  // [n_out]; null: none
+    int first_group = 0;
+    int n_groups = 0;
+    const std::byte* inputs = nullptr;
+    int n_rows = 0;
+    float* out = nullptr;  // rows that begin with the first group's numbers
+    int width = 0;         // of a row
+};
+void multiply_groups(const GroupProduct& product);
 
 // activation(gates) * ups for rows of `width` numbers, those of groups [first_group, ...), into
 // rows in the form that `down` takes.
-void gate_rows(Activation activation,
-               const float* gates,
-               const float* ups,
-               int width,
-               int n_rows,
-               const PackedMatrix& down,
-               int first_group,
-               std::byte* out);
+struct GatedRows {
+    Activation activation = Activation::silu;
+    const float* gates = nullptr;
+    const float* ups = nullptr;
+    int width = 0;
+    int n_rows = 0;
+    const PackedMatrix& down;
+    int first_group = 0;
+    std::byte* out = nullptr;
+};
+void gate_rows(const GatedRows& rows);
 
 }  // namespace knap

@@ -126,12 +126,29 @@ void pack_matrix(const PackedWeight& weight) {
                  {});
 }
 
-// Experts are packed if all matrices of their layer can be: one node or phase reads them all.
-bool packs_experts(const std::vector<TensorBinding>& bindings, int layer) {
-    return std::ranges::all_of(bindings, [&](const TensorBinding& binding) {
-        return binding.layer != layer || !binding.is_of_experts || !binding.is_matrix ||
-               can_pack(binding.info->type, binding.info->ne[0]);
-    });
+// Experts are packed if all matrices of their layer can be, because one phase reads them all, and
+// if gate and up take the same rows.
+bool packs_experts(const std::vector<TensorBinding>& bindings,
+                   const LayerWeights& weights,
+                   int layer) {
+    std::optional<InputForm> form;  // of gate and up
+    for (const TensorBinding& binding : bindings) {
+        if (binding.layer != layer || !binding.is_of_experts || !binding.is_matrix) {
+            continue;
+        }
+        if (!can_pack(binding.info->type, binding.info->ne[0])) {
+            return false;
+        }
+        if (binding.place == &weights.expert_down) {
+            continue;
+        }
+        const InputForm own = input_form(binding.info->type);
+        if (own != form.value_or(own)) {
+            return false;
+        }
+        form = own;
+    }
+    return true;
 }
 
 // Returns null when there is not enough memory.
@@ -200,7 +217,8 @@ std::vector<Placement> plan_placements(const std::vector<TensorBinding>& binding
         std::optional<Placement> placement;
         // The embedding serves row lookups. Our CUDA kernels look rows up in strips.
         if (binding.is_matrix && binding.is_of_experts) {
-            if (packs_experts(bindings, binding.layer)) {
+            const LayerWeights& weights = tensors.layers[static_cast<std::size_t>(binding.layer)];
+            if (packs_experts(bindings, weights, binding.layer)) {
                 placement = chooser.choose_for_experts(binding.info, binding.place);
             }
         } else if (binding.is_matrix && (!is_embedding || tensors.has_strips)) {

@@ -114,6 +114,22 @@ TEST(ExpertTensors, ArePackedOneByOne) {
     }
 }
 
+TEST(ExpertTensors, GateAndUpTakeTheSameRowsOrAreNotPacked) {
+    TinyGguf tiny = tiny_experts();
+    tiny.tensor("blk.0.ffn_up_exps.weight").type = GGML_TYPE_F16;
+    tiny.tensor("blk.1.ffn_down_exps.weight").type = GGML_TYPE_F16;
+    const LoadedModel model(write_tiny(tiny, "uneven-experts.gguf"), Repack::automatic, 1,
+                            Kernels::automatic);
+    const ModelTensors& tensors = model.weights->tensors();
+    for (ggml_tensor* matrix : expert_matrices(tensors.layers[0])) {
+        EXPECT_EQ(layout_of(matrix), WeightLayout::plain);
+    }
+    const WeightLayout usual = has_fast_matmul() ? WeightLayout::packed : WeightLayout::plain;
+    for (ggml_tensor* matrix : expert_matrices(tensors.layers[1])) {
+        EXPECT_EQ(layout_of(matrix), usual);
+    }
+}
+
 // One of the three has a type without a layout of ours: ggml multiplies by all of them.
 TEST(ExpertTensors, ArePackedTogetherOrNotAtAll) {
     TinyGguf tiny("llama", {.n_embd = 256, .n_ff = 256}, GGML_TYPE_Q8_0);
