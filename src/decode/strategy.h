@@ -35,6 +35,7 @@ struct StrategyParts {
     const CostProfile& profile;          // layer classes; samples if this machine was measured
     std::span<const SavedPlan> plans{};  // saved by earlier runs
     int max_rows = 0;                    // of a verification, including the pending token
+    bool trees_are_exact = false;        // a verified tree has the bits of plain decoding
     AdapterHead* adapter = nullptr;      // null: the engine has none
 };
 
