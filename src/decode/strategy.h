@@ -13,10 +13,10 @@
 #include "knap/types.h"
 
 #include "decode/forced_text.h"
-#include "decode/stop_rule.h"
 #include "forward/module_plan.h"
 #include "forward/pass.h"
 #include "sampling/draft_tree.h"
+#include "sampling/stop_rule.h"
 #include "search/cost/cost_model.h"
 #include "search/saved_plans.h"
 

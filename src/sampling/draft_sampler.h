@@ -15,6 +15,7 @@
 #include "sampling/noise.h"
 #include "sampling/ranking.h"
 #include "sampling/sampler.h"
+#include "sampling/stop_rule.h"
 
 namespace knap {
 
@@ -52,12 +53,7 @@ class DraftSampler {
 // (row_maximum.h).
 float confidence(std::span<const float> logits, Token token);
 
-// The token whose probability is the confidence.
-enum class ConfidenceOf : std::uint8_t {
-    drafted,        // the first drafted token, before the transform
-    most_probable,  // the most probable token, before the transform
-    drawn,          // the first drafted token, in `q`; when greedy, the same as `drafted`
-};
+// The same for the token that a stop rule looks at.
 float confidence(std::span<const float> logits, const DraftChoice& choice, ConfidenceOf whose);
 
 }  // namespace knap

@@ -7,13 +7,8 @@
 
 #include "ggml.h"
 
+#include "base/host_device.h"
 #include "kernels/cuda/cache_pages.h"
-
-#ifdef __CUDACC__
-#define KNAP_HOST_DEVICE __host__ __device__
-#else
-#define KNAP_HOST_DEVICE
-#endif
 
 namespace knap {
 
