@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,6 +31,10 @@ class DraftSampler {
     // The sampler's history must end with the token that the logits follow. `sampler` must outlive
     // this object.
     DraftSampler(Sampler& sampler, AcceptanceRule rule);
+
+    // How a device chooses the same single tokens from raw logits; nullopt where it cannot, because
+    // of bias, penalties, or noise that depends on what was drafted before.
+    std::optional<DrawRule> draw_rule() const;
 
     // Chooses at most `n_tokens` children for `position`, fewer when fewer can be drawn. The result
     // is valid until the next call.

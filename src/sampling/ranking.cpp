@@ -84,6 +84,12 @@ void Ranking::take_largest(std::span<const float> logits, std::size_t n) {
     keep_largest(n);
 }
 
+void Ranking::take_largest(std::span<const RankKey> tokens, std::size_t n) {
+    is_in_token_order_ = false;
+    keys_.assign(tokens.begin(), tokens.end());
+    keep_largest(n);
+}
+
 // Keeps logits at or above the n-th largest, which it returns.
 float Ranking::keep_largest(std::size_t n) {
     if (keys_.size() <= n) {

@@ -42,6 +42,8 @@ class Ranking {
     // The tokens whose logit is at least the n-th largest; ties with the n-th stay. n >= 1.
     void take_largest(std::span<const float> logits, std::size_t n);
 
+    // The same from tokens that are among them all, in any order.
+    void take_largest(std::span<const RankKey> tokens, std::size_t n);
 
     void sort();
     // The tokens, ordered by rank after sort() and unordered before. Entries may be removed if the

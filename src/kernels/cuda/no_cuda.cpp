@@ -8,6 +8,7 @@
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/packing.h"
 #include "kernels/cuda/prefill.h"
+#include "kernels/cuda/results/best_tokens.h"
 #include "kernels/cuda/step.h"
 
 namespace knap {
@@ -117,6 +118,10 @@ StepPlan plan_step(const CudaDevice&, int, bool) {
 
 void run_step(
     const StepPlan&, const CudaShape&, const CudaBuffers&, const CudaPassData&, const CudaStream&) {
+    no_kernels();
+}
+
+void list_best_tokens(const float*, int, int, int, std::uint64_t*, const CudaStream&) {
     no_kernels();
 }
 
