@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cuda/attention_blocks.h"
+#include "cuda/cuda_stream_bank.h"
 #include "cuda/cuda_weights.h"
 #include "cuda/growing_memory.h"
 #include "cuda/pass_arena.h"
@@ -66,9 +67,8 @@ class CudaStage final : public Stage {
     int max_chain(int /*first_row*/) const override { return std::min(kMaxChain, max_rows_); }
     int max_best() const override { return std::min(kMaxBest, plan_.n_blocks); }
     bool run_chain(const ChainRun& run) override;
-    // Streams go through the host's memory.
-    std::shared_ptr<const StreamBank> borrow_bank(std::size_t /*n_rows*/) override { return {}; }
-    std::size_t n_bank_rows() const override { return 0; }
+    std::shared_ptr<const StreamBank> borrow_bank(std::size_t n_rows) override;
+    std::size_t n_bank_rows() const override { return bank_ != nullptr ? bank_->n_rows() : 0; }
     ForwardStatistics statistics() const override;
 
   private:
@@ -77,7 +77,7 @@ class CudaStage final : public Stage {
     void plan_attention(int n_steps, bool is_step);
     void list(const PhaseRequest& request);
     void add_rows(const RowRun& run, std::size_t first);
-    void set_pass(int n_rows, int n_steps);
+    void set_pass(int n_rows, int n_steps, const BankRows& bank = {});
     void start(bool is_step);
     bool check_guess(ChainRun& rest, std::optional<StopState>& stop);
     void run_steps(const ChainRun& run, std::span<const Token> tokens, int n_steps);
@@ -95,6 +95,10 @@ class CudaStage final : public Stage {
     CudaMemory memory_;  // what all passes use
     GrowingMemory<float> logits_{"logits"};
     GrowingMemory<float> captures_{"captured streams"};
+    GrowingMemory<float> cosines_{"cosines"};
+    // Null until one is wanted; kept for the next who wants one.
+    std::shared_ptr<CudaStreamBank> bank_;
+    BankPass bank_pass_;  // of the pass at hand
     CudaShape shape_;
     StepPlan plan_;
     CudaBuffers buffers_;
@@ -113,6 +117,7 @@ class CudaStage final : public Stage {
     std::vector<CudaRow> pass_rows_;
     std::vector<float> turns_;
     std::vector<CudaPhase> phases_;
+    std::vector<int> bank_numbers_;
     std::vector<Token> guess_rows_;
     CudaPassData pass_;
 };
@@ -220,8 +225,9 @@ void CudaStage::reserve_buffers() {
 ForwardStatistics CudaStage::statistics() const {
     ForwardStatistics statistics = statistics_;
     statistics.scratch_bytes = memory_.bytes() + logits_.bytes() + captures_.bytes() +
-                               row_results_.bytes() + arena_.bytes() + layers_.bytes() +
-                               rope_.bytes();
+                               row_results_.bytes() + cosines_.bytes() +
+                               (bank_ != nullptr ? bank_->bytes() : 0) + arena_.bytes() +
+                               layers_.bytes() + rope_.bytes();
     return statistics;
 }
 
@@ -265,7 +271,7 @@ void CudaStage::add_rows(const RowRun& run, std::size_t first) {
 }
 
 // Sends everything to the device.
-void CudaStage::set_pass(int n_rows, int n_steps) {
+void CudaStage::set_pass(int n_rows, int n_steps, const BankRows& bank) {
     struct Offsets {
         std::size_t blocks, runs, n_seen;
     };
@@ -283,7 +289,13 @@ void CudaStage::set_pass(int n_rows, int n_steps) {
     const std::size_t n_shared_bytes = arena_.bytes_used();
     const std::size_t pages = arena_.put(std::span<const int>(pages_));
     const std::size_t logit_rows = arena_.put(std::span<const int>(rows_.logit_rows));
+    bank_numbers_.clear();
+    for (const std::span<const int> part : {bank.hidden, bank.captured, bank.compared}) {
+        bank_numbers_.insert(bank_numbers_.end(), part.begin(), part.end());
+    }
+    const std::size_t bank_rows = arena_.put(std::span<const int>(bank_numbers_));
     arena_.upload(stream_);
+    bank_pass_ = {.rows = bank, .on_device = arena_.at<int>(bank_rows), .n_rows = n_rows};
     pass_ = {.n_shared_bytes = n_shared_bytes,
              .phases = arena_.at<CudaPhase>(phases),
              .n_phases = static_cast<int>(phases_.size()),
@@ -326,7 +338,6 @@ bool CudaStage::run(std::span<RowRun* const> runs, bool gives_stream) {
     rows_.assign(runs);
     const ForwardRequest& any = rows_.any_request();
     const bool is_step = rows_.n_rows <= kMaxStepRows;
-    KNAP_ASSERT(any.bank.n_numbers() == 0, "no bank is lent");
     row_results_.begin(rows_);
     groups_.assign(*any.plan, any.entry_layer, any.exit_layer);
     rows_.list_task_runs(groups_.has_windows(), task_runs_);
@@ -355,12 +366,35 @@ bool CudaStage::run(std::span<RowRun* const> runs, bool gives_stream) {
         row_results_.n_logit_rows() * static_cast<std::size_t>(config_.n_vocab), stream_);
     buffers_.captures = captures_.reserve(
         rows_.captures.size() * n_rows * static_cast<std::size_t>(config_.n_embd), stream_);
-    set_pass(rows_.n_rows, 1);
+    set_pass(rows_.n_rows, 1, any.bank);
+    if (!any.bank.hidden.empty()) {
+        bank_->take(bank_pass_, buffers_.stream, stream_);
+    }
     start(is_step);
     row_results_.list_best(buffers_.logits, stream_);
-    statistics_.bytes_read += row_results_.deliver(buffers_, false, {}, stream_);
+    const std::size_t n_cosines = any.bank.compared.size();
+    const float* cosines = cosines_.reserve(n_cosines, stream_);
+    if (bank_pass_.keeps_streams()) {
+        bank_->keep(bank_pass_, buffers_.captures, cosines_.data(), stream_);
+    }
+    statistics_.bytes_read +=
+        row_results_.deliver(buffers_, bank_pass_.keeps_streams(), {cosines, n_cosines}, stream_);
     statistics_.compute_ms += watch.elapsed_ms();
     return true;
+}
+
+std::shared_ptr<const StreamBank> CudaStage::borrow_bank(std::size_t n_rows) {
+    const auto n_embd = static_cast<std::size_t>(config_.n_embd);
+    const bool is_lent = bank_.use_count() > 1;
+    if (is_lent || n_rows > kMaxBankBytes / sizeof(float) / n_embd) {
+        return nullptr;
+    }
+    if (n_bank_rows() < n_rows) {
+        use_device(cache_.device());
+        bank_.reset();
+        bank_ = CudaStreamBank::make(n_rows, config_.n_embd);
+    }
+    return bank_;
 }
 
 bool CudaStage::run_chain(const ChainRun& run) {

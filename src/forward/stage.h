@@ -8,11 +8,10 @@
 #include <string_view>
 
 #include "forward/batch.h"
+#include "forward/stream_bank.h"
 #include "kv/kv_memory.h"
 
 namespace knap {
-
-class StreamBank;
 
 class Stage {
   public:

@@ -9,6 +9,7 @@
 #include "kernels/cuda/packing.h"
 #include "kernels/cuda/prefill.h"
 #include "kernels/cuda/results/best_tokens.h"
+#include "kernels/cuda/results/stream_rows.h"
 #include "kernels/cuda/step.h"
 
 namespace knap {
@@ -122,6 +123,18 @@ void run_step(
 }
 
 void list_best_tokens(const float*, int, int, int, std::uint64_t*, const CudaStream&) {
+    no_kernels();
+}
+
+void take_rows(const BankPlaces&, float*, const CudaStream&) {
+    no_kernels();
+}
+
+void put_rows(const BankPlaces&, const float*, const CudaStream&) {
+    no_kernels();
+}
+
+void compare_rows(const BankPlaces&, const float*, float*, const CudaStream&) {
     no_kernels();
 }
 
