@@ -1,7 +1,6 @@
 // Chains of drafts with the CUDA kernels, against single steps whose tokens the host chooses.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <ostream>
 #include <string>
 
@@ -125,7 +124,7 @@ void expect_draws_of_the_host(const std::filesystem::path& path, SamplingOptions
         n_equal += count_equal(rig, chain, first, sampling);
         n_drawn += kSteps;
     }
-    std::printf("%s: %d of %d draws are the host's\n", path.filename().c_str(), n_equal, n_drawn);
+    ::testing::Test::RecordProperty("draws_of_the_host", n_equal);
     EXPECT_GE(n_equal, n_drawn - 1);
 }
 
