@@ -30,7 +30,6 @@ namespace {
 
 constexpr std::size_t kMaxGraphs = 64;
 // Whoever wants more carries streams over the program's memory.
-constexpr std::size_t kMaxBankBytes = std::size_t{512} << 20;
 
 std::size_t arena_bytes(std::size_t n_tensors) {
     constexpr std::size_t kPage = 4096;
@@ -93,7 +92,8 @@ class GgmlStage final : public Stage {
     ForwardInputs inputs_;
     ggml_gallocr_ptr allocator_;
     GraphCache graphs_;
-    std::shared_ptr<StreamBank> bank_;  // null until one is wanted; kept for the next who wants one
+    std::shared_ptr<GgmlStreamBank>
+        bank_;                          // null until one is wanted; kept for the next who wants one
     std::deque<AttentionTasks> tasks_;  // of each group, for our kernel; graphs point to them
     ForwardOutputs outputs_;
     // Scratch of a pass, kept so that its vectors keep their memory.
@@ -440,7 +440,7 @@ std::shared_ptr<const StreamBank> GgmlStage::borrow_bank(std::size_t n_rows) {
             graphs_.clear();  // those that hold its tensors
             bank_.reset();
         }
-        bank_ = StreamBank::make(backend_, size);
+        bank_ = GgmlStreamBank::make(backend_, size);
     }
     return bank_;
 }

@@ -21,7 +21,7 @@ struct PassParts {
     const GgmlKvStore& cache;  // of these layers
     const ForwardInputs& inputs;
     const std::deque<AttentionTasks>& tasks;  // of each group, for our kernel; else none
-    const StreamBank* bank;                   // null if there is none
+    const GgmlStreamBank* bank;               // null if there is none
     HeadTensors head{};                       // for passes with logits
 };
 

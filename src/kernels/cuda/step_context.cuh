@@ -47,6 +47,7 @@ struct StepMemory {
     int region = 0;
     int sums = 0;
     int factors = 0;  // of norms
+    int is_over = 0;  // whether the chain has ended
     int end = 0;
 
     void place(const CudaPassData& pass, int columns) {
@@ -55,7 +56,8 @@ struct StepMemory {
         region = slots + n_slots * slot_bytes;
         sums = region + region_bytes;
         factors = sums + sum_buffers(columns) * sum_numbers(columns) * 4;
-        end = factors + kMaxStepRows * 4;
+        is_over = factors + kMaxStepRows * 4;
+        end = is_over + 16;
     }
 };
 
@@ -140,6 +142,27 @@ struct StepContext {
     }
     __device__ float* factors() const {  // [columns] of the norm
         return reinterpret_cast<float*>(step_shared + args.memory.factors);
+    }
+
+    // --- the end of a chain, which may come before its last step ---
+    __device__ volatile int* is_over() const {
+        return reinterpret_cast<volatile int*>(step_shared + args.memory.is_over);
+    }
+    // By one thread of every block, before any phase.
+    __device__ void begin_chain() const {
+        *is_over() = 0;
+        if (blockIdx.x == 0) {
+            *args.buffers.n_done = 0;
+        }
+    }
+    // Whether it ended with the step before this one: the same for all blocks, which have waited
+    // for the one that decided.
+    __device__ bool has_ended() const { return step > 0 && __ldcg(args.buffers.n_done) != 0; }
+    // Tells the warp that copies weights.
+    __device__ void end_chain() const {
+        if (thread == 0) {
+            *is_over() = 1;
+        }
     }
 
     __device__ bool is_chain() const { return pass.n_steps > 1; }
