@@ -27,7 +27,7 @@ namespace knap {
 namespace {
 
 constexpr int kMaxChain = 16;
-static_assert(kMaxPlanGroups <= kMaxCudaAttentions, "every group has a plan of attention");
+static_assert(kMaxGroups <= kMaxCudaAttentions, "every group has a plan of attention");
 
 // The frequency divisors of the model, in host memory.
 class HostDivisors {
@@ -243,7 +243,7 @@ void CudaStage::plan_attention(int n_steps, bool is_step) {
     for (std::size_t i = 0; i < groups_.groups().size(); ++i) {
         if (i > 0 || groups_.has_full()) {
             attentions_[i].plan(
-                task_runs_, first_pages_, groups_.groups()[i].window,
+                task_runs_, first_pages_, groups_.groups()[i].scope(),
                 is_step ? CudaAttentionBlocks::For::step : CudaAttentionBlocks::For::prefill,
                 n_steps);
         }
@@ -253,7 +253,7 @@ void CudaStage::plan_attention(int n_steps, bool is_step) {
 void CudaStage::list(const PhaseRequest& request) {
     PhaseRequest whole = request;
     whole.groups = &groups_;
-    list_phases(weights_, whole, phases_);
+    list_phases(config_, weights_, whole, phases_);
 }
 
 // Tokens, places and rotations of a run's rows.
@@ -273,7 +273,7 @@ void CudaStage::add_rows(const RowRun& run, std::size_t first) {
 // Sends everything to the device.
 void CudaStage::set_pass(int n_rows, int n_steps) {
     struct Offsets {
-        std::size_t blocks, runs, n_seen;
+        std::size_t blocks, runs, n_seen, first_seen;
     };
     std::array<Offsets, kMaxGroups> offsets{};
     arena_.clear();
@@ -284,7 +284,7 @@ void CudaStage::set_pass(int n_rows, int n_steps) {
     const std::size_t n_groups = groups_.groups().size();
     for (std::size_t i = 0; i < n_groups; ++i) {
         offsets[i] = {arena_.put(attentions_[i].blocks()), arena_.put(attentions_[i].runs()),
-                      arena_.put(attentions_[i].n_seen())};
+                      arena_.put(attentions_[i].n_seen()), arena_.put(attentions_[i].first_seen())};
     }
     const std::size_t n_shared_bytes = arena_.bytes_used();
     const std::size_t pages = arena_.put(std::span<const int>(pages_));
@@ -306,7 +306,10 @@ void CudaStage::set_pass(int n_rows, int n_steps) {
                                .n_blocks = static_cast<int>(attentions_[i].blocks().size()),
                                .runs = arena_.at<CudaRun>(offsets[i].runs),
                                .merges = attentions_[i].merges(),
-                               .n_seen = arena_.at<int>(offsets[i].n_seen)};
+                               .n_seen = arena_.at<int>(offsets[i].n_seen),
+                               .first_seen = attentions_[i].first_seen().empty()
+                                                 ? nullptr
+                                                 : arena_.at<int>(offsets[i].first_seen)};
     }
 }
 
@@ -349,7 +352,7 @@ bool CudaStage::run(std::span<RowRun* const> runs, bool gives_stream) {
         !rows_.logit_rows.empty() && std::ranges::all_of(runs, [](const RowRun* run) {
             return run->request.chooses || run->request.logit_rows.empty();
         });
-    groups_.assign(*any.plan, any.entry_layer, any.exit_layer);
+    groups_.assign(*any.plan, any.entry_layer, any.exit_layer, config_.layers);
     rows_.list_task_runs(groups_.has_windows(), task_runs_);
     pass_rows_.clear();
     turns_.clear();
@@ -444,7 +447,7 @@ bool CudaStage::run_chain(const ChainRun& run) {
     }
     use_device(cache_.device());
     const Stopwatch watch;
-    groups_.assign(*request.plan, 0, config_.n_layers);
+    groups_.assign(*request.plan, 0, config_.n_layers, config_.layers);
     task_runs_.assign(1, {.sequence = run.sequence,
                           .layout = {.context = run.context},
                           .first_row = request.first_row,

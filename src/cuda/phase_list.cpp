@@ -27,10 +27,11 @@ int count_modules(const PhaseRequest& request) {
 
 class PhaseLister {
   public:
-    PhaseLister(const CudaWeights& weights,
+    PhaseLister(const ModelConfig& config,
+                const CudaWeights& weights,
                 const PhaseRequest& request,
                 std::vector<CudaPhase>& phases)
-        : weights_(weights), request_(request), phases_(phases) {
+        : config_(config), weights_(weights), request_(request), phases_(phases) {
         phases_.clear();
     }
 
@@ -77,7 +78,8 @@ class PhaseLister {
             add({.op = Op::store, .layer = number});
             return;
         }
-        const int group = request_.groups->group_of(request_.plan->level(layer, Module::attention));
+        const int group = request_.groups->group_of(request_.plan->level(layer, Module::attention),
+                                                    config_.layer(layer).window);
         add({.op = Op::attend,
              .layer = number,
              .group = static_cast<std::int16_t>(group),
@@ -127,6 +129,7 @@ class PhaseLister {
         }
     }
 
+    const ModelConfig& config_;
     const CudaWeights& weights_;
     const PhaseRequest& request_;
     std::vector<CudaPhase>& phases_;
@@ -135,10 +138,11 @@ class PhaseLister {
 
 }  // namespace
 
-void list_phases(const CudaWeights& weights,
+void list_phases(const ModelConfig& config,
+                 const CudaWeights& weights,
                  const PhaseRequest& request,
                  std::vector<CudaPhase>& phases) {
-    PhaseLister(weights, request, phases).list();
+    PhaseLister(config, weights, request, phases).list();
 }
 
 }  // namespace knap

@@ -159,6 +159,19 @@ struct WarpAttention {
         }
     }
 
+    // Hides positions before the first that a row sees. The scores are those from `first` on.
+    __device__ __forceinline__ static void hide_before(float (&scores)[2][4],
+                                                       int first,
+                                                       const int (&first_seen)[2],
+                                                       int lane) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            const int position = first + 8 * (i / 4) + 2 * (lane % 4) + i % 2;
+            float& x = scores[i / 4][i % 4];
+            x = position < first_seen[i % 4 / 2] ? -INFINITY : x;
+        }
+    }
+
     // Turns scores into weights; positions that a row does not see have none.
     __device__ void weigh(
         float (&scores)[2][4], int group, int first, const int (&n_seen)[2], int lane) {

@@ -111,10 +111,13 @@ struct CudaAttention {
     int n_blocks = 0;
     const CudaRun* runs = nullptr;  // of all blocks
     bool merges = false;            // some row attends to several parts
-    const int* n_seen = nullptr;    // [n_rows] positions that a row sees
+    const int* n_seen = nullptr;    // [n_rows] the end of the positions that a row sees
+    // [n_rows or n_steps] the first of them; null: 0. Those before hide behind the layers' own
+    // window.
+    const int* first_seen = nullptr;
 };
 
-inline constexpr int kMaxCudaAttentions = 8;
+inline constexpr int kMaxCudaAttentions = 16;
 
 // The streams and what passes between products. Memory for `max_rows` rows.
 struct CudaBuffers {
@@ -196,6 +199,11 @@ KNAP_HOST_DEVICE constexpr int count_parts(int n) {
         step *= 2;
     }
     return count + (n - begin + step - 1) / step;
+}
+
+// The part that holds a position.
+KNAP_HOST_DEVICE constexpr int part_of(int position) {
+    return count_parts(position + 1) - 1;
 }
 
 }  // namespace knap

@@ -7,6 +7,7 @@
 // in shared memory. Positions that a row does not see change nothing: their weights are zero, and
 // merging a state that has seen nothing leaves the other as it was.
 #include <algorithm>
+#include <climits>
 
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/cuda_check.h"
@@ -66,8 +67,10 @@ struct ColumnAttention {
     float total_most[2];
     float total_weight[2];
     const std::uint16_t* queries;
-    float* totals;  // [16][kSumStride]; a lane has places of its own until the end
-    int n_seen[2];  // of columns g and g + 8
+    float* totals;      // [16][kSumStride]; a lane has places of its own until the end
+    int n_seen[2];      // of columns g and g + 8
+    int first_seen[2];  // likewise
+    int end_hidden;     // the largest of the columns' first positions
     int lane;
 
     __device__ void clear_part() {
@@ -151,6 +154,9 @@ struct ColumnAttention {
 #pragma unroll
         for (int step = 0; step < 2; ++step) {
             const int at = first + kAttentionStep16 * step;
+            if (at < end_hidden) {
+                Warp::hide_before(scores[0][step], at, first_seen, lane);
+            }
             if (at < most_seen) {
                 share.weigh(scores[0][step], 0, at, n_seen, lane);
                 share.add_values(values, kAttentionStep16 * step, scores, step, lane);
@@ -280,11 +286,15 @@ __global__ void __launch_bounds__(32 * kMaxAttentionWarps, 1)
     const int own_column = first_column + warp * kWarpColumns;
 
     const int* n_seen = args.pass.attentions[args.group].n_seen;
+    const int* first_seen = args.pass.attentions[args.group].first_seen;
     int last = 0;
+    int lowest = first_seen != nullptr ? INT_MAX : 0;  // position that some column sees
     for (int row = tile.row(first_column) + lane; row <= tile.row(end_column - 1); row += 32) {
         last = max(last, __ldg(n_seen + row) - 1);
+        lowest = first_seen != nullptr ? min(lowest, __ldg(first_seen + row)) : 0;
     }
     last = __reduce_max_sync(~0u, last);
+    lowest = __reduce_min_sync(~0u, lowest);
 
     auto* tiles = reinterpret_cast<std::uint16_t*>(shared);
     std::uint8_t* own = shared + Memory::kTiles + warp * (Memory::kQueries + Memory::kTotals);
@@ -294,6 +304,7 @@ __global__ void __launch_bounds__(32 * kMaxAttentionWarps, 1)
     const PositionMap map =
         position_map(args.shape, args.pass.pages, args.pass.attentions[args.group].runs, tile.block,
                      tile.kv_head);
+    const int first_tile = lowest / kAttentionTile;
     const int n_tiles = last / kAttentionTile + 1;
     const auto begin_copy = [&](int t) {
         if (t < n_tiles) {
@@ -304,7 +315,7 @@ __global__ void __launch_bounds__(32 * kMaxAttentionWarps, 1)
     };
 #pragma unroll
     for (int t = 0; t < kAttentionStages - 1; ++t) {
-        begin_copy(t);
+        begin_copy(first_tile + t);
     }
     load_queries<HeadDim>(args, tile, own_column, queries, lane);
 
@@ -316,10 +327,13 @@ __global__ void __launch_bounds__(32 * kMaxAttentionWarps, 1)
     for (int half = 0; half < 2; ++half) {
         const int column = own_column + 8 * half + lane / 4;
         columns.n_seen[half] = column < end_column ? __ldg(n_seen + tile.row(column)) : 0;
+        columns.first_seen[half] =
+            column < end_column && first_seen != nullptr ? __ldg(first_seen + tile.row(column)) : 0;
     }
+    columns.end_hidden = __reduce_max_sync(~0u, max(columns.first_seen[0], columns.first_seen[1]));
     const int most_seen = __reduce_max_sync(~0u, max(columns.n_seen[0], columns.n_seen[1]));
     columns.clear();
-    for (int t = 0; t < n_tiles; ++t) {
+    for (int t = first_tile; t < n_tiles; ++t) {
         // Tile t has arrived, and all warps are done with t - 1, whose place t + 2 takes.
         wait_copy_groups<kAttentionStages - 2>();
         __syncthreads();

@@ -18,6 +18,13 @@ __device__ inline int seen_by(const StepContext& c, const CudaAttention& attenti
     return c.own(attention.n_seen)[row] + (c.is_chain() ? c.step : 0);
 }
 
+// The first position that a row sees now.
+__device__ inline int first_seen_by(const StepContext& c, const CudaAttention& attention, int row) {
+    return attention.first_seen != nullptr
+               ? c.own(attention.first_seen)[c.is_chain() ? c.step : row]
+               : 0;
+}
+
 __device__ inline int parts_of(const StepContext& c, const CudaAttention& attention, int row) {
     return count_parts(seen_by(c, attention, row));
 }
@@ -80,6 +87,7 @@ __device__ __forceinline__ void sync_head(int index, int n_threads) {
 // do so at the same time.
 __device__ __forceinline__ void merge_parts(const StepContext& c,
                                             const CudaPhase& phase,
+                                            int first_part,
                                             int n_parts,
                                             int row,
                                             int head,
@@ -94,7 +102,7 @@ __device__ __forceinline__ void merge_parts(const StepContext& c,
     auto* factors = reinterpret_cast<MergeFactors*>(tops + 2 * kMaxMergedParts);
     SoftmaxState state;
 #pragma unroll 1
-    for (int begin = 0; begin < n_parts; begin += kMaxMergedParts) {
+    for (int begin = first_part; begin < n_parts; begin += kMaxMergedParts) {
         const int n = min(kMaxMergedParts, n_parts - begin);
         const float* from = partials + begin * size;
         sync_head(index, head_dim);
@@ -146,7 +154,9 @@ __device__ __forceinline__ void merge_heads(const StepContext& c,
     for (int i = index * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);
          i < c.pass.n_rows * shape.n_heads; i += n_merging) {
         const int row = i / shape.n_heads;
-        merge_parts(c, phase, parts_of(c, attention, row), row, i % shape.n_heads, index, stride);
+        const int first_part = part_of(first_seen_by(c, attention, row));
+        merge_parts(c, phase, first_part, parts_of(c, attention, row), row, i % shape.n_heads,
+                    index, stride);
     }
 }
 
@@ -245,15 +255,17 @@ struct TileCopies {
     }
 };
 
-// Positions [begin, end) of a part, whose first 16 are being copied.
-template <int HeadDim, int Groups>
+// Positions [begin, end) of a part, whose first 16 are being copied. finish(scores, first) does
+// what the model wants with the scores of the positions from `first` on.
+template <int HeadDim, int Groups, typename Finish>
 __device__ __forceinline__ void attend_to(WarpAttention<HeadDim, Groups>& warp,
                                           TileCopies<HeadDim>& tiles,
                                           const std::uint16_t* queries,
                                           const int (&n_seen)[Groups][2],
                                           int begin,
                                           int end,
-                                          int lane) {
+                                          int lane,
+                                          Finish finish) {
 #pragma unroll 1
     for (int first = begin; first < end; first += kAttentionStep16) {
         const int next = first + kAttentionStep16;
@@ -268,6 +280,7 @@ __device__ __forceinline__ void attend_to(WarpAttention<HeadDim, Groups>& warp,
         } else {
             end_copy_group();
         }
+        finish(scores, first);
 #pragma unroll
         for (int group = 0; group < Groups; ++group) {
             warp.weigh(scores[group][0], group, first, n_seen[group], lane);
@@ -281,6 +294,26 @@ __device__ __forceinline__ void attend_to(WarpAttention<HeadDim, Groups>& warp,
         }
     }
     warp.add_lanes();
+}
+
+// Hides what is before the layers' own window. row_at(column) is the row of a column.
+template <int HeadDim, int Groups, typename RowAt>
+__device__ __forceinline__ void hide(const StepContext& c,
+                                     const CudaAttention& attention,
+                                     RowAt row_at,
+                                     int n_columns,
+                                     int first,
+                                     float (&scores)[Groups][1][2][4]) {
+#pragma unroll
+    for (int group = 0; group < Groups; ++group) {
+        int first_seen[2];
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const int column = min(16 * group + 8 * i + c.lane / 4, n_columns - 1);
+            first_seen[i] = first_seen_by(c, attention, row_at(column));
+        }
+        WarpAttention<HeadDim, Groups>::hide_before(scores[group][0], first, first_seen, c.lane);
+    }
 }
 
 template <int HeadDim, int Groups>
@@ -308,12 +341,21 @@ __device__ __forceinline__ void attend(const StepContext& c,
     const int end = part_begin(item.part + 1);
     const int share = (end - begin) / kStepWarps;
     int last = 0;
+    int lowest = attention.first_seen != nullptr ? end : 0;  // position that some row sees
+    int end_hidden = 0;  // from here on all rows see what is not after them
 #pragma unroll 1
     for (int row = 0; row < block.n_rows; ++row) {
         last = max(last, seen_by(c, attention, block.first_row + row) - 1);
+        if (attention.first_seen != nullptr) {
+            const int first_seen = first_seen_by(c, attention, block.first_row + row);
+            lowest = min(lowest, first_seen);
+            end_hidden = max(end_hidden, first_seen);
+        }
     }
-    const int own = begin + c.warp * share;
-    const int own_end = min(own + share, last + 1);
+    const int own_begin = begin + c.warp * share;
+    const int own_end = min(own_begin + share, last + 1);
+    // Tiles that nobody sees would change nothing.
+    const int own = max(own_begin, lowest / kAttentionStep16 * kAttentionStep16);
     auto* queries = reinterpret_cast<std::uint16_t*>(c.region());
     auto* tile =
         reinterpret_cast<std::uint16_t*>(c.region() + Region::kTiles) + c.warp * 2 * Region::kTile;
@@ -379,7 +421,12 @@ __device__ __forceinline__ void attend(const StepContext& c,
     }
     WarpAttention<HeadDim, Groups> warp;
     warp.clear();
-    attend_to(warp, tiles, queries, n_seen, own, own_end, c.lane);
+    attend_to(warp, tiles, queries, n_seen, own, own_end, c.lane,
+              [&](float(&scores)[Groups][1][2][4], int first) {
+                  if (first < end_hidden) {
+                      hide<HeadDim>(c, attention, row_at, n_columns, first, scores);
+                  }
+              });
 
     // The warps' states are merged in order, eight columns at a time.
     const auto* states = reinterpret_cast<const float*>(c.region() + Region::kTiles);

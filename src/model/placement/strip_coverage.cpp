@@ -142,9 +142,6 @@ Reason check_layers(const ModelConfig& config) {
         if (layer.rotation != Rotation::global) {
             return "layers that rotate differently";
         }
-        if (layer.window > 0) {
-            return "layers that attend to a window";
-        }
     }
     if (config.soft_cap != 0 || config.final_soft_cap != 0) {
         return "soft caps";
