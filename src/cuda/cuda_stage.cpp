@@ -91,6 +91,7 @@ class CudaStage final : public Stage {
     void plan_attention(int n_steps, bool is_step);
     void list(const PhaseRequest& request);
     void add_rows(const RowRun& run, std::size_t first);
+    void add_row(Token token, int stored, int position);
     void set_pass(int n_rows, int n_steps);
     void start(bool is_step);
     void deliver_rows(bool chooses);
@@ -103,6 +104,7 @@ class CudaStage final : public Stage {
     CudaStream stream_;
     HostDivisors divisors_;
     RopeRows rope_;
+    RopeRows local_rope_;
     std::vector<CudaLayer> layer_table_;
     CudaMemory layers_;  // the same on the device
     CudaMemory memory_;  // what all passes use
@@ -123,11 +125,25 @@ class CudaStage final : public Stage {
     std::vector<int> first_pages_;
     std::vector<std::int32_t> positions_;
     std::vector<CudaRow> pass_rows_;
-    std::vector<float> turns_;
+    std::vector<float> turns_;  // [row][n_rot], then local_turns_
+    std::vector<float> local_turns_;
     std::vector<CudaPhase> phases_;
     std::vector<std::span<const float>> capture_views_;
     CudaPassData pass_;
 };
+
+// The table of CudaPassData::turns that a layer rotates by.
+int rotation_table(Rotation rotation) {
+    switch (rotation) {
+        case Rotation::none:
+            return -1;
+        case Rotation::global:
+            return 0;
+        case Rotation::local:
+            break;
+    }
+    return 1;
+}
 
 std::size_t round_to_line(std::size_t n) {
     constexpr std::size_t kLine = 256;
@@ -144,6 +160,7 @@ CudaStage::CudaStage(const ModelConfig& config,
       weights_(cuda_weights(tensors)),
       divisors_(tensors.rope_freqs, stream_),
       rope_(config.rope, divisors_.tensor()),
+      local_rope_(config.local_rope, divisors_.tensor()),
       shape_(new_shape()),
       plan_(plan_step(cache.device(), weights_.max_copied_bytes, weights_.has_halves)) {
     for (int group = 0; group < kMaxGroups; ++group) {
@@ -158,7 +175,8 @@ CudaShape CudaStage::new_shape() {
         layer_table_.push_back({.q_norm = weights.q_norm,
                                 .k_norm = weights.k_norm,
                                 .keys = cache_.keys(i),
-                                .values = cache_.values(i)});
+                                .values = cache_.values(i),
+                                .rotation = rotation_table(config_.layer(i).rotation)});
     }
     const std::size_t n_bytes = layer_table_.size() * sizeof(CudaLayer);
     layers_ = CudaMemory(n_bytes, "a table of layers");
@@ -172,8 +190,16 @@ CudaShape CudaStage::new_shape() {
             .n_vocab = config_.n_vocab,
             .n_rot = config_.rope.n_rot,
             .rotates_halves = config_.rope.pairing == RopePairing::halves,
+            .norms_rotated = config_.head_norm == HeadNorm::after_rotation,
+            .norms_rows = config_.head_norm == HeadNorm::whole_row,
+            .activation = config_.activation,
             .rms_eps = config_.rms_eps,
             .attention_scale = config_.attention_scale,
+            .soft_cap = config_.soft_cap,
+            .embedding_scale = config_.embedding_scale,
+            .residual_scale = config_.residual_scale,
+            .logit_scale = config_.logit_scale,
+            .final_soft_cap = config_.final_soft_cap,
             .layers = layers_.as<CudaLayer>(),
             .embedding = weights_.embedding};
 }
@@ -214,6 +240,13 @@ void CudaStage::reserve_buffers() {
         take(buffers_.halves, stride * n_in);
         take(buffers_.factors, stride);
         take(buffers_.squares, stride * n_embd / kCudaBlock);
+        if (shape_.norms_rows) {
+            take(buffers_.head_factors, 2 * n_rows);
+        }
+        if (std::ranges::any_of(weights_.layers, &CudaWeights::Layer::has_post_norm)) {
+            take(buffers_.results, n_rows * n_embd);
+            take(buffers_.result_squares, stride * n_embd / kCudaBlock);
+        }
         take(buffers_.best, best_numbers(plan_.n_blocks));
         take(buffers_.choices, n_rows);
         take(buffers_.probabilities, n_rows);
@@ -227,7 +260,8 @@ void CudaStage::reserve_buffers() {
 ForwardStatistics CudaStage::statistics() const {
     ForwardStatistics statistics = statistics_;
     statistics.scratch_bytes = memory_.bytes() + logits_.bytes() + captures_.bytes() +
-                               arena_.bytes() + layers_.bytes() + rope_.bytes();
+                               arena_.bytes() + layers_.bytes() + rope_.bytes() +
+                               local_rope_.bytes();
     return statistics;
 }
 
@@ -263,10 +297,23 @@ void CudaStage::add_rows(const RowRun& run, std::size_t first) {
     positions_.resize(n_own);
     fill_positions(request.layout, request.first_row, positions_);
     for (std::size_t i = 0; i < n_own; ++i) {
-        pass_rows_.push_back({.token = request.tokens.empty() ? 0 : request.tokens[i],
-                              .stored = rows_.stored[first + i]});
-        const float* turns = rope_.at(positions_[i]);
-        turns_.insert(turns_.end(), turns, turns + config_.rope.n_rot);
+        add_row(request.tokens.empty() ? 0 : request.tokens[i], rows_.stored[first + i],
+                positions_[i]);
+    }
+}
+
+void CudaStage::add_row(Token token, int stored, int position) {
+    const bool is_scaled = config_.temperature.scale != 0;
+    pass_rows_.push_back(
+        {.token = token,
+         .stored = stored,
+         .query_scale = is_scaled ? query_scale(config_.temperature, position) : 1.0f});
+    const auto n_rot = config_.rope.n_rot;
+    const float* turns = rope_.at(position);
+    turns_.insert(turns_.end(), turns, turns + n_rot);
+    if (config_.has(Rotation::local)) {
+        const float* local = local_rope_.at(position);
+        local_turns_.insert(local_turns_.end(), local, local + n_rot);
     }
 }
 
@@ -279,6 +326,7 @@ void CudaStage::set_pass(int n_rows, int n_steps) {
     arena_.clear();
     const std::size_t phases = arena_.put(std::span<const CudaPhase>(phases_));
     const std::size_t rows = arena_.put(std::span<const CudaRow>(pass_rows_));
+    turns_.insert(turns_.end(), local_turns_.begin(), local_turns_.end());
     const std::size_t turns = arena_.put(std::span<const float>(turns_));
     const std::size_t layers = arena_.put(std::span<const CudaLayer>(layer_table_));
     const std::size_t n_groups = groups_.groups().size();
@@ -356,6 +404,7 @@ bool CudaStage::run(std::span<RowRun* const> runs, bool gives_stream) {
     rows_.list_task_runs(groups_.has_windows(), task_runs_);
     pass_rows_.clear();
     turns_.clear();
+    local_turns_.clear();
     for (std::size_t i = 0; i < runs.size(); ++i) {
         const RowRun& run = rows_.run(i);
         add_rows(run, static_cast<std::size_t>(rows_.first[i]));
@@ -454,12 +503,11 @@ bool CudaStage::run_chain(const ChainRun& run) {
                           .n_rows = 1});
     pass_rows_.clear();
     turns_.clear();
+    local_turns_.clear();
     rows_.logit_rows.clear();
     for (int step = 0; step < request.n_steps; ++step) {
         const int row = request.first_row + step;
-        pass_rows_.push_back({.token = request.token, .stored = run.sequence->stored_row(row)});
-        const float* turns = rope_.at(row);
-        turns_.insert(turns_.end(), turns, turns + config_.rope.n_rot);
+        add_row(request.token, run.sequence->stored_row(row), row);
     }
     plan_attention(request.n_steps, true);
     list({.plan = request.plan,

@@ -1,12 +1,14 @@
 // Which phases a pass on an NVIDIA GPU has.
 #include "cuda/phase_list.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace knap::test::cuda_phase_list_test {
 namespace {
 
 using Op = CudaPhase::Op;
+using testing::ElementsAre;
 
 // Two layers whose matrices and norms are addresses of nothing.
 class PhaseListTest : public ::testing::Test {
@@ -46,6 +48,13 @@ class PhaseListTest : public ::testing::Test {
         list_phases(config_, weights_, request, phases);
         return phases;
     }
+    static std::vector<Op> ops(const std::vector<CudaPhase>& phases) {
+        std::vector<Op> ops;
+        for (const CudaPhase& phase : phases) {
+            ops.push_back(phase.op);
+        }
+        return ops;
+    }
 
     ModelConfig config_;
     CudaWeights weights_;
@@ -56,6 +65,77 @@ class PhaseListTest : public ::testing::Test {
     float numbers_[32] = {};
     std::uint8_t bytes_[1] = {};
 };
+
+TEST_F(PhaseListTest, WhoeverWritesTheStreamPreparesItForTheNextProduct) {
+    const auto phases = list();
+    EXPECT_THAT(ops(phases),
+                ElementsAre(Op::embed, Op::heads, Op::attend, Op::add, Op::gate, Op::add, Op::heads,
+                            Op::attend, Op::add, Op::gate, Op::add, Op::head));
+    EXPECT_EQ(phases[0].norm, norm(10));
+    EXPECT_EQ(phases[3].norm, norm(20));
+    EXPECT_EQ(phases[5].norm, norm(11));
+    EXPECT_EQ(phases[10].norm, norm(0));
+    EXPECT_FALSE(phases[5].gives_halves);
+    EXPECT_TRUE(phases[10].gives_halves) << "the head takes floats";
+    for (const CudaPhase& phase : phases) {
+        const bool reads_stream =
+            phase.op == Op::heads || phase.op == Op::gate || phase.op == Op::head;
+        EXPECT_EQ(phase.is_normed, reads_stream);
+        EXPECT_EQ(phase.gives_inputs, phase.op == Op::embed || phase.op == Op::add);
+    }
+}
+
+TEST_F(PhaseListTest, TheLastStreamIsPreparedForNobody) {
+    const std::vector<int> captures{4};
+    const auto phases = list({.captures = captures});
+    EXPECT_THAT(ops(phases),
+                ElementsAre(Op::embed, Op::heads, Op::attend, Op::add, Op::gate, Op::add, Op::heads,
+                            Op::attend, Op::add, Op::gate, Op::add, Op::capture));
+    EXPECT_FALSE(phases[10].gives_inputs);
+    EXPECT_EQ(phases[10].norm, nullptr);
+    EXPECT_TRUE(phases[8].gives_inputs);
+}
+
+TEST_F(PhaseListTest, NormsBehindModulesTakeAPhase) {
+    for (std::size_t i = 0; i < 2; ++i) {
+        weights_.layers[i].attn_post_norm = norm(5 + i);
+        weights_.layers[i].ffn_post_norm = norm(7 + i);
+    }
+    const auto phases = list();
+    EXPECT_THAT(ops(phases),
+                ElementsAre(Op::embed, Op::heads, Op::attend, Op::result, Op::norm_result, Op::gate,
+                            Op::result, Op::norm_result, Op::heads, Op::attend, Op::result,
+                            Op::norm_result, Op::gate, Op::result, Op::norm_result, Op::head));
+    EXPECT_EQ(phases[4].post_norm, norm(5));
+    EXPECT_EQ(phases[7].post_norm, norm(7));
+    EXPECT_EQ(phases[11].post_norm, norm(6));
+    // What follows is prepared once the result has been added.
+    EXPECT_EQ(phases[4].norm, norm(20));
+    EXPECT_TRUE(phases[4].gives_inputs);
+    EXPECT_FALSE(phases[3].gives_inputs);
+}
+
+TEST_F(PhaseListTest, ProductsWithoutANormBeforeThemReadTheStream) {
+    for (CudaWeights::Layer& layer : weights_.layers) {
+        layer.attn_norm = nullptr;
+        layer.ffn_norm = nullptr;
+    }
+    const auto phases = list();
+    EXPECT_TRUE(phases[0].gives_inputs);
+    EXPECT_EQ(phases[0].norm, nullptr);
+    EXPECT_FALSE(phases[1].is_normed);
+    EXPECT_FALSE(phases[4].is_normed);
+    EXPECT_TRUE(phases[11].is_normed) << "the head has a norm";
+}
+
+TEST_F(PhaseListTest, NormsOfWholeRowsTakeAPhaseBeforeHeadsAreRead) {
+    config_.head_norm = HeadNorm::whole_row;
+    const std::vector<int> captures{2};
+    // Keys and values of the second layer are stored, but nobody reads its attention.
+    EXPECT_THAT(ops(list({.captures = captures})),
+                ElementsAre(Op::embed, Op::heads, Op::norm_heads, Op::attend, Op::add, Op::gate,
+                            Op::add, Op::capture, Op::heads, Op::norm_heads, Op::store));
+}
 
 TEST_F(PhaseListTest, LayersWithAWindowHaveAGroupOfTheirOwn) {
     config_.layers[1].window = 24;

@@ -30,9 +30,10 @@ StripModel::StripModel(const std::filesystem::path& path)
                                      &layer.ffn_up, &layer.ffn_down}) {
             upload(*matrix, true);
         }
-        for (ggml_tensor** small : {&layer.attn_norm, &layer.bq, &layer.bk, &layer.bv, &layer.bo,
-                                    &layer.q_norm, &layer.k_norm, &layer.ffn_norm,
-                                    &layer.ffn_gate_b, &layer.ffn_up_b, &layer.ffn_down_b}) {
+        for (ggml_tensor** small :
+             {&layer.attn_norm, &layer.bq, &layer.bk, &layer.bv, &layer.bo, &layer.q_norm,
+              &layer.k_norm, &layer.attn_post_norm, &layer.ffn_norm, &layer.ffn_gate_b,
+              &layer.ffn_up_b, &layer.ffn_down_b, &layer.ffn_post_norm}) {
             upload(*small, false);
         }
         layer.rope_freqs = tensors_.rope_freqs;

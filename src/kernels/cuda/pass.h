@@ -7,6 +7,7 @@
 
 #include "ggml.h"
 
+#include "kernels/activation.h"
 #include "kernels/cuda/cache_pages.h"
 
 #ifdef __CUDACC__
@@ -33,24 +34,33 @@ struct CudaMatrix {
 // that they need not.
 struct alignas(16) CudaPhase {
     enum class Op : std::int16_t {
-        embed,    // tokens to streams
-        take,     // streams are set: gives the inputs of the first product
-        heads,    // queries, keys and values of all rows, not yet rotated
-        store,    // keys and values to the cache, without attention
-        attend,   // keys and values to the cache, and attention
-        add,      // a product, added to the streams: attention's output, or `down`
+        embed,       // tokens to streams
+        take,        // streams are set: gives the inputs of the first product
+        heads,       // queries, keys and values of all rows, not yet rotated
+        norm_heads,  // the factors of norms of whole rows of queries and of keys
+        store,       // keys and values to the cache, without attention
+        attend,      // keys and values to the cache, and attention
+        add,         // a product, added to the streams: attention's output, or `down`
+        result,      // the same product where a norm follows it, which `norm_result` adds
+        norm_result,
         gate,     // gate and up
         capture,  // copies the streams
         head,     // logits
         choose,   // the best token of every row, and its probability
     };
     Op op = Op::embed;
-    std::int16_t layer = 0;       // of CudaModel::layers
-    std::int16_t group = 0;       // attention: which plan of attention; capture: which one
-    bool waits = true;            // all blocks finish it before the next begins
-    bool gives_halves = false;    // the next product takes floats, not int8 blocks
-    const float* norm = nullptr;  // weights of the norm before the next product; null: no product
-    CudaMatrix parts[3];          // q, k, v; gate, up; or one
+    std::int16_t layer = 0;            // of CudaModel::layers
+    std::int16_t group = 0;            // attention: which plan of attention; capture: which one
+    bool waits = true;                 // all blocks finish it before the next begins
+    bool gives_halves = false;         // the next product takes floats, not int8 blocks
+    bool gives_inputs = false;         // of the stream: there is a product that reads them
+    bool is_normed = false;            // a product: its inputs are those of a norm
+    const float* norm = nullptr;       // weights of the norm before the next product; null: none
+    const float* post_norm = nullptr;  // of `norm_result`: those of its norm
+    CudaMatrix parts[3];               // q, k, v; gate, up; or one
+
+    // Whether it is the product at the end of a module, which does not read the stream.
+    KNAP_HOST_DEVICE bool ends_module() const { return op == Op::add || op == Op::result; }
 };
 
 struct CudaLayer {
@@ -58,6 +68,7 @@ struct CudaLayer {
     const float* k_norm = nullptr;
     std::uint16_t* keys = nullptr;  // f16 [page][kv head][kCudaPageRows][head_dim]
     std::uint16_t* values = nullptr;
+    int rotation = 0;  // which table of CudaPassData::turns; below 0: heads do not rotate
 };
 
 // Constant for a model.
@@ -70,8 +81,16 @@ struct CudaShape {
     int n_vocab = 0;
     int n_rot = 0;
     bool rotates_halves = false;  // else neighbours
+    bool norms_rotated = false;   // heads are normalised after they rotate
+    bool norms_rows = false;      // whole rows of queries and of keys are, not each head
+    Activation activation = Activation::silu;
     float rms_eps = 0;
     float attention_scale = 0;
+    float soft_cap = 0;  // of scores; 0: none
+    float embedding_scale = 1;
+    float residual_scale = 1;  // of what modules add to the streams
+    float logit_scale = 1;
+    float final_soft_cap = 0;  // of logits; 0: none
     const CudaLayer* layers = nullptr;
     CudaMatrix embedding;
 
@@ -102,7 +121,8 @@ struct CudaBlock {
 
 struct CudaRow {
     int token = 0;
-    int stored = 0;  // row of the cache
+    int stored = 0;         // row of the cache
+    float query_scale = 1;  // what its queries are multiplied by, beside the scale of all
 };
 
 // One plan of attention: full, or a window.
@@ -121,8 +141,14 @@ inline constexpr int kMaxCudaAttentions = 16;
 
 // The streams and what passes between products. Memory for `max_rows` rows.
 struct CudaBuffers {
-    float* stream = nullptr;    // [n_rows][n_embd]
-    float* heads = nullptr;     // [n_rows][n_q + 2 n_kv]
+    float* stream = nullptr;  // [n_rows][n_embd]
+    float* heads = nullptr;   // [n_rows][n_q + 2 n_kv]
+    // Where whole rows of queries and of keys are normalised: the factors, [n_rows][2].
+    float* head_factors = nullptr;
+    // Where norms follow modules: products before them, [n_rows][n_embd], and their sums of
+    // squares, [n_embd / 32][stride].
+    float* results = nullptr;
+    float* result_squares = nullptr;
     float* partials = nullptr;  // [n_rows][n_heads][max_parts][head_dim + 2]
     int max_parts = 0;
     // Inputs of products. int8: codes [n_in / 64][stride][64] in the order of fragments, and for
@@ -155,13 +181,19 @@ struct CudaPassData {
     int n_steps = 1;  // of a chain: every row but the first is chosen on the device
     const CudaLayer* layers = nullptr;
     const CudaRow* rows = nullptr;  // [n_rows], or [n_steps] of a chain
-    const float* turns = nullptr;   // [n_rows or n_steps][n_rot]
+    const float* turns = nullptr;   // [table][n_rows or n_steps][n_rot]
     const int* pages = nullptr;
     // Rows that get logits, in the order of CudaBuffers::logits. Only passes of more than
     // kMaxStepRows rows choose: others give them to all.
     const int* logit_rows = nullptr;
     int n_logit_rows = 0;
     CudaAttention attentions[kMaxCudaAttentions];
+
+    // The cosines and sines of a row of the pass, or step of a chain, in a layer that rotates.
+    KNAP_HOST_DEVICE int turns_at(const CudaLayer& layer, int row, int n_rot) const {
+        const int table = layer.rotation > 0 ? layer.rotation * n_rows * n_steps : 0;
+        return (table + row) * n_rot;
+    }
 };
 
 // Positions are attended to in parts, which depend on nothing but the position.

@@ -71,6 +71,7 @@ struct ColumnAttention {
     int n_seen[2];      // of columns g and g + 8
     int first_seen[2];  // likewise
     int end_hidden;     // the largest of the columns' first positions
+    float soft_cap;     // of scores; 0: none
     int lane;
 
     __device__ void clear_part() {
@@ -151,6 +152,9 @@ struct ColumnAttention {
                         int most_seen) {
         float scores[1][2][2][4];
         Warp::score(queries, keys, lane, scores);
+        if (soft_cap != 0.0f) {
+            Warp::cap_scores(scores, soft_cap);
+        }
 #pragma unroll
         for (int step = 0; step < 2; ++step) {
             const int at = first + kAttentionStep16 * step;
@@ -219,9 +223,14 @@ __device__ void load_queries(const AttentionArguments& args,
                   args.buffers.heads + static_cast<std::size_t>(row) * width +
                       tile.head(column) * HeadDim,
                   lane);
-        turn_head(shape, head, shape.layers[args.layer].q_norm, args.pass.turns + row * shape.n_rot,
+        const CudaLayer& layer = shape.layers[args.layer];
+        const float own_scale = __fmul_rn(scale, __ldg(&args.pass.rows[row].query_scale));
+        turn_head(shape, head,
+                  head_work(layer, HeadKind::query,
+                            args.pass.turns + args.pass.turns_at(layer, row, shape.n_rot),
+                            args.buffers.head_factors, row, tile.head(column), HeadDim),
                   lane, [&](int channel, float x) {
-                      to[At::key(i, channel / 8) + channel % 8] = __float2half_rn(x * scale);
+                      to[At::key(i, channel / 8) + channel % 8] = __float2half_rn(x * own_scale);
                   });
     }
 }
@@ -322,6 +331,7 @@ __global__ void __launch_bounds__(32 * kMaxAttentionWarps, 1)
     ColumnAttention<HeadDim> columns;
     columns.queries = queries;
     columns.totals = totals;
+    columns.soft_cap = args.shape.soft_cap;
     columns.lane = lane;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {

@@ -385,9 +385,11 @@ __device__ __forceinline__ void attend(const StepContext& c,
         for (int i = kStepWarps - 1 - c.warp; i < block.n_stored; i += kStepWarps) {
             const int column = block.first_stored + i;
             const int row = c.row_of(column);
-            store_row(shape, layer, c.args.buffers.heads + column * width,
-                      turns + row * shape.n_rot, item.kv_head, c.own(c.pass.rows)[row].stored,
-                      c.lane);
+            store_row(
+                shape, layer, c.args.buffers.heads + column * width,
+                head_work(layer, HeadKind::key, turns + c.pass.turns_at(layer, row, shape.n_rot),
+                          c.args.buffers.head_factors, column, item.kv_head, HeadDim),
+                item.kv_head, c.own(c.pass.rows)[row].stored, c.lane);
         }
     }
     constexpr float kLog2e = 1.44269504088896f;
@@ -403,10 +405,15 @@ __device__ __forceinline__ void attend(const StepContext& c,
         }
         const HeadPairs head = next;
         next = load_head(min(column + kStepWarps, n_columns - 1));
-        turn_head(shape, head, layer.q_norm, turns + c.row_of(row_at(column)) * shape.n_rot, c.lane,
-                  [&](int channel, float x) {
-                      to[At::key(column, channel / 8) + channel % 8] = __float2half_rn(x * scale);
-                  });
+        const int row = c.row_of(row_at(column));
+        const float own_scale = __fmul_rn(scale, c.own(c.pass.rows)[row].query_scale);
+        turn_head(
+            shape, head,
+            head_work(layer, HeadKind::query, turns + c.pass.turns_at(layer, row, shape.n_rot),
+                      c.args.buffers.head_factors, row_at(column), head_at(column), HeadDim),
+            c.lane, [&](int channel, float x) {
+                to[At::key(column, channel / 8) + channel % 8] = __float2half_rn(x * own_scale);
+            });
     }
     __threadfence_block();
     sync_warps();
@@ -423,6 +430,9 @@ __device__ __forceinline__ void attend(const StepContext& c,
     warp.clear();
     attend_to(warp, tiles, queries, n_seen, own, own_end, c.lane,
               [&](float(&scores)[Groups][1][2][4], int first) {
+                  if (shape.soft_cap != 0.0f) {
+                      warp.cap_scores(scores, shape.soft_cap);
+                  }
                   if (first < end_hidden) {
                       hide<HeadDim>(c, attention, row_at, n_columns, first, scores);
                   }
@@ -559,9 +569,21 @@ __device__ __forceinline__ void store_rows(const StepContext& c, const CudaPhase
          i < c.pass.n_rows * shape.n_kv_heads; i += static_cast<int>(gridDim.x) * kStepWarps) {
         const int column = i / shape.n_kv_heads;
         const int row = c.row_of(column);
+        const int kv_head = i % shape.n_kv_heads;
         store_row(shape, layer, c.args.buffers.heads + column * width,
-                  c.own(c.pass.turns) + row * shape.n_rot, i % shape.n_kv_heads,
-                  c.own(c.pass.rows)[row].stored, c.lane);
+                  head_work(layer, HeadKind::key,
+                            c.own(c.pass.turns) + c.pass.turns_at(layer, row, shape.n_rot),
+                            c.args.buffers.head_factors, column, kv_head, shape.head_dim),
+                  kv_head, c.own(c.pass.rows)[row].stored, c.lane);
+    }
+}
+
+// The factors of norms of whole rows of queries and of keys: a block has one.
+__device__ __forceinline__ void norm_heads(const StepContext& c) {
+    for (int i = static_cast<int>(blockIdx.x); i < 2 * c.pass.n_rows;
+         i += static_cast<int>(gridDim.x)) {
+        give_head_factor(c.args.shape, c.args.buffers, i / 2, i % 2, c.factors(), c.thread,
+                         sync_warps);
     }
 }
 
