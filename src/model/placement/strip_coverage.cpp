@@ -77,7 +77,7 @@ Reason check_tensor(const TensorInfo& info, bool is_matrix) {
     if (is_matrix ? strip_unit(info.type).n_bytes == 0 : info.type != GGML_TYPE_F32) {
         return concat("tensor ", info.name, ": type ", type_label(info.type), " has no kernel");
     }
-    if (is_matrix && !can_pack_strips(info.type, info.ne[0], info.ne[1])) {
+    if (is_matrix && !can_pack_strips(info.type, info.ne[0])) {
         return concat("tensor ", info.name, ": a size of {", info.ne[0], ", ", info.ne[1],
                       "} has no kernel");
     }
