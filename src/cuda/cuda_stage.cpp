@@ -174,6 +174,7 @@ CudaShape CudaStage::new_shape() {
         const CudaWeights::Layer& weights = weights_.layers[static_cast<std::size_t>(i)];
         layer_table_.push_back({.q_norm = weights.q_norm,
                                 .k_norm = weights.k_norm,
+                                .post_norms = {weights.attn_post_norm, weights.ffn_post_norm},
                                 .keys = cache_.keys(i),
                                 .values = cache_.values(i),
                                 .rotation = rotation_table(config_.layer(i).rotation)});
@@ -195,6 +196,7 @@ CudaShape CudaStage::new_shape() {
             .activation = config_.activation,
             .rms_eps = config_.rms_eps,
             .attention_scale = config_.attention_scale,
+            .scales_queries = config_.temperature.scale != 0,
             .soft_cap = config_.soft_cap,
             .embedding_scale = config_.embedding_scale,
             .residual_scale = config_.residual_scale,
@@ -303,11 +305,11 @@ void CudaStage::add_rows(const RowRun& run, std::size_t first) {
 }
 
 void CudaStage::add_row(Token token, int stored, int position) {
-    const bool is_scaled = config_.temperature.scale != 0;
-    pass_rows_.push_back(
-        {.token = token,
-         .stored = stored,
-         .query_scale = is_scaled ? query_scale(config_.temperature, position) : 1.0f});
+    CudaRow row{.token = token, .stored = stored};
+    if (shape_.scales_queries) {
+        row.query_scale = query_scale(config_.temperature, position);
+    }
+    pass_rows_.push_back(row);
     const auto n_rot = config_.rope.n_rot;
     const float* turns = rope_.at(position);
     turns_.insert(turns_.end(), turns, turns + n_rot);

@@ -51,7 +51,7 @@ class PhaseLister {
                      .layer = static_cast<std::int16_t>(layer),
                      .gives_halves = takes_halves(weights.down),
                      .parts = {weights.gate, weights.up}});
-                add_product(weights.down, weights.ffn_post_norm);
+                add_product(layer, Module::mlp, weights.down, weights.ffn_post_norm);
             }
             reach(2 * layer + 2);
         }
@@ -87,17 +87,19 @@ class PhaseLister {
              .layer = number,
              .group = static_cast<std::int16_t>(group),
              .gives_halves = takes_halves(weights.o)});
-        add_product(weights.o, weights.attn_post_norm);
+        add_product(layer, Module::attention, weights.o, weights.attn_post_norm);
     }
 
     // What a module adds to the stream.
-    void add_product(const CudaMatrix& matrix, const float* post_norm) {
+    void add_product(int layer, Module module, const CudaMatrix& matrix, const float* post_norm) {
         if (post_norm == nullptr) {
             add({.op = Op::add, .parts = {matrix}});
             return;
         }
         add({.op = Op::result, .parts = {matrix}});
-        add({.op = Op::norm_result, .post_norm = post_norm});
+        add({.op = Op::norm_result,
+             .layer = static_cast<std::int16_t>(layer),
+             .group = static_cast<std::int16_t>(module == Module::mlp ? 1 : 0)});
     }
 
     // The stream is past its first `n_modules` modules. A copy of it can be made while the next
@@ -120,6 +122,7 @@ class PhaseLister {
             reader = &product;
             norm = before;
             product.is_normed = before != nullptr;
+            product.takes_factor = product.is_normed && !takes_halves(product.parts[0]);
         };
         for (auto phase = phases_.rbegin(); phase != phases_.rend(); ++phase) {
             switch (phase->op) {

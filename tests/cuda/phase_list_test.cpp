@@ -81,6 +81,7 @@ TEST_F(PhaseListTest, WhoeverWritesTheStreamPreparesItForTheNextProduct) {
         const bool reads_stream =
             phase.op == Op::heads || phase.op == Op::gate || phase.op == Op::head;
         EXPECT_EQ(phase.is_normed, reads_stream);
+        EXPECT_EQ(phase.takes_factor, reads_stream && phase.op != Op::head) << "floats have it";
         EXPECT_EQ(phase.gives_inputs, phase.op == Op::embed || phase.op == Op::add);
     }
 }
@@ -106,9 +107,10 @@ TEST_F(PhaseListTest, NormsBehindModulesTakeAPhase) {
                 ElementsAre(Op::embed, Op::heads, Op::attend, Op::result, Op::norm_result, Op::gate,
                             Op::result, Op::norm_result, Op::heads, Op::attend, Op::result,
                             Op::norm_result, Op::gate, Op::result, Op::norm_result, Op::head));
-    EXPECT_EQ(phases[4].post_norm, norm(5));
-    EXPECT_EQ(phases[7].post_norm, norm(7));
-    EXPECT_EQ(phases[11].post_norm, norm(6));
+    EXPECT_EQ(phases[4].layer, 0);
+    EXPECT_EQ(phases[4].group, 0) << "attention's";
+    EXPECT_EQ(phases[7].group, 1) << "the MLP's";
+    EXPECT_EQ(phases[11].layer, 1);
     // What follows is prepared once the result has been added.
     EXPECT_EQ(phases[4].norm, norm(20));
     EXPECT_TRUE(phases[4].gives_inputs);

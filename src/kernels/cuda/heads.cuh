@@ -135,23 +135,40 @@ __device__ __forceinline__ void turn_head(
 
 enum class HeadKind { query, key };
 
-// The work on the queries or keys of a layer. `turns` are those of the row; `factors` are null or
+// The work on the queries or keys of a layer: what is the same for all rows. `factors` are null or
 // CudaBuffers::head_factors.
-__device__ __forceinline__ HeadWork head_work(const CudaLayer& layer,
-                                              HeadKind kind,
-                                              const float* turns,
-                                              const float* factors,
-                                              int column,
-                                              int head,
-                                              int head_dim) {
-    const bool is_key = kind == HeadKind::key;
-    HeadWork work{is_key ? layer.k_norm : layer.q_norm, turns, layer.rotation >= 0, 1.0f};
-    if (factors != nullptr && work.norm != nullptr) {
-        work.norm += head * head_dim;
-        work.row_factor = __ldcg(factors + 2 * column + (is_key ? 1 : 0));
+struct HeadsWork {
+    const float* norm;
+    const float* turns;  // [row][n_rot]
+    const float* factors;
+    int kind;
+    bool rotates;
+
+    __device__ __forceinline__ HeadsWork(const CudaShape& shape,
+                                         const CudaPassData& pass,
+                                         const CudaLayer& layer,
+                                         HeadKind which,
+                                         const float* tables,
+                                         const float* of_rows)
+        : norm(which == HeadKind::key ? layer.k_norm : layer.q_norm),
+          turns(tables + pass.table_at(layer, shape.n_rot)),
+          factors(of_rows),
+          kind(which == HeadKind::key ? 1 : 0),
+          rotates(layer.rotation >= 0) {}
+
+    // `row` is that of the rotations, `column` that of the heads.
+    __device__ __forceinline__ HeadWork of(const CudaShape& shape,
+                                           int row,
+                                           int column,
+                                           int head) const {
+        HeadWork work{norm, turns + row * shape.n_rot, rotates, 1.0f};
+        if (factors != nullptr && norm != nullptr) {
+            work.norm += head * shape.head_dim;
+            work.row_factor = __ldcg(factors + 2 * column + kind);
+        }
+        return work;
     }
-    return work;
-}
+};
 
 // The factor of a norm of `n` numbers, by a block of eight warps; all of its threads get it.
 // `sums` is shared memory for eight numbers; sync() is a barrier of the block.

@@ -34,30 +34,31 @@ struct CudaMatrix {
 // that they need not.
 struct alignas(16) CudaPhase {
     enum class Op : std::int16_t {
-        embed,       // tokens to streams
-        take,        // streams are set: gives the inputs of the first product
-        heads,       // queries, keys and values of all rows, not yet rotated
-        norm_heads,  // the factors of norms of whole rows of queries and of keys
-        store,       // keys and values to the cache, without attention
-        attend,      // keys and values to the cache, and attention
-        add,         // a product, added to the streams: attention's output, or `down`
-        result,      // the same product where a norm follows it, which `norm_result` adds
-        norm_result,
-        gate,     // gate and up
-        capture,  // copies the streams
-        head,     // logits
-        choose,   // the best token of every row, and its probability
+        embed,        // tokens to streams
+        take,         // streams are set: gives the inputs of the first product
+        heads,        // queries, keys and values of all rows, not yet rotated
+        norm_heads,   // the factors of norms of whole rows of queries and of keys
+        store,        // keys and values to the cache, without attention
+        attend,       // keys and values to the cache, and attention
+        add,          // a product, added to the streams: attention's output, or `down`
+        result,       // the same product where a norm follows it
+        norm_result,  // that norm: adds what it gives to the streams
+        gate,         // gate and up
+        capture,      // copies the streams
+        head,         // logits
+        choose,       // the best token of every row, and its probability
     };
     Op op = Op::embed;
-    std::int16_t layer = 0;            // of CudaModel::layers
-    std::int16_t group = 0;            // attention: which plan of attention; capture: which one
-    bool waits = true;                 // all blocks finish it before the next begins
-    bool gives_halves = false;         // the next product takes floats, not int8 blocks
-    bool gives_inputs = false;         // of the stream: there is a product that reads them
-    bool is_normed = false;            // a product: its inputs are those of a norm
-    const float* norm = nullptr;       // weights of the norm before the next product; null: none
-    const float* post_norm = nullptr;  // of `norm_result`: those of its norm
-    CudaMatrix parts[3];               // q, k, v; gate, up; or one
+    std::int16_t layer = 0;       // of CudaModel::layers
+    std::int16_t group = 0;       // attention: which plan of attention; capture: which one;
+                                  // norm_result: of CudaLayer::post_norms
+    bool waits = true;            // all blocks finish it before the next begins
+    bool gives_halves = false;    // the next product takes floats, not int8 blocks
+    bool gives_inputs = false;    // of the stream: there is a product that reads them
+    bool is_normed = false;       // a product: its inputs are those of a norm
+    bool takes_factor = false;    // whose factor its sums are multiplied by: not of floats
+    const float* norm = nullptr;  // weights of the norm before the next product; null: none
+    CudaMatrix parts[3];          // q, k, v; gate, up; or one
 
     // Whether it is the product at the end of a module, which does not read the stream.
     KNAP_HOST_DEVICE bool ends_module() const { return op == Op::add || op == Op::result; }
@@ -66,7 +67,8 @@ struct alignas(16) CudaPhase {
 struct CudaLayer {
     const float* q_norm = nullptr;  // null: none
     const float* k_norm = nullptr;
-    std::uint16_t* keys = nullptr;  // f16 [page][kv head][kCudaPageRows][head_dim]
+    const float* post_norms[2] = {};  // of attention's results and of the MLP's
+    std::uint16_t* keys = nullptr;    // f16 [page][kv head][kCudaPageRows][head_dim]
     std::uint16_t* values = nullptr;
     int rotation = 0;  // which table of CudaPassData::turns; below 0: heads do not rotate
 };
@@ -86,7 +88,8 @@ struct CudaShape {
     Activation activation = Activation::silu;
     float rms_eps = 0;
     float attention_scale = 0;
-    float soft_cap = 0;  // of scores; 0: none
+    bool scales_queries = false;  // by row
+    float soft_cap = 0;           // of scores; 0: none
     float embedding_scale = 1;
     float residual_scale = 1;  // of what modules add to the streams
     float logit_scale = 1;
@@ -122,7 +125,7 @@ struct CudaBlock {
 struct CudaRow {
     int token = 0;
     int stored = 0;         // row of the cache
-    float query_scale = 1;  // what its queries are multiplied by, beside the scale of all
+    float query_scale = 1;  // of its queries, beside that of all: if CudaShape::scales_queries
 };
 
 // One plan of attention: full, or a window.
@@ -189,10 +192,9 @@ struct CudaPassData {
     int n_logit_rows = 0;
     CudaAttention attentions[kMaxCudaAttentions];
 
-    // The cosines and sines of a row of the pass, or step of a chain, in a layer that rotates.
-    KNAP_HOST_DEVICE int turns_at(const CudaLayer& layer, int row, int n_rot) const {
-        const int table = layer.rotation > 0 ? layer.rotation * n_rows * n_steps : 0;
-        return (table + row) * n_rot;
+    // Where in `turns` the table of a layer begins.
+    KNAP_HOST_DEVICE int table_at(const CudaLayer& layer, int n_rot) const {
+        return layer.rotation > 0 ? layer.rotation * n_rows * n_steps * n_rot : 0;
     }
 };
 

@@ -67,10 +67,10 @@ __global__ void __launch_bounds__(32 * kRowWarps)
     const auto width = static_cast<std::size_t>(shape.n_q() + 2 * shape.n_kv());
     const CudaLayer& layer = shape.layers[index];
     const int kv_head = warp_item() % shape.n_kv_heads;
+    const HeadsWork work(shape, pass, layer, HeadKind::key, pass.turns, head_factors);
     store_row(shape, layer, heads + static_cast<std::size_t>(row) * width,
-              head_work(layer, HeadKind::key, pass.turns + pass.turns_at(layer, row, shape.n_rot),
-                        head_factors, row, kv_head, shape.head_dim),
-              kv_head, __ldg(&pass.rows[row].stored), warp_lane());
+              work.of(shape, row, row, kv_head), kv_head, __ldg(&pass.rows[row].stored),
+              warp_lane());
 }
 
 // The factors of norms of whole rows of queries and of keys: a block has one.
@@ -97,8 +97,9 @@ __global__ void __launch_bounds__(32 * kRowWarps)
         return;
     }
     const std::size_t at = static_cast<std::size_t>(column) * shape.n_embd + channel;
-    const float result = normed_result(buffers.results[at], buffers.factors[column],
-                                       phase.post_norm, channel, shape);
+    const float result =
+        normed_result(buffers.results[at], buffers.factors[column],
+                      shape.layers[phase.layer].post_norms[phase.group], channel, shape);
     const float x = __fadd_rn(buffers.stream[at], result);
     buffers.stream[at] = x;
     stream_writer(buffers, phase, stride, shape.n_embd)

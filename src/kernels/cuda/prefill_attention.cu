@@ -70,8 +70,8 @@ struct ColumnAttention {
     float* totals;      // [16][kSumStride]; a lane has places of its own until the end
     int n_seen[2];      // of columns g and g + 8
     int first_seen[2];  // likewise
-    int end_hidden;     // the largest of the columns' first positions
     float soft_cap;     // of scores; 0: none
+    int end_changed;    // scores of positions up to here are capped, or some are hidden
     int lane;
 
     __device__ void clear_part() {
@@ -144,6 +144,16 @@ struct ColumnAttention {
         clear_part();
     }
 
+    __device__ __forceinline__ void change(float (&scores)[1][2][2][4], int first) const {
+        if (soft_cap != 0.0f) {
+            Warp::cap_scores(scores, soft_cap);
+        }
+#pragma unroll
+        for (int step = 0; step < 2; ++step) {
+            Warp::hide_before(scores[0][step], first + kAttentionStep16 * step, first_seen, lane);
+        }
+    }
+
     // The 32 positions from `first` on. Some column sees the first of them, and none sees more than
     // `most_seen`.
     __device__ void run(const std::uint16_t* keys,
@@ -152,15 +162,12 @@ struct ColumnAttention {
                         int most_seen) {
         float scores[1][2][2][4];
         Warp::score(queries, keys, lane, scores);
-        if (soft_cap != 0.0f) {
-            Warp::cap_scores(scores, soft_cap);
+        if (first < end_changed) [[unlikely]] {
+            change(scores, first);
         }
 #pragma unroll
         for (int step = 0; step < 2; ++step) {
             const int at = first + kAttentionStep16 * step;
-            if (at < end_hidden) {
-                Warp::hide_before(scores[0][step], at, first_seen, lane);
-            }
             if (at < most_seen) {
                 share.weigh(scores[0][step], 0, at, n_seen, lane);
                 share.add_values(values, kAttentionStep16 * step, scores, step, lane);
@@ -209,6 +216,8 @@ __device__ void load_queries(const AttentionArguments& args,
     constexpr float kLog2e = 1.44269504088896f;
     const float scale = shape.attention_scale * kLog2e;
     auto* to = reinterpret_cast<__half*>(queries);
+    const HeadsWork work(shape, args.pass, shape.layers[args.layer], HeadKind::query,
+                         args.pass.turns, args.buffers.head_factors);
     for (int i = 0; i < kWarpColumns; ++i) {
         const int column = first + i;
         if (column >= tile.n_columns) {
@@ -223,13 +232,11 @@ __device__ void load_queries(const AttentionArguments& args,
                   args.buffers.heads + static_cast<std::size_t>(row) * width +
                       tile.head(column) * HeadDim,
                   lane);
-        const CudaLayer& layer = shape.layers[args.layer];
-        const float own_scale = __fmul_rn(scale, __ldg(&args.pass.rows[row].query_scale));
-        turn_head(shape, head,
-                  head_work(layer, HeadKind::query,
-                            args.pass.turns + args.pass.turns_at(layer, row, shape.n_rot),
-                            args.buffers.head_factors, row, tile.head(column), HeadDim),
-                  lane, [&](int channel, float x) {
+        const float own_scale = shape.scales_queries
+                                    ? __fmul_rn(scale, __ldg(&args.pass.rows[row].query_scale))
+                                    : scale;
+        turn_head(shape, head, work.of(shape, row, row, tile.head(column)), lane,
+                  [&](int channel, float x) {
                       to[At::key(i, channel / 8) + channel % 8] = __float2half_rn(x * own_scale);
                   });
     }
@@ -340,7 +347,10 @@ __global__ void __launch_bounds__(32 * kMaxAttentionWarps, 1)
         columns.first_seen[half] =
             column < end_column && first_seen != nullptr ? __ldg(first_seen + tile.row(column)) : 0;
     }
-    columns.end_hidden = __reduce_max_sync(~0u, max(columns.first_seen[0], columns.first_seen[1]));
+    columns.end_changed =
+        columns.soft_cap != 0.0f
+            ? INT_MAX
+            : __reduce_max_sync(~0u, max(columns.first_seen[0], columns.first_seen[1]));
     const int most_seen = __reduce_max_sync(~0u, max(columns.n_seen[0], columns.n_seen[1]));
     columns.clear();
     for (int t = first_tile; t < n_tiles; ++t) {

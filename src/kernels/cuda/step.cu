@@ -47,6 +47,7 @@ template <int Columns>
 __device__ __forceinline__ void add_results(const StepContext& c, const CudaPhase& phase) {
     const CudaShape& shape = c.args.shape;
     const StreamWriter writer = stream_writer(c.args.buffers, phase, Columns, shape.n_embd);
+    const float* post_norm = c.own(c.pass.layers)[phase.layer].post_norms[phase.group];
     share_streams(c, [&](int column, int first) {
         const int channel = first + c.lane;
         float* at = c.args.buffers.stream + column * shape.n_embd + channel;
@@ -55,8 +56,7 @@ __device__ __forceinline__ void add_results(const StepContext& c, const CudaPhas
         NormSquares norm;
         norm.load(c.args.buffers.result_squares, Columns, column, shape.n_embd, c.lane);
         const float factor = norm.factor(shape.n_embd, shape.rms_eps);
-        const float x =
-            __fadd_rn(before, normed_result(result, factor, phase.post_norm, channel, shape));
+        const float x = __fadd_rn(before, normed_result(result, factor, post_norm, channel, shape));
         *at = x;
         writer.write(x, first, column, c.lane);
     });

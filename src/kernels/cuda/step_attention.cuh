@@ -154,7 +154,8 @@ __device__ __forceinline__ void merge_heads(const StepContext& c,
     for (int i = index * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);
          i < c.pass.n_rows * shape.n_heads; i += n_merging) {
         const int row = i / shape.n_heads;
-        const int first_part = part_of(first_seen_by(c, attention, row));
+        const int first_part =
+            attention.first_seen != nullptr ? part_of(first_seen_by(c, attention, row)) : 0;
         merge_parts(c, phase, first_part, parts_of(c, attention, row), row, i % shape.n_heads,
                     index, stride);
     }
@@ -255,17 +256,18 @@ struct TileCopies {
     }
 };
 
-// Positions [begin, end) of a part, whose first 16 are being copied. finish(scores, first) does
-// what the model wants with the scores of the positions from `first` on.
-template <int HeadDim, int Groups, typename Finish>
+// Positions [begin, end) of a part, whose first 16 are being copied. change(scores, first) does
+// what the model wants with the scores of the positions from `first` on, up to `end_changed`.
+template <int HeadDim, int Groups, typename Change>
 __device__ __forceinline__ void attend_to(WarpAttention<HeadDim, Groups>& warp,
                                           TileCopies<HeadDim>& tiles,
                                           const std::uint16_t* queries,
                                           const int (&n_seen)[Groups][2],
                                           int begin,
                                           int end,
+                                          int end_changed,
                                           int lane,
-                                          Finish finish) {
+                                          Change change) {
 #pragma unroll 1
     for (int first = begin; first < end; first += kAttentionStep16) {
         const int next = first + kAttentionStep16;
@@ -280,7 +282,9 @@ __device__ __forceinline__ void attend_to(WarpAttention<HeadDim, Groups>& warp,
         } else {
             end_copy_group();
         }
-        finish(scores, first);
+        if (first < end_changed) [[unlikely]] {
+            change(scores, first);
+        }
 #pragma unroll
         for (int group = 0; group < Groups; ++group) {
             warp.weigh(scores[group][0], group, first, n_seen[group], lane);
@@ -380,20 +384,21 @@ __device__ __forceinline__ void attend(const StepContext& c,
         }
     }
     if (end > first_new) {
+        const HeadsWork work(shape, c.pass, layer, HeadKind::key, turns,
+                             c.args.buffers.head_factors);
         // The first warps have the queries: the last ones begin here.
 #pragma unroll 1
         for (int i = kStepWarps - 1 - c.warp; i < block.n_stored; i += kStepWarps) {
             const int column = block.first_stored + i;
             const int row = c.row_of(column);
-            store_row(
-                shape, layer, c.args.buffers.heads + column * width,
-                head_work(layer, HeadKind::key, turns + c.pass.turns_at(layer, row, shape.n_rot),
-                          c.args.buffers.head_factors, column, item.kv_head, HeadDim),
-                item.kv_head, c.own(c.pass.rows)[row].stored, c.lane);
+            store_row(shape, layer, c.args.buffers.heads + column * width,
+                      work.of(shape, row, column, item.kv_head), item.kv_head,
+                      c.own(c.pass.rows)[row].stored, c.lane);
         }
     }
     constexpr float kLog2e = 1.44269504088896f;
     const float scale = shape.attention_scale * kLog2e;
+    const HeadsWork work(shape, c.pass, layer, HeadKind::query, turns, c.args.buffers.head_factors);
 #pragma unroll 1
     for (int column = c.warp; column < Region::kColumns; column += kStepWarps) {
         auto* to = reinterpret_cast<__half*>(queries);
@@ -406,14 +411,13 @@ __device__ __forceinline__ void attend(const StepContext& c,
         const HeadPairs head = next;
         next = load_head(min(column + kStepWarps, n_columns - 1));
         const int row = c.row_of(row_at(column));
-        const float own_scale = __fmul_rn(scale, c.own(c.pass.rows)[row].query_scale);
-        turn_head(
-            shape, head,
-            head_work(layer, HeadKind::query, turns + c.pass.turns_at(layer, row, shape.n_rot),
-                      c.args.buffers.head_factors, row_at(column), head_at(column), HeadDim),
-            c.lane, [&](int channel, float x) {
-                to[At::key(column, channel / 8) + channel % 8] = __float2half_rn(x * own_scale);
-            });
+        const float own_scale =
+            shape.scales_queries ? __fmul_rn(scale, c.own(c.pass.rows)[row].query_scale) : scale;
+        turn_head(shape, head, work.of(shape, row, row_at(column), head_at(column)), c.lane,
+                  [&](int channel, float x) {
+                      to[At::key(column, channel / 8) + channel % 8] =
+                          __float2half_rn(x * own_scale);
+                  });
     }
     __threadfence_block();
     sync_warps();
@@ -428,12 +432,13 @@ __device__ __forceinline__ void attend(const StepContext& c,
     }
     WarpAttention<HeadDim, Groups> warp;
     warp.clear();
-    attend_to(warp, tiles, queries, n_seen, own, own_end, c.lane,
+    const int end_changed = shape.soft_cap != 0.0f ? last + 1 : end_hidden;
+    attend_to(warp, tiles, queries, n_seen, own, own_end, end_changed, c.lane,
               [&](float(&scores)[Groups][1][2][4], int first) {
                   if (shape.soft_cap != 0.0f) {
                       warp.cap_scores(scores, shape.soft_cap);
                   }
-                  if (first < end_hidden) {
+                  if (end_hidden > 0) {
                       hide<HeadDim>(c, attention, row_at, n_columns, first, scores);
                   }
               });
@@ -565,16 +570,16 @@ __device__ __forceinline__ void store_rows(const StepContext& c, const CudaPhase
     const CudaShape& shape = c.args.shape;
     const int width = shape.n_q() + 2 * shape.n_kv();
     const CudaLayer& layer = c.own(c.pass.layers)[phase.layer];
+    const HeadsWork work(shape, c.pass, layer, HeadKind::key, c.own(c.pass.turns),
+                         c.args.buffers.head_factors);
     for (int i = static_cast<int>(blockIdx.x) * kStepWarps + c.warp;
          i < c.pass.n_rows * shape.n_kv_heads; i += static_cast<int>(gridDim.x) * kStepWarps) {
         const int column = i / shape.n_kv_heads;
         const int row = c.row_of(column);
         const int kv_head = i % shape.n_kv_heads;
         store_row(shape, layer, c.args.buffers.heads + column * width,
-                  head_work(layer, HeadKind::key,
-                            c.own(c.pass.turns) + c.pass.turns_at(layer, row, shape.n_rot),
-                            c.args.buffers.head_factors, column, kv_head, shape.head_dim),
-                  kv_head, c.own(c.pass.rows)[row].stored, c.lane);
+                  work.of(shape, row, column, kv_head), kv_head, c.own(c.pass.rows)[row].stored,
+                  c.lane);
     }
 }
 

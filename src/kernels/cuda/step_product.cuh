@@ -315,9 +315,7 @@ struct Epilogue {
     }
 
     __device__ float factor(int column) const {
-        const bool is_int8 = !takes_halves(static_cast<ggml_type>(phase.parts[0].type));
-        // Else the inputs have it already.
-        return is_int8 && phase.is_normed ? c.factors()[column] : 1.0f;
+        return phase.takes_factor ? c.factors()[column] : 1.0f;
     }
 
     __device__ void finish(int item, int n_strips) {
