@@ -15,20 +15,23 @@ constexpr int kLastPart = std::numeric_limits<int>::max();
 
 void CudaAttentionBlocks::plan(std::span<const TaskRun> runs,
                                std::span<const int> first_pages,
-                               const std::optional<Window>& window,
+                               const AttentionScope& scope,
                                For kernel,
                                int n_steps) {
     sights_.clear();
     blocks_.clear();
     runs_.clear();
     n_seen_.clear();
+    first_seen_.clear();
     merges_ = false;
+    n_steps_ = n_steps;
     for (const TaskRun& run : runs) {
-        sights_.add(run, {window});
+        sights_.add(run, {scope.window});
         for (int row = 0; row < run.n_rows; ++row) {
-            const int n_seen = sights_.of(run, row).n_rows;
-            n_seen_.push_back(n_seen);
-            merges_ = merges_ || count_parts(n_seen + n_steps - 1) > 1;
+            n_seen_.push_back(sights_.of(run, row).n_rows);
+        }
+        if (scope.own_window > 0) {
+            find_first_seen(run, scope, n_steps > 1 ? n_steps : run.n_rows);
         }
     }
     max_rows_ = choose_rows(runs);
@@ -37,13 +40,36 @@ void CudaAttentionBlocks::plan(std::span<const TaskRun> runs,
     }
 }
 
+// Rows of a window are the last of what a row sees without it.
+void CudaAttentionBlocks::find_first_seen(const TaskRun& run,
+                                          const AttentionScope& scope,
+                                          int n_rows) {
+    const auto count = [&](const AttentionScope& of, int row) {
+        int n = 0;
+        for_each_visible_run(run.layout, of, run.first_row, row,
+                             [&](int begin, int end) { n += std::max(0, end - begin); });
+        return n;
+    };
+    for (int row = 0; row < n_rows; ++row) {
+        first_seen_.push_back(count({scope.window}, row) - count(scope, row));
+    }
+}
+
+// The first part of its context that a row sees.
+int CudaAttentionBlocks::first_part(const TaskRun& run, int row) const {
+    return first_seen_.empty() ? 0
+                               : part_of(first_seen_[static_cast<std::size_t>(run.first + row)]);
+}
+
 // The fewest rows of a block with which every part of every block has a processor.
 int CudaAttentionBlocks::choose_rows(std::span<const TaskRun> runs) const {
     for (int n_rows = 1; n_rows < room_; n_rows *= 2) {
         int n_items = 0;
         for (const TaskRun& run : runs) {
             const int n_blocks = steps_for(run.n_rows, n_rows);
-            n_items += n_blocks * n_kv_heads_ * count_parts(sights_.of(run, run.n_rows - 1).n_rows);
+            const int last = run.n_rows - 1;
+            n_items += n_blocks * n_kv_heads_ *
+                       (count_parts(sights_.of(run, last).n_rows) - first_part(run, last));
         }
         if (n_items <= n_processors_) {
             return n_rows;
@@ -68,18 +94,18 @@ bool CudaAttentionBlocks::are_alike(const TaskRun& run, int a, int b) const {
 // kernel merges parts in order, whichever block they come from.
 void CudaAttentionBlocks::add_run(const TaskRun& run, int first_page, For kernel) {
     const bool is_step = kernel == For::step;
-    int first_part = 0;
+    int end_shared = 0;  // parts up to here are those of all rows
     const auto is_scattered = [&](int row) { return sights_.of(run, row).is_scattered; };
     bool has_scattered = false;
     for (int row = 0; row < run.n_rows; ++row) {
         has_scattered = has_scattered || is_scattered(row);
     }
     if (is_step && has_scattered) {
-        while (part_begin(first_part + 1) <= run.layout.context) {
-            ++first_part;
+        while (part_begin(end_shared + 1) <= run.layout.context) {
+            ++end_shared;
         }
-        for (int row = 0; row < run.n_rows && first_part > 0; row += max_rows_) {
-            add_block(run, first_page, row, std::min(row + max_rows_, run.n_rows), 0, first_part);
+        for (int row = 0; row < run.n_rows; row += max_rows_) {
+            add_block(run, first_page, row, std::min(row + max_rows_, run.n_rows), 0, end_shared);
         }
     }
     for (int begin = 0, end = 0; begin < run.n_rows; begin = end) {
@@ -88,7 +114,7 @@ void CudaAttentionBlocks::add_run(const TaskRun& run, int first_page, For kernel
         while (end < most && !is_scattered(begin) && are_alike(run, begin, end)) {
             ++end;
         }
-        add_block(run, first_page, begin, end, first_part, kLastPart);
+        add_block(run, first_page, begin, end, end_shared, kLastPart);
     }
 }
 
@@ -101,17 +127,24 @@ int CudaAttentionBlocks::count_before(const TaskRun& run, int row, int sequence_
     return n;
 }
 
+// No block if no row sees these parts.
 void CudaAttentionBlocks::add_block(
-    const TaskRun& run, int first_page, int begin, int end, int first_part, int end_part) {
+    const TaskRun& run, int first_page, int begin, int end, int begin_part, int end_part) {
     int n_seen = 0;
     int first_new = kLastPart;
+    int lowest = kLastPart;
     for (int row = begin; row < end; ++row) {
         n_seen = std::max(n_seen, sights_.of(run, row).n_rows);
         first_new = std::min(first_new, count_before(run, row, run.first_row));
+        lowest = std::min(lowest, first_part(run, row));
+    }
+    begin_part = std::max(begin_part, lowest);
+    if (begin_part >= end_part) {
+        return;
     }
     const CudaBlock block{.first_row = run.first + begin,
                           .n_rows = end - begin,
-                          .first_part = first_part,
+                          .first_part = begin_part,
                           .end_part = std::min(end_part, count_parts(n_seen)),
                           .first_page = first_page,
                           .first_run = static_cast<int>(runs_.size()),
@@ -120,6 +153,8 @@ void CudaAttentionBlocks::add_block(
                           .first_stored = run.first,
                           .n_stored = run.n_rows};
     KNAP_ASSERT(block.first_part < block.end_part, "a block has parts");
+    merges_ = merges_ || end_part != kLastPart ||
+              count_parts(n_seen + n_steps_ - 1) - block.first_part > 1;
     blocks_.push_back(block);
     int position = 0;
     for (const SightRun& seen :

@@ -32,7 +32,7 @@ namespace {
 constexpr int kMaxChain = 16;
 // A chain lists tokens by the largest logits of as many blocks, and a list has room for many more.
 constexpr int kMaxBest = 100;
-static_assert(kMaxPlanGroups <= kMaxCudaAttentions, "every group has a plan of attention");
+static_assert(kMaxGroups <= kMaxCudaAttentions, "every group has a plan of attention");
 
 // The frequency divisors of the model, in host memory.
 class HostDivisors {
@@ -77,6 +77,7 @@ class CudaStage final : public Stage {
     void plan_attention(int n_steps, bool is_step);
     void list(const PhaseRequest& request);
     void add_rows(const RowRun& run, std::size_t first);
+    void add_row(Token token, int stored, int position);
     void set_pass(int n_rows, int n_steps, const BankRows& bank = {});
     void start(bool is_step);
     bool check_guess(ChainRun& rest, std::optional<StopState>& stop);
@@ -90,6 +91,7 @@ class CudaStage final : public Stage {
     CudaStream stream_;
     HostDivisors divisors_;
     RopeRows rope_;
+    RopeRows local_rope_;
     std::vector<CudaLayer> layer_table_;
     CudaMemory layers_;  // the same on the device
     CudaMemory memory_;  // what all passes use
@@ -115,12 +117,26 @@ class CudaStage final : public Stage {
     std::vector<int> first_pages_;
     std::vector<std::int32_t> positions_;
     std::vector<CudaRow> pass_rows_;
-    std::vector<float> turns_;
+    std::vector<float> turns_;  // [row][n_rot], then local_turns_
+    std::vector<float> local_turns_;
     std::vector<CudaPhase> phases_;
     std::vector<int> bank_numbers_;
     std::vector<Token> guess_rows_;
     CudaPassData pass_;
 };
+
+// The table of CudaPassData::turns that a layer rotates by.
+int rotation_table(Rotation rotation) {
+    switch (rotation) {
+        case Rotation::none:
+            return -1;
+        case Rotation::global:
+            return 0;
+        case Rotation::local:
+            break;
+    }
+    return 1;
+}
 
 std::size_t round_to_line(std::size_t n) {
     constexpr std::size_t kLine = 256;
@@ -137,6 +153,7 @@ CudaStage::CudaStage(const ModelConfig& config,
       weights_(cuda_weights(tensors)),
       divisors_(tensors.rope_freqs, stream_),
       rope_(config.rope, divisors_.tensor()),
+      local_rope_(config.local_rope, divisors_.tensor()),
       shape_(new_shape()),
       plan_(plan_step(cache.device(), weights_.max_copied_bytes, weights_.has_halves)),
       row_results_(config) {
@@ -151,8 +168,10 @@ CudaShape CudaStage::new_shape() {
         const CudaWeights::Layer& weights = weights_.layers[static_cast<std::size_t>(i)];
         layer_table_.push_back({.q_norm = weights.q_norm,
                                 .k_norm = weights.k_norm,
+                                .post_norms = {weights.attn_post_norm, weights.ffn_post_norm},
                                 .keys = cache_.keys(i),
-                                .values = cache_.values(i)});
+                                .values = cache_.values(i),
+                                .rotation = rotation_table(config_.layer(i).rotation)});
     }
     const std::size_t n_bytes = layer_table_.size() * sizeof(CudaLayer);
     layers_ = CudaMemory(n_bytes, "a table of layers");
@@ -166,8 +185,17 @@ CudaShape CudaStage::new_shape() {
             .n_vocab = config_.n_vocab,
             .n_rot = config_.rope.n_rot,
             .rotates_halves = config_.rope.pairing == RopePairing::halves,
+            .norms_rotated = config_.head_norm == HeadNorm::after_rotation,
+            .norms_rows = config_.head_norm == HeadNorm::whole_row,
+            .activation = config_.activation,
             .rms_eps = config_.rms_eps,
             .attention_scale = config_.attention_scale,
+            .scales_queries = config_.temperature.scale != 0,
+            .soft_cap = config_.soft_cap,
+            .embedding_scale = config_.embedding_scale,
+            .residual_scale = config_.residual_scale,
+            .logit_scale = config_.logit_scale,
+            .final_soft_cap = config_.final_soft_cap,
             .layers = layers_.as<CudaLayer>(),
             .embedding = weights_.embedding};
 }
@@ -208,6 +236,13 @@ void CudaStage::reserve_buffers() {
         take(buffers_.halves, stride * n_in);
         take(buffers_.factors, stride);
         take(buffers_.squares, stride * n_embd / kCudaBlock);
+        if (shape_.norms_rows) {
+            take(buffers_.head_factors, 2 * n_rows);
+        }
+        if (std::ranges::any_of(weights_.layers, &CudaWeights::Layer::has_post_norm)) {
+            take(buffers_.results, n_rows * n_embd);
+            take(buffers_.result_squares, stride * n_embd / kCudaBlock);
+        }
         take(buffers_.best, best_numbers(plan_.n_blocks));
         take(buffers_.choices, n_rows);
         take(buffers_.probabilities, n_rows);
@@ -227,7 +262,8 @@ ForwardStatistics CudaStage::statistics() const {
     statistics.scratch_bytes = memory_.bytes() + logits_.bytes() + captures_.bytes() +
                                row_results_.bytes() + cosines_.bytes() +
                                (bank_ != nullptr ? bank_->bytes() : 0) + arena_.bytes() +
-                               layers_.bytes() + rope_.bytes();
+                               layers_.bytes() + rope_.bytes() +
+                               local_rope_.bytes();
     return statistics;
 }
 
@@ -243,7 +279,7 @@ void CudaStage::plan_attention(int n_steps, bool is_step) {
     for (std::size_t i = 0; i < groups_.groups().size(); ++i) {
         if (i > 0 || groups_.has_full()) {
             attentions_[i].plan(
-                task_runs_, first_pages_, groups_.groups()[i].window,
+                task_runs_, first_pages_, groups_.groups()[i].scope(),
                 is_step ? CudaAttentionBlocks::For::step : CudaAttentionBlocks::For::prefill,
                 n_steps);
         }
@@ -253,7 +289,7 @@ void CudaStage::plan_attention(int n_steps, bool is_step) {
 void CudaStage::list(const PhaseRequest& request) {
     PhaseRequest whole = request;
     whole.groups = &groups_;
-    list_phases(weights_, whole, phases_);
+    list_phases(config_, weights_, whole, phases_);
 }
 
 // Tokens, places and rotations of a run's rows.
@@ -263,28 +299,42 @@ void CudaStage::add_rows(const RowRun& run, std::size_t first) {
     positions_.resize(n_own);
     fill_positions(request.layout, request.first_row, positions_);
     for (std::size_t i = 0; i < n_own; ++i) {
-        pass_rows_.push_back({.token = request.tokens.empty() ? 0 : request.tokens[i],
-                              .stored = rows_.stored[first + i]});
-        const float* turns = rope_.at(positions_[i]);
-        turns_.insert(turns_.end(), turns, turns + config_.rope.n_rot);
+        add_row(request.tokens.empty() ? 0 : request.tokens[i], rows_.stored[first + i],
+                positions_[i]);
+    }
+}
+
+void CudaStage::add_row(Token token, int stored, int position) {
+    CudaRow row{.token = token, .stored = stored};
+    if (shape_.scales_queries) {
+        row.query_scale = query_scale(config_.temperature, position);
+    }
+    pass_rows_.push_back(row);
+    const auto n_rot = config_.rope.n_rot;
+    const float* turns = rope_.at(position);
+    turns_.insert(turns_.end(), turns, turns + n_rot);
+    if (config_.has(Rotation::local)) {
+        const float* local = local_rope_.at(position);
+        local_turns_.insert(local_turns_.end(), local, local + n_rot);
     }
 }
 
 // Sends everything to the device.
 void CudaStage::set_pass(int n_rows, int n_steps, const BankRows& bank) {
     struct Offsets {
-        std::size_t blocks, runs, n_seen;
+        std::size_t blocks, runs, n_seen, first_seen;
     };
     std::array<Offsets, kMaxGroups> offsets{};
     arena_.clear();
     const std::size_t phases = arena_.put(std::span<const CudaPhase>(phases_));
     const std::size_t rows = arena_.put(std::span<const CudaRow>(pass_rows_));
+    turns_.insert(turns_.end(), local_turns_.begin(), local_turns_.end());
     const std::size_t turns = arena_.put(std::span<const float>(turns_));
     const std::size_t layers = arena_.put(std::span<const CudaLayer>(layer_table_));
     const std::size_t n_groups = groups_.groups().size();
     for (std::size_t i = 0; i < n_groups; ++i) {
         offsets[i] = {arena_.put(attentions_[i].blocks()), arena_.put(attentions_[i].runs()),
-                      arena_.put(attentions_[i].n_seen())};
+                      arena_.put(attentions_[i].n_seen()), arena_.put(attentions_[i].first_seen())};
     }
     const std::size_t n_shared_bytes = arena_.bytes_used();
     const std::size_t pages = arena_.put(std::span<const int>(pages_));
@@ -312,7 +362,10 @@ void CudaStage::set_pass(int n_rows, int n_steps, const BankRows& bank) {
                                .n_blocks = static_cast<int>(attentions_[i].blocks().size()),
                                .runs = arena_.at<CudaRun>(offsets[i].runs),
                                .merges = attentions_[i].merges(),
-                               .n_seen = arena_.at<int>(offsets[i].n_seen)};
+                               .n_seen = arena_.at<int>(offsets[i].n_seen),
+                               .first_seen = attentions_[i].first_seen().empty()
+                                                 ? nullptr
+                                                 : arena_.at<int>(offsets[i].first_seen)};
     }
 }
 
@@ -339,10 +392,11 @@ bool CudaStage::run(std::span<RowRun* const> runs, bool gives_stream) {
     const ForwardRequest& any = rows_.any_request();
     const bool is_step = rows_.n_rows <= kMaxStepRows;
     row_results_.begin(rows_);
-    groups_.assign(*any.plan, any.entry_layer, any.exit_layer);
+    groups_.assign(*any.plan, any.entry_layer, any.exit_layer, config_.layers);
     rows_.list_task_runs(groups_.has_windows(), task_runs_);
     pass_rows_.clear();
     turns_.clear();
+    local_turns_.clear();
     for (std::size_t i = 0; i < runs.size(); ++i) {
         const RowRun& run = rows_.run(i);
         add_rows(run, static_cast<std::size_t>(rows_.first[i]));
@@ -457,20 +511,19 @@ void CudaStage::run_steps(const ChainRun& run, std::span<const Token> tokens, in
     const ChainRequest& request = run.request;
     const auto n_rows = static_cast<int>(tokens.size());
     const int n_all = std::max(n_rows, n_steps);
-    groups_.assign(*request.plan, 0, config_.n_layers);
+    groups_.assign(*request.plan, 0, config_.n_layers, config_.layers);
     task_runs_.assign(1, {.sequence = run.sequence,
                           .layout = {.context = run.context},
                           .first_row = request.first_row,
                           .n_rows = n_rows});
     pass_rows_.clear();
     turns_.clear();
+    local_turns_.clear();
     rows_.logit_rows.clear();
     for (int i = 0; i < n_all; ++i) {
         const int row = request.first_row + i;
-        pass_rows_.push_back({.token = i < n_rows ? tokens[static_cast<std::size_t>(i)] : 0,
-                              .stored = run.sequence->stored_row(row)});
-        const float* turns = rope_.at(row);
-        turns_.insert(turns_.end(), turns, turns + config_.rope.n_rot);
+        add_row(i < n_rows ? tokens[static_cast<std::size_t>(i)] : 0, run.sequence->stored_row(row),
+                row);
     }
     plan_attention(n_steps, true);
     list({.plan = request.plan,

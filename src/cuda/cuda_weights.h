@@ -13,11 +13,14 @@ struct CudaWeights {
         const float* attn_norm = nullptr;
         const float* q_norm = nullptr;
         const float* k_norm = nullptr;
+        const float* attn_post_norm = nullptr;
         const float* ffn_norm = nullptr;
+        const float* ffn_post_norm = nullptr;
         CudaMatrix q, k, v, o;
         CudaMatrix gate, up, down;
 
         bool has_mlp() const { return down.strips != nullptr; }
+        bool has_post_norm() const { return attn_post_norm != nullptr || ffn_post_norm != nullptr; }
     };
     std::vector<Layer> layers;
     CudaMatrix embedding;

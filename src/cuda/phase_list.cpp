@@ -27,10 +27,11 @@ int count_modules(const PhaseRequest& request) {
 
 class PhaseLister {
   public:
-    PhaseLister(const CudaWeights& weights,
+    PhaseLister(const ModelConfig& config,
+                const CudaWeights& weights,
                 const PhaseRequest& request,
                 std::vector<CudaPhase>& phases)
-        : weights_(weights), request_(request), phases_(phases) {
+        : config_(config), weights_(weights), request_(request), phases_(phases) {
         phases_.clear();
     }
 
@@ -50,7 +51,7 @@ class PhaseLister {
                      .layer = static_cast<std::int16_t>(layer),
                      .gives_halves = takes_halves(weights.down),
                      .parts = {weights.gate, weights.up}});
-                add({.op = Op::add, .parts = {weights.down}});
+                add_product(layer, Module::mlp, weights.down, weights.ffn_post_norm);
             }
             reach(2 * layer + 2);
         }
@@ -76,16 +77,32 @@ class PhaseLister {
         const CudaWeights::Layer& weights = of(layer);
         const auto number = static_cast<std::int16_t>(layer);
         add({.op = Op::heads, .layer = number, .parts = {weights.q, weights.k, weights.v}});
+        if (config_.head_norm == HeadNorm::whole_row) {
+            add({.op = Op::norm_heads, .layer = number});
+        }
         if (!is_read) {
             add({.op = Op::store, .layer = number});
             return;
         }
-        const int group = request_.groups->group_of(request_.plan->level(layer, Module::attention));
+        const int group = request_.groups->group_of(request_.plan->level(layer, Module::attention),
+                                                    config_.layer(layer).window);
         add({.op = Op::attend,
              .layer = number,
              .group = static_cast<std::int16_t>(group),
              .gives_halves = takes_halves(weights.o)});
-        add({.op = Op::add, .parts = {weights.o}});
+        add_product(layer, Module::attention, weights.o, weights.attn_post_norm);
+    }
+
+    // What a module adds to the stream.
+    void add_product(int layer, Module module, const CudaMatrix& matrix, const float* post_norm) {
+        if (post_norm == nullptr) {
+            add({.op = Op::add, .parts = {matrix}});
+            return;
+        }
+        add({.op = Op::result, .parts = {matrix}});
+        add({.op = Op::norm_result,
+             .layer = static_cast<std::int16_t>(layer),
+             .group = static_cast<std::int16_t>(module == Module::mlp ? 1 : 0)});
     }
 
     // The stream is past its first `n_modules` modules. A copy of it can be made while the next
@@ -102,27 +119,32 @@ class PhaseLister {
     // Whoever writes the stream also prepares it for the next product that reads it, and for the
     // norm before that.
     void set_norms() {
+        const CudaPhase* reader = nullptr;
         const float* norm = nullptr;
-        bool is_halves = false;
+        const auto read_by = [&](CudaPhase& product, const float* before) {
+            reader = &product;
+            norm = before;
+            product.is_normed = before != nullptr;
+            product.takes_factor = product.is_normed && !takes_halves(product.parts[0]);
+        };
         for (auto phase = phases_.rbegin(); phase != phases_.rend(); ++phase) {
             switch (phase->op) {
                 case Op::head:
-                    norm = weights_.output_norm;
-                    is_halves = takes_halves(phase->parts[0]);
+                    read_by(*phase, weights_.output_norm);
                     break;
                 case Op::heads:
-                    norm = of(phase->layer).attn_norm;
-                    is_halves = takes_halves(phase->parts[0]);
+                    read_by(*phase, of(phase->layer).attn_norm);
                     break;
                 case Op::gate:
-                    norm = of(phase->layer).ffn_norm;
-                    is_halves = takes_halves(phase->parts[0]);
+                    read_by(*phase, of(phase->layer).ffn_norm);
                     break;
                 case Op::embed:
                 case Op::take:
                 case Op::add:
+                case Op::norm_result:
                     phase->norm = norm;
-                    phase->gives_halves = is_halves;
+                    phase->gives_inputs = reader != nullptr;
+                    phase->gives_halves = reader != nullptr && takes_halves(reader->parts[0]);
                     break;
                 default:
                     break;
@@ -130,6 +152,7 @@ class PhaseLister {
         }
     }
 
+    const ModelConfig& config_;
     const CudaWeights& weights_;
     const PhaseRequest& request_;
     std::vector<CudaPhase>& phases_;
@@ -138,10 +161,11 @@ class PhaseLister {
 
 }  // namespace
 
-void list_phases(const CudaWeights& weights,
+void list_phases(const ModelConfig& config,
+                 const CudaWeights& weights,
                  const PhaseRequest& request,
                  std::vector<CudaPhase>& phases) {
-    PhaseLister(weights, request, phases).list();
+    PhaseLister(config, weights, request, phases).list();
 }
 
 }  // namespace knap

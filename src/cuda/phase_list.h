@@ -7,6 +7,7 @@
 #include "cuda/cuda_weights.h"
 #include "forward/module_plan.h"
 #include "graph/attention/attention_groups.h"
+#include "model/config.h"
 
 namespace knap {
 
@@ -23,7 +24,8 @@ struct PhaseRequest {
 };
 
 // Replaces `phases`, which keeps its memory.
-void list_phases(const CudaWeights& weights,
+void list_phases(const ModelConfig& config,
+                 const CudaWeights& weights,
                  const PhaseRequest& request,
                  std::vector<CudaPhase>& phases);
 

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.h"
+#include "support/gguf_variant.h"
 #include "support/rounding_error.h"
 #include "support/strip_model.h"
 #include "support/tiny_model.h"
@@ -18,10 +20,35 @@ using Kind = AttentionLayout::Kind;
 struct ModelCase {
     const char* shape;
     const char* type;
+    int window = 0;  // of its layers that have one; 0: as the shape says
 };
 
 void PrintTo(const ModelCase& c, std::ostream* out) {
     *out << c.shape << '/' << c.type;
+    if (c.window > 0) {
+        *out << '/' << c.window;
+    }
+}
+
+std::filesystem::path path_of(const ModelCase& c) {
+    const std::filesystem::path path = tiny_model(c.shape, c.type);
+    if (c.window == 0) {
+        return path;
+    }
+    GgufVariant variant(path);
+    const std::string architecture = read_config(GgufFile::open(path)).architecture;
+    gguf_set_val_u32(variant.metadata(), concat(architecture, ".attention.sliding_window").c_str(),
+                     static_cast<std::uint32_t>(c.window));
+    return variant.write(concat(c.shape, "-", c.type, "-", c.window, ".gguf"));
+}
+
+// The first row with other bits; as many as there are: none.
+std::size_t first_difference(const Rows& rows, const Rows& expected) {
+    std::size_t row = 0;
+    while (row < expected.size() && rows[row] == expected[row]) {
+        ++row;
+    }
+    return row;
 }
 
 // Logits of all rows.
@@ -57,14 +84,14 @@ class CudaStageTest : public ::testing::TestWithParam<ModelCase> {};
 
 TEST_P(CudaStageTest, ReadsATextAsTheCpuDoes) {
     KNAP_SKIP_WITHOUT_STRIPS();
-    StripModel model(tiny_model(GetParam().shape, GetParam().type));
+    StripModel model(path_of(GetParam()));
     const DeviceModels devices = model.device_models();
-    const auto text = random_tokens(300, model.config().n_vocab, 1);
+    const auto text = random_tokens(GetParam().window == 0 ? 300 : 500, model.config().n_vocab, 1);
     ForwardRig cpu(model.host(), {.path = AttentionPath::folded});
     const Rows expected = cpu.feed(text);
     const double bound = 3 * rounding_error(model.host(), text, Factors::as_stored).relative +
                          8 * rounding_error(model.host(), text, Factors::f16).relative;
-    for (const int n_rows : {1, 3, 8, 16, 300}) {
+    for (const int n_rows : {1, 3, 8, 16, 500}) {
         SingleSequence sequence(model.config(), devices, 1024, 512);
         const Rows logits = read(sequence, text, n_rows);
         EXPECT_LE(difference(logits, expected).relative, bound) << n_rows << " rows at once";
@@ -73,20 +100,66 @@ TEST_P(CudaStageTest, ReadsATextAsTheCpuDoes) {
 
 TEST_P(CudaStageTest, RowsHaveTheirBitsInPassesOfAnySize) {
     KNAP_SKIP_WITHOUT_STRIPS();
-    StripModel model(tiny_model(GetParam().shape, GetParam().type));
+    StripModel model(path_of(GetParam()));
     const DeviceModels devices = model.device_models();
-    const auto text = random_tokens(530, model.config().n_vocab, 2);
+    const auto text = random_tokens(GetParam().window == 0 ? 530 : 900, model.config().n_vocab, 2);
     SingleSequence single(model.config(), devices, 1024, 512);
     const Rows alone = read(single, text, 1);
     for (const int n_rows : {2, 5, 8, 11, 16, 17, 100, 512}) {
         SingleSequence sequence(model.config(), devices, 1024, 512);
         const Rows together = read(sequence, text, n_rows);
-        std::size_t row = 0;
-        while (row < alone.size() && together[row] == alone[row]) {
-            ++row;
-        }
-        EXPECT_EQ(row, alone.size()) << n_rows << " rows at once";
+        EXPECT_EQ(first_difference(together, alone), alone.size()) << n_rows << " rows at once";
     }
+}
+
+// A row of a tree has the bits that it has as the last row of its path.
+TEST_P(CudaStageTest, TreesHaveTheBitsOfTheirPaths) {
+    KNAP_SKIP_WITHOUT_STRIPS();
+    StripModel model(path_of(GetParam()));
+    const DeviceModels devices = model.device_models();
+    const int context = GetParam().window == 0 ? 254 : 600;
+    const auto text = random_tokens(context + 8, model.config().n_vocab, 3);
+    const auto tree = std::span(text).last(8);
+    const std::vector<int> parents{-1, 0, 0, 1, 2, 2, 4, 3};
+    SingleSequence sequence(model.config(), devices, 1024, 512);
+    read(sequence, std::span(text).first(static_cast<std::size_t>(context)), 512);
+    const Rows rows = logits_of(
+        sequence.forward(),
+        {.tokens = tree, .first_row = context, .layout = {.kind = Kind::tree, .parents = parents}});
+    Rows paths;
+    for (int node = 0; node < 8; ++node) {
+        std::vector<Token> path;
+        for (int at = node; at >= 0; at = parents[static_cast<std::size_t>(at)]) {
+            path.insert(path.begin(), tree[static_cast<std::size_t>(at)]);
+        }
+        paths.push_back(
+            logits_of(sequence.forward(), {.tokens = path, .first_row = context}).back());
+    }
+    EXPECT_EQ(first_difference(rows, paths), paths.size());
+}
+
+// The choices of a chain are those of single rows.
+TEST_P(CudaStageTest, ChainsChooseAsSingleRowsDo) {
+    KNAP_SKIP_WITHOUT_STRIPS();
+    StripModel model(path_of(GetParam()));
+    const DeviceModels devices = model.device_models();
+    const int context = GetParam().window == 0 ? 250 : 505;  // then a part ends
+    const auto text = random_tokens(context + 1, model.config().n_vocab, 4);
+    SingleSequence sequence(model.config(), devices, 1024, 512);
+    read(sequence, std::span(text).first(static_cast<std::size_t>(context)), 512);
+    const ModulePlan plan(model.config().n_layers);
+    const ChainResult chain = sequence.forward().run_chain(
+        {.token = text.back(), .plan = &plan, .first_row = context, .n_steps = 16});
+    const std::vector<Token> chosen(chain.tokens.begin(), chain.tokens.end());
+    std::vector<Token> expected;
+    Token token = text.back();
+    for (int step = 0; step < 16; ++step) {
+        const Rows logits =
+            logits_of(sequence.forward(), {.tokens = {&token, 1}, .first_row = context + step});
+        token = static_cast<Token>(std::ranges::max_element(logits[0]) - logits[0].begin());
+        expected.push_back(token);
+    }
+    EXPECT_EQ(chosen, expected);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models,
@@ -102,7 +175,30 @@ INSTANTIATE_TEST_SUITE_P(Models,
                                            ModelCase{"small-llama", "F16"},
                                            ModelCase{"small-llama", "BF16"},
                                            ModelCase{"small-qwen3", "Q4_K"},
-                                           ModelCase{"small-qwen3", "Q8_0"}));
+                                           ModelCase{"small-qwen3", "Q8_0"},
+                                           ModelCase{"small-qwen2", "Q4_0"},
+                                           ModelCase{"small-ernie4.5", "Q8_0"},
+                                           ModelCase{"small-granite", "Q8_0"},
+                                           ModelCase{"small-granite", "F16"},
+                                           ModelCase{"small-mistral3", "Q8_0"},
+                                           ModelCase{"small-phi", "Q8_0"},
+                                           ModelCase{"small-seed-oss", "Q8_0"},
+                                           ModelCase{"small-smollm3", "Q8_0"},
+                                           ModelCase{"small-qwen3vl", "Q8_0"},
+                                           ModelCase{"small-hunyuan-dense", "Q8_0"},
+                                           ModelCase{"small-gemma2", "Q8_0"},
+                                           ModelCase{"small-gemma2", "F16"},
+                                           ModelCase{"small-gemma3", "Q8_0"},
+                                           ModelCase{"small-gemma3", "Q4_K"},
+                                           ModelCase{"small-olmo2", "Q8_0"},
+                                           ModelCase{"small-olmo2", "F16"},
+                                           ModelCase{"small-glm4", "Q4_0"},
+                                           ModelCase{"small-exaone4", "Q8_0"},
+                                           ModelCase{"small-exaone4", "BF16"},
+                                           // Windows that begin in another part than they end.
+                                           ModelCase{"small-gemma2", "Q8_0", 300},
+                                           ModelCase{"small-gemma3", "Q8_0", 257},
+                                           ModelCase{"small-olmo2", "Q8_0", 300}));
 
 }  // namespace
 }  // namespace knap::test::cuda_stage_gpu_test

@@ -56,7 +56,18 @@ INSTANTIATE_TEST_SUITE_P(Models,
                                            GpuCase{"small-qwen3", "Q6_K", 1024},
                                            GpuCase{"small-qwen3", "Q8_0", 16896},
                                            GpuCase{"small-llama", "F16", 1024},
-                                           GpuCase{"small-qwen3", "BF16", 16896}));
+                                           GpuCase{"small-qwen3", "BF16", 16896},
+                                           GpuCase{"small-granite", "Q8_0", 1024},
+                                           GpuCase{"small-mistral3", "Q8_0", 1024},
+                                           GpuCase{"small-phi", "Q8_0", 1024},
+                                           GpuCase{"small-smollm3", "Q8_0", 1024},
+                                           GpuCase{"small-qwen3vl", "Q8_0", 1024},
+                                           GpuCase{"small-hunyuan-dense", "Q8_0", 1024},
+                                           GpuCase{"small-gemma2", "Q8_0", 1024},
+                                           GpuCase{"small-gemma3", "Q8_0", 16896},
+                                           GpuCase{"small-olmo2", "Q8_0", 1024},
+                                           GpuCase{"small-glm4", "Q8_0", 1024},
+                                           GpuCase{"small-exaone4", "Q8_0", 1024}));
 
 class BitsOnGpu : public ::testing::TestWithParam<GpuCase> {};
 

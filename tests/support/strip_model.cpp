@@ -2,6 +2,7 @@
 
 #include "cuda/cuda_device_model.h"
 #include "kernels/cuda/packing.h"
+#include "kernels/cuda/strips.h"
 
 namespace knap::test {
 
@@ -30,9 +31,10 @@ StripModel::StripModel(const std::filesystem::path& path)
                                      &layer.ffn_up, &layer.ffn_down}) {
             upload(*matrix, true);
         }
-        for (ggml_tensor** small : {&layer.attn_norm, &layer.bq, &layer.bk, &layer.bv, &layer.bo,
-                                    &layer.q_norm, &layer.k_norm, &layer.ffn_norm,
-                                    &layer.ffn_gate_b, &layer.ffn_up_b, &layer.ffn_down_b}) {
+        for (ggml_tensor** small :
+             {&layer.attn_norm, &layer.bq, &layer.bk, &layer.bv, &layer.bo, &layer.q_norm,
+              &layer.k_norm, &layer.attn_post_norm, &layer.ffn_norm, &layer.ffn_gate_b,
+              &layer.ffn_up_b, &layer.ffn_down_b, &layer.ffn_post_norm}) {
             upload(*small, false);
         }
         layer.rope_freqs = tensors_.rope_freqs;
@@ -44,11 +46,12 @@ void StripModel::upload(ggml_tensor*& tensor, bool is_matrix) {
     if (tensor == nullptr) {
         return;
     }
-    const std::size_t n_bytes = ggml_nbytes(tensor);
-    ggml_tensor* copy = ggml_dup_tensor(context_.get(), tensor);
-    copy->data = memory_.emplace_back(n_bytes, "a tensor").data();
+    ggml_tensor* copy =
+        ggml_new_tensor_2d(context_.get(), tensor->type, tensor->ne[0],
+                           is_matrix ? rows_in_strips(tensor->ne[1]) : tensor->ne[1]);
+    copy->data = memory_.emplace_back(ggml_nbytes(copy), "a tensor").data();
     CudaStream stream;
-    stream.upload(copy->data, tensor->data, n_bytes);
+    stream.upload(copy->data, tensor->data, ggml_nbytes(tensor));
     stream.wait();
     if (is_matrix) {
         pack_strips(copy->data, copy->type, copy->ne[0], copy->ne[1]);

@@ -104,7 +104,8 @@ constexpr ModelShape kShapes[] = {
     {"tiny-ernie4.5", "ernie4_5", 4, 64, 4, 2, 16, 128, 288, 1024, false, 1e-5f, 10000.0f},
     {"small-ernie4.5", "ernie4_5", 4, 256, 4, 2, 64, 512, 288, 1024, false, 1e-5f, 10000.0f},
     {"tiny-granite", "granite", 4, 64, 4, 2, 16, 128, 288, 1024, false, 1e-5f, 10000.0f, {}, kTinyGranite},
-    {"small-granite", "granite", 4, 256, 4, 2, 64, 512, 288, 1024, false, 1e-5f, 10000.0f, {}, kTinyGranite},
+    // As many tokens as a Granite has: no multiple of anything.
+    {"small-granite", "granite", 4, 256, 4, 2, 64, 512, 291, 1024, false, 1e-5f, 10000.0f, {}, kTinyGranite},
     {"tiny-mistral3", "mistral3", 4, 64, 4, 2, 16, 128, 288, 1024, false, 1e-5f, 10000.0f, {}, kTinyMistral3},
     {"small-mistral3", "mistral3", 4, 256, 4, 2, 64, 512, 288, 1024, false, 1e-5f, 10000.0f, {}, kTinyMistral3},
     {"tiny-phi", "phi3", 4, 64, 4, 2, 16, 128, 288, 1024, false, 1e-5f, 10000.0f, {}, kTinyPhi3, 8},

@@ -9,6 +9,7 @@
 #include <cuda_fp16.h>
 
 #include "kernels/cuda/heads.cuh"
+#include "kernels/cuda/scalars.cuh"
 
 namespace knap {
 
@@ -156,6 +157,31 @@ struct WarpAttention {
                     mma_f16(of, a.z, b.z, a.w, b.w, key[tile].z, key[tile].w);
                 }
             }
+        }
+    }
+
+    // c tanh(s / c) in place of scores s, which are in powers of two.
+    template <int N>
+    __device__ __forceinline__ static void cap_scores(float (&scores)[Groups][N][2][4], float cap) {
+        constexpr float kLog2e = 1.44269504088896f;
+        const float scaled_cap = __fmul_rn(cap, kLog2e);
+#pragma unroll
+        for (int i = 0; i < Groups * N * 8; ++i) {
+            float& x = scores[i / 8 / N][i / 8 % N][i / 4 % 2][i % 4];
+            x = capped(x, scaled_cap);
+        }
+    }
+
+    // Hides positions before the first that a row sees. The scores are those from `first` on.
+    __device__ __forceinline__ static void hide_before(float (&scores)[2][4],
+                                                       int first,
+                                                       const int (&first_seen)[2],
+                                                       int lane) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            const int position = first + 8 * (i / 4) + 2 * (lane % 4) + i % 2;
+            float& x = scores[i / 4][i % 4];
+            x = position < first_seen[i % 4 / 2] ? -INFINITY : x;
         }
     }
 

@@ -58,67 +58,169 @@ struct HeadPairs {
     }
 };
 
-// A warp normalises and rotates a head and calls give(channel, number) for every channel. `turns`
-// has the cosine and sine of each pair in the places of the pair.
-template <typename Give>
-__device__ __forceinline__ void turn_head(const CudaShape& shape,
-                                          const HeadPairs& head,
-                                          const float* norm,
-                                          const float* turns,
+// What becomes of a head.
+struct HeadWork {
+    const float* norm;   // weights of its channels; null: no norm
+    const float* turns;  // the cosine and sine of each pair, in the places of the pair
+    bool rotates;
+    float row_factor;  // of the norm, where it is one of the whole row
+};
+
+// Multiplies the channels by the factor of the norm and its weights.
+__device__ __forceinline__ void norm_head(const CudaShape& shape,
+                                          const HeadWork& work,
                                           int lane,
-                                          Give give) {
-    constexpr int kPairs = kLanePairs;
-    const int n_pairs = shape.head_dim / 2;
-    float x[kPairs];
-    float y[kPairs];
-#pragma unroll
-    for (int i = 0; i < kPairs; ++i) {
-        x[i] = head.x[i];
-        y[i] = head.y[i];
-    }
-    if (norm != nullptr) {
+                                          float (&x)[kLanePairs],
+                                          float (&y)[kLanePairs]) {
+    float factor = work.row_factor;
+    if (!shape.norms_rows) {
         float squares = 0;
 #pragma unroll
-        for (int i = 0; i < kPairs; ++i) {
+        for (int i = 0; i < kLanePairs; ++i) {
             squares = __fmaf_rn(x[i], x[i], squares);
             squares = __fmaf_rn(y[i], y[i], squares);
         }
-        const float factor =
-            rsqrtf(warp_sum(squares) / static_cast<float>(shape.head_dim) + shape.rms_eps);
-#pragma unroll
-        for (int i = 0; i < kPairs; ++i) {
-            const int pair = lane + 32 * i;
-            const ChannelPair at(shape, pair);
-            if (pair < n_pairs) {
-                x[i] = __fmul_rn(__fmul_rn(x[i], factor), __ldg(norm + at.first));
-                y[i] = __fmul_rn(__fmul_rn(y[i], factor), __ldg(norm + at.second));
-            }
-        }
+        factor = rsqrtf(warp_sum(squares) / static_cast<float>(shape.head_dim) + shape.rms_eps);
     }
 #pragma unroll
-    for (int i = 0; i < kPairs; ++i) {
+    for (int i = 0; i < kLanePairs; ++i) {
         const int pair = lane + 32 * i;
-        if (pair >= n_pairs) {
-            continue;
-        }
         const ChannelPair at(shape, pair);
-        if (2 * pair < shape.n_rot) {
-            const float cosine = turns[at.first];
-            const float sine = turns[at.second];
+        if (2 * pair < shape.head_dim) {
+            x[i] = __fmul_rn(__fmul_rn(x[i], factor), __ldg(work.norm + at.first));
+            y[i] = __fmul_rn(__fmul_rn(y[i], factor), __ldg(work.norm + at.second));
+        }
+    }
+}
+
+// A warp normalises and rotates a head and calls give(channel, number) for every channel.
+template <typename Give>
+__device__ __forceinline__ void turn_head(
+    const CudaShape& shape, const HeadPairs& head, const HeadWork& work, int lane, Give give) {
+    float x[kLanePairs];
+    float y[kLanePairs];
+#pragma unroll
+    for (int i = 0; i < kLanePairs; ++i) {
+        x[i] = head.x[i];
+        y[i] = head.y[i];
+    }
+    if (work.norm != nullptr && !shape.norms_rotated) {
+        norm_head(shape, work, lane, x, y);
+    }
+#pragma unroll
+    for (int i = 0; i < kLanePairs; ++i) {
+        const int pair = lane + 32 * i;
+        const ChannelPair at(shape, pair);
+        if (work.rotates && 2 * pair < shape.n_rot) {
+            const float cosine = work.turns[at.first];
+            const float sine = work.turns[at.second];
             const float turned = __fmaf_rn(x[i], cosine, -__fmul_rn(y[i], sine));
             y[i] = __fmaf_rn(x[i], sine, __fmul_rn(y[i], cosine));
             x[i] = turned;
         }
-        give(at.first, x[i]);
-        give(at.second, y[i]);
+    }
+    if (work.norm != nullptr && shape.norms_rotated) {
+        norm_head(shape, work, lane, x, y);
+    }
+#pragma unroll
+    for (int i = 0; i < kLanePairs; ++i) {
+        const int pair = lane + 32 * i;
+        if (2 * pair < shape.head_dim) {
+            const ChannelPair at(shape, pair);
+            give(at.first, x[i]);
+            give(at.second, y[i]);
+        }
     }
 }
 
-// A warp stores the key and the value of one row and KV head. `row` is [n_q + 2 n_kv].
+enum class HeadKind { query, key };
+
+// The work on the queries or keys of a layer: what is the same for all rows. `factors` are null or
+// CudaBuffers::head_factors.
+struct HeadsWork {
+    const float* norm;
+    const float* turns;  // [row][n_rot]
+    const float* factors;
+    int kind;
+    bool rotates;
+
+    __device__ __forceinline__ HeadsWork(const CudaShape& shape,
+                                         const CudaPassData& pass,
+                                         const CudaLayer& layer,
+                                         HeadKind which,
+                                         const float* tables,
+                                         const float* of_rows)
+        : norm(which == HeadKind::key ? layer.k_norm : layer.q_norm),
+          turns(tables + pass.table_at(layer, shape.n_rot)),
+          factors(of_rows),
+          kind(which == HeadKind::key ? 1 : 0),
+          rotates(layer.rotation >= 0) {}
+
+    // `row` is that of the rotations, `column` that of the heads.
+    __device__ __forceinline__ HeadWork of(const CudaShape& shape,
+                                           int row,
+                                           int column,
+                                           int head) const {
+        HeadWork work{norm, turns + row * shape.n_rot, rotates, 1.0f};
+        if (factors != nullptr && norm != nullptr) {
+            work.norm += head * shape.head_dim;
+            work.row_factor = __ldcg(factors + 2 * column + kind);
+        }
+        return work;
+    }
+};
+
+// The factor of a norm of `n` numbers, by a block of eight warps; all of its threads get it.
+// `sums` is shared memory for eight numbers; sync() is a barrier of the block.
+template <typename Sync>
+__device__ __forceinline__ float row_factor(
+    const float* row, int n, float eps, float* sums, int thread, Sync sync) {
+    constexpr int kWarps = 8;
+    float own = 0;
+#pragma unroll 4
+    for (int i = thread; i < n; i += 32 * kWarps) {
+        const float x = __ldcg(row + i);
+        own = __fmaf_rn(x, x, own);
+    }
+    own = warp_sum(own);
+    sync();  // nobody reads the sums of the row before
+    if (thread % 32 == 0) {
+        sums[thread / 32] = own;
+    }
+    sync();
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < kWarps; ++i) {
+        sum = __fadd_rn(sum, sums[i]);
+    }
+    return rsqrtf(sum / static_cast<float>(n) + eps);
+}
+
+// The factors of row `row`'s queries (`which` 0) or keys (1), as row_factor().
+template <typename Sync>
+__device__ __forceinline__ void give_head_factor(const CudaShape& shape,
+                                                 const CudaBuffers& buffers,
+                                                 int row,
+                                                 int which,
+                                                 float* sums,
+                                                 int thread,
+                                                 Sync sync) {
+    const auto width = static_cast<std::size_t>(shape.n_q() + 2 * shape.n_kv());
+    const float* heads = buffers.heads + static_cast<std::size_t>(row) * width;
+    const float factor =
+        row_factor(which == 0 ? heads : heads + shape.n_q(),
+                   which == 0 ? shape.n_q() : shape.n_kv(), shape.rms_eps, sums, thread, sync);
+    if (thread == 0) {
+        buffers.head_factors[2 * row + which] = factor;
+    }
+}
+
+// A warp stores the key and the value of one row and KV head. `row` is [n_q + 2 n_kv], `work` that
+// on the key.
 __device__ inline void store_row(const CudaShape& shape,
                                  const CudaLayer& layer,
                                  const float* row,
-                                 const float* turns,
+                                 const HeadWork& work,
                                  int kv_head,
                                  int stored,
                                  int lane) {
@@ -134,7 +236,7 @@ __device__ inline void store_row(const CudaShape& shape,
     }
     HeadPairs key;
     key.load(shape, row + shape.n_q() + kv_head * shape.head_dim, lane);
-    turn_head(shape, key, layer.k_norm, turns, lane,
+    turn_head(shape, key, work, lane,
               [&](int channel, float x) { keys[channel] = __float2half_rn(x); });
 #pragma unroll
     for (int i = 0; i < kValues; ++i) {

@@ -277,7 +277,8 @@ void pack(const std::uint8_t* from, std::uint8_t* to, std::int64_t n_in, std::in
 }  // namespace
 
 void pack_strips(void* data, ggml_type type, std::int64_t n_in, std::int64_t n_out) {
-    KNAP_ASSERT(can_pack_strips(type, n_in, n_out), "the type and shape have a layout");
+    KNAP_ASSERT(can_pack_strips(type, n_in), "the type and shape have a layout");
+    n_out = rows_in_strips(n_out);
     const StripUnit unit = strip_unit(type);
     const auto n_bytes = static_cast<std::size_t>(n_out / kStripRows * (n_in / unit.n_inputs)) *
                          static_cast<std::size_t>(unit.n_bytes);

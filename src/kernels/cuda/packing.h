@@ -7,8 +7,9 @@
 
 namespace knap {
 
-// `data`, in the memory of the current device, has the rows as a file stores them.
-// can_pack_strips() must hold. Throws knap::Error when memory is short.
+// `data`, in the memory of the current device, has rows_in_strips(n_out) rows as a file stores
+// them; beyond n_out they may be anything. can_pack_strips() must hold. Throws knap::Error when
+// memory is short.
 void pack_strips(void* data, ggml_type type, std::int64_t n_in, std::int64_t n_out);
 
 }  // namespace knap

@@ -8,6 +8,7 @@
 #include "ggml.h"
 
 #include "base/host_device.h"
+#include "kernels/activation.h"
 #include "kernels/cuda/cache_pages.h"
 #include "sampling/draw_rule.h"
 #include "sampling/stop_rule.h"
@@ -31,33 +32,45 @@ struct CudaMatrix {
 // that they need not.
 struct alignas(16) CudaPhase {
     enum class Op : std::int16_t {
-        embed,    // tokens to streams
-        take,     // streams are set: gives the inputs of the first product
-        heads,    // queries, keys and values of all rows, not yet rotated
-        store,    // keys and values to the cache, without attention
-        attend,   // keys and values to the cache, and attention
-        add,      // a product, added to the streams: attention's output, or `down`
-        gate,     // gate and up
-        capture,  // copies the streams
-        head,     // logits
-        choose,   // the best token of every row, and its probability
-        list,     // the tokens of every row that may be drawn
-        draw,     // one of them, for every row
+        embed,        // tokens to streams
+        take,         // streams are set: gives the inputs of the first product
+        heads,        // queries, keys and values of all rows, not yet rotated
+        norm_heads,   // the factors of norms of whole rows of queries and of keys
+        store,        // keys and values to the cache, without attention
+        attend,       // keys and values to the cache, and attention
+        add,          // a product, added to the streams: attention's output, or `down`
+        result,       // the same product where a norm follows it
+        norm_result,  // that norm: adds what it gives to the streams
+        gate,         // gate and up
+        capture,      // copies the streams
+        head,         // logits
+        choose,       // the best token of every row, and its probability
+        list,         // the tokens of every row that may be drawn
+        draw,         // one of them, for every row
     };
     Op op = Op::embed;
     std::int16_t layer = 0;       // of CudaModel::layers
-    std::int16_t group = 0;       // attention: which plan of attention; capture: which one
+    std::int16_t group = 0;       // attention: which plan of attention; capture: which one;
+                                  // norm_result: of CudaLayer::post_norms
     bool waits = true;            // all blocks finish it before the next begins
     bool gives_halves = false;    // the next product takes floats, not int8 blocks
-    const float* norm = nullptr;  // weights of the norm before the next product; null: no product
+    bool gives_inputs = false;    // of the stream: there is a product that reads them
+    bool is_normed = false;       // a product: its inputs are those of a norm
+    bool takes_factor = false;    // whose factor its sums are multiplied by: not of floats
+    const float* norm = nullptr;  // weights of the norm before the next product; null: none
     CudaMatrix parts[3];          // q, k, v; gate, up; or one
+
+    // Whether it is the product at the end of a module, which does not read the stream.
+    KNAP_HOST_DEVICE bool ends_module() const { return op == Op::add || op == Op::result; }
 };
 
 struct CudaLayer {
     const float* q_norm = nullptr;  // null: none
     const float* k_norm = nullptr;
-    std::uint16_t* keys = nullptr;  // f16 [page][kv head][kCudaPageRows][head_dim]
+    const float* post_norms[2] = {};  // of attention's results and of the MLP's
+    std::uint16_t* keys = nullptr;    // f16 [page][kv head][kCudaPageRows][head_dim]
     std::uint16_t* values = nullptr;
+    int rotation = 0;  // which table of CudaPassData::turns; below 0: heads do not rotate
 };
 
 // Constant for a model.
@@ -70,8 +83,17 @@ struct CudaShape {
     int n_vocab = 0;
     int n_rot = 0;
     bool rotates_halves = false;  // else neighbours
+    bool norms_rotated = false;   // heads are normalised after they rotate
+    bool norms_rows = false;      // whole rows of queries and of keys are, not each head
+    Activation activation = Activation::silu;
     float rms_eps = 0;
     float attention_scale = 0;
+    bool scales_queries = false;  // by row
+    float soft_cap = 0;           // of scores; 0: none
+    float embedding_scale = 1;
+    float residual_scale = 1;  // of what modules add to the streams
+    float logit_scale = 1;
+    float final_soft_cap = 0;  // of logits; 0: none
     const CudaLayer* layers = nullptr;
     CudaMatrix embedding;
 
@@ -102,7 +124,8 @@ struct CudaBlock {
 
 struct CudaRow {
     int token = 0;
-    int stored = 0;  // row of the cache
+    int stored = 0;         // row of the cache
+    float query_scale = 1;  // of its queries, beside that of all: if CudaShape::scales_queries
 };
 
 // One plan of attention: full, or a window.
@@ -111,10 +134,13 @@ struct CudaAttention {
     int n_blocks = 0;
     const CudaRun* runs = nullptr;  // of all blocks
     bool merges = false;            // some row attends to several parts
-    const int* n_seen = nullptr;    // [n_rows] positions that a row sees
+    const int* n_seen = nullptr;    // [n_rows] the end of the positions that a row sees
+    // [n_rows or n_steps] the first of them; null: 0. Those before hide behind the layers' own
+    // window.
+    const int* first_seen = nullptr;
 };
 
-inline constexpr int kMaxCudaAttentions = 8;
+inline constexpr int kMaxCudaAttentions = 16;
 
 // How rows draw their tokens, and when a chain ends by itself.
 struct CudaDraw {
@@ -134,8 +160,14 @@ struct CudaDrawn {
 
 // The streams and what passes between products. Memory for `max_rows` rows.
 struct CudaBuffers {
-    float* stream = nullptr;    // [n_rows][n_embd]
-    float* heads = nullptr;     // [n_rows][n_q + 2 n_kv]
+    float* stream = nullptr;  // [n_rows][n_embd]
+    float* heads = nullptr;   // [n_rows][n_q + 2 n_kv]
+    // Where whole rows of queries and of keys are normalised: the factors, [n_rows][2].
+    float* head_factors = nullptr;
+    // Where norms follow modules: products before them, [n_rows][n_embd], and their sums of
+    // squares, [n_embd / 32][stride].
+    float* results = nullptr;
+    float* result_squares = nullptr;
     float* partials = nullptr;  // [n_rows][n_heads][max_parts][head_dim + 2]
     int max_parts = 0;
     // Inputs of products. int8: codes [n_in / 64][stride][64] in the order of fragments, and for
@@ -172,7 +204,7 @@ struct CudaPassData {
     int n_steps = 1;  // of a chain: every row but the first is chosen on the device
     const CudaLayer* layers = nullptr;
     const CudaRow* rows = nullptr;  // [n_rows], or [n_steps] of a chain
-    const float* turns = nullptr;   // [n_rows or n_steps][n_rot]
+    const float* turns = nullptr;   // [table][n_rows or n_steps][n_rot]
     const int* pages = nullptr;
     // Rows that get logits, in the order of CudaBuffers::logits. Only passes of more than
     // kMaxStepRows rows choose: others give them to all.
@@ -180,6 +212,11 @@ struct CudaPassData {
     int n_logit_rows = 0;
     CudaAttention attentions[kMaxCudaAttentions];
     CudaDraw draw{};
+
+    // Where in `turns` the table of a layer begins.
+    KNAP_HOST_DEVICE int table_at(const CudaLayer& layer, int n_rot) const {
+        return layer.rotation > 0 ? layer.rotation * n_rows * n_steps * n_rot : 0;
+    }
 };
 
 // Positions are attended to in parts, which depend on nothing but the position.
@@ -217,6 +254,11 @@ KNAP_HOST_DEVICE constexpr int count_parts(int n) {
         step *= 2;
     }
     return count + (n - begin + step - 1) / step;
+}
+
+// The part that holds a position.
+KNAP_HOST_DEVICE constexpr int part_of(int position) {
+    return count_parts(position + 1) - 1;
 }
 
 }  // namespace knap

@@ -45,8 +45,10 @@ __global__ void __launch_bounds__(32 * kRowWarps)
         const std::size_t strip_bytes =
             static_cast<std::size_t>(table.n_units) *
             static_cast<std::size_t>(strip_unit(static_cast<ggml_type>(table.type)).n_bytes);
-        *at = weight_at(table.strips + static_cast<std::size_t>(token / kStripRows) * strip_bytes,
-                        table.type, token % kStripRows, first + lane);
+        *at = __fmul_rn(
+            weight_at(table.strips + static_cast<std::size_t>(token / kStripRows) * strip_bytes,
+                      table.type, token % kStripRows, first + lane),
+            shape.embedding_scale);
     }
     stream_writer(buffers, phase, stride, shape.n_embd).write(*at, first, column, lane);
 }
@@ -56,15 +58,52 @@ __global__ void __launch_bounds__(32 * kRowWarps)
     store_kernel(const __grid_constant__ CudaShape shape,
                  const __grid_constant__ CudaPassData pass,
                  const float* heads,
-                 int layer) {
+                 const float* head_factors,
+                 int index) {
     const int row = warp_item() / shape.n_kv_heads;
     if (row >= pass.n_rows) {
         return;
     }
     const auto width = static_cast<std::size_t>(shape.n_q() + 2 * shape.n_kv());
-    store_row(shape, shape.layers[layer], heads + static_cast<std::size_t>(row) * width,
-              pass.turns + row * shape.n_rot, warp_item() % shape.n_kv_heads,
-              __ldg(&pass.rows[row].stored), warp_lane());
+    const CudaLayer& layer = shape.layers[index];
+    const int kv_head = warp_item() % shape.n_kv_heads;
+    const HeadsWork work(shape, pass, layer, HeadKind::key, pass.turns, head_factors);
+    store_row(shape, layer, heads + static_cast<std::size_t>(row) * width,
+              work.of(shape, row, row, kv_head), kv_head, __ldg(&pass.rows[row].stored),
+              warp_lane());
+}
+
+// The factors of norms of whole rows of queries and of keys: a block has one.
+__global__ void __launch_bounds__(32 * kRowWarps)
+    head_factor_kernel(const __grid_constant__ CudaShape shape,
+                       const __grid_constant__ CudaBuffers buffers) {
+    __shared__ float sums[kRowWarps];
+    give_head_factor(shape, buffers, static_cast<int>(blockIdx.x) / 2,
+                     static_cast<int>(blockIdx.x) % 2, sums, static_cast<int>(threadIdx.x),
+                     [] { __syncthreads(); });
+}
+
+// Adds the results of a module to the stream, after the norm that follows it.
+__global__ void __launch_bounds__(32 * kRowWarps)
+    add_results_kernel(const __grid_constant__ CudaShape shape,
+                       const __grid_constant__ CudaBuffers buffers,
+                       const __grid_constant__ CudaPhase phase,
+                       int n_rows,
+                       int stride) {
+    const int n_blocks = shape.n_embd / 32;
+    const int column = warp_item() / n_blocks;
+    const int channel = warp_item() % n_blocks * 32 + warp_lane();
+    if (column >= n_rows) {
+        return;
+    }
+    const std::size_t at = static_cast<std::size_t>(column) * shape.n_embd + channel;
+    const float result =
+        normed_result(buffers.results[at], buffers.factors[column],
+                      shape.layers[phase.layer].post_norms[phase.group], channel, shape);
+    const float x = __fadd_rn(buffers.stream[at], result);
+    buffers.stream[at] = x;
+    stream_writer(buffers, phase, stride, shape.n_embd)
+        .write(x, channel - warp_lane(), column, warp_lane());
 }
 
 // The factors of a norm: a warp has a row.
@@ -219,6 +258,12 @@ struct Prefill {
                 store(phase);
                 attend(phase);
                 break;
+            case CudaPhase::Op::norm_heads:
+                norm_heads();
+                break;
+            case CudaPhase::Op::norm_result:
+                add_results(phase);
+                break;
             case CudaPhase::Op::capture:
                 capture(phase);
                 break;
@@ -248,8 +293,21 @@ struct Prefill {
 
     void store(const CudaPhase& phase) const {
         store_kernel<<<blocks_for(rows_times(shape.n_kv_heads), kRowWarps), 32 * kRowWarps, 0,
-                       stream>>>(shape, pass, buffers.heads, phase.layer);
+                       stream>>>(shape, pass, buffers.heads, buffers.head_factors, phase.layer);
         check_cuda(cudaGetLastError(), "storing keys and values");
+    }
+
+    void norm_heads() const {
+        head_factor_kernel<<<static_cast<unsigned>(2 * pass.n_rows), 32 * kRowWarps, 0, stream>>>(
+            shape, buffers);
+        check_cuda(cudaGetLastError(), "norms of queries and keys");
+    }
+
+    void add_results(const CudaPhase& phase) const {
+        find_factors(buffers.result_squares);
+        add_results_kernel<<<blocks_for(rows_times(shape.n_embd / 32), kRowWarps), 32 * kRowWarps,
+                             0, stream>>>(shape, buffers, phase, pass.n_rows, stride);
+        check_cuda(cudaGetLastError(), "a norm behind a module");
     }
 
     void attend(const CudaPhase& phase) const {
@@ -287,15 +345,14 @@ struct Prefill {
     void multiply(const CudaPhase& phase, const int* rows_of, int n_columns) const {
         const ColumnsFrom columns{rows_of, n_columns,
                                   rows_of != nullptr ? prefill_stride(n_columns) : stride};
-        const bool is_normed = phase.op != CudaPhase::Op::add;
-        const int which = is_normed ? 0 : 1;
-        if (is_normed) {
-            find_factors();
+        const int which = phase.ends_module() ? 1 : 0;
+        if (phase.is_normed) {
+            find_factors(buffers.squares);
         }
         const ProductArguments common{.shape = shape,
                                       .buffers = buffers,
                                       .phase = phase,
-                                      .factors = is_normed ? buffers.factors : nullptr,
+                                      .factors = phase.is_normed ? buffers.factors : nullptr,
                                       .rows_of = rows_of,
                                       .stride = columns.stride,
                                       .n_columns = n_columns};
@@ -317,9 +374,9 @@ struct Prefill {
         }
     }
 
-    void find_factors() const {
+    void find_factors(const float* squares) const {
         factor_kernel<<<blocks_for(rows_times(1), kRowWarps), 32 * kRowWarps, 0, stream>>>(
-            buffers.squares, buffers.factors, pass.n_rows, stride, shape.n_embd, shape.rms_eps);
+            squares, buffers.factors, pass.n_rows, stride, shape.n_embd, shape.rms_eps);
         check_cuda(cudaGetLastError(), "a norm");
     }
 
@@ -336,8 +393,8 @@ struct Prefill {
         const auto n =
             static_cast<std::size_t>(columns.n_columns) * static_cast<std::size_t>(n_in / 2);
         round_kernel<<<blocks_for(n, 256), 256, 0, stream>>>(
-            buffers.floats[which], which == 0 ? buffers.factors : nullptr, columns, n_in,
-            part.type == GGML_TYPE_BF16, reinterpret_cast<std::uint32_t*>(buffers.halves));
+            buffers.floats[which], args.factors, columns, n_in, part.type == GGML_TYPE_BF16,
+            reinterpret_cast<std::uint32_t*>(buffers.halves));
         check_cuda(cudaGetLastError(), "rounding inputs");
         args.inputs = reinterpret_cast<const std::uint8_t*>(buffers.halves);
         args.factors = nullptr;

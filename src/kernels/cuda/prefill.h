@@ -23,8 +23,8 @@ constexpr int prefill_stride(int n_rows) {
 // What the host knows of a pass: the same that CudaPassData has on the device.
 struct PrefillPlan {
     std::span<const CudaPhase> phases;
-    // Of each plan of attention that a phase names. Blocks begin with part 0 and hold any number of
-    // rows.
+    // Of each plan of attention that a phase names. Blocks hold any number of rows, and all parts
+    // that they see.
     std::array<std::span<const CudaBlock>, kMaxCudaAttentions> blocks;
 };
 

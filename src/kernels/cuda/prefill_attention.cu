@@ -7,6 +7,7 @@
 // in shared memory. Positions that a row does not see change nothing: their weights are zero, and
 // merging a state that has seen nothing leaves the other as it was.
 #include <algorithm>
+#include <climits>
 
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/cuda_check.h"
@@ -66,8 +67,11 @@ struct ColumnAttention {
     float total_most[2];
     float total_weight[2];
     const std::uint16_t* queries;
-    float* totals;  // [16][kSumStride]; a lane has places of its own until the end
-    int n_seen[2];  // of columns g and g + 8
+    float* totals;      // [16][kSumStride]; a lane has places of its own until the end
+    int n_seen[2];      // of columns g and g + 8
+    int first_seen[2];  // likewise
+    float soft_cap;     // of scores; 0: none
+    int end_changed;    // scores of positions up to here are capped, or some are hidden
     int lane;
 
     __device__ void clear_part() {
@@ -140,6 +144,16 @@ struct ColumnAttention {
         clear_part();
     }
 
+    __device__ __forceinline__ void change(float (&scores)[1][2][2][4], int first) const {
+        if (soft_cap != 0.0f) {
+            Warp::cap_scores(scores, soft_cap);
+        }
+#pragma unroll
+        for (int step = 0; step < 2; ++step) {
+            Warp::hide_before(scores[0][step], first + kAttentionStep16 * step, first_seen, lane);
+        }
+    }
+
     // The 32 positions from `first` on. Some column sees the first of them, and none sees more than
     // `most_seen`.
     __device__ void run(const std::uint16_t* keys,
@@ -148,6 +162,9 @@ struct ColumnAttention {
                         int most_seen) {
         float scores[1][2][2][4];
         Warp::score(queries, keys, lane, scores);
+        if (first < end_changed) [[unlikely]] {
+            change(scores, first);
+        }
 #pragma unroll
         for (int step = 0; step < 2; ++step) {
             const int at = first + kAttentionStep16 * step;
@@ -199,6 +216,8 @@ __device__ void load_queries(const AttentionArguments& args,
     constexpr float kLog2e = 1.44269504088896f;
     const float scale = shape.attention_scale * kLog2e;
     auto* to = reinterpret_cast<__half*>(queries);
+    const HeadsWork work(shape, args.pass, shape.layers[args.layer], HeadKind::query,
+                         args.pass.turns, args.buffers.head_factors);
     for (int i = 0; i < kWarpColumns; ++i) {
         const int column = first + i;
         if (column >= tile.n_columns) {
@@ -213,9 +232,12 @@ __device__ void load_queries(const AttentionArguments& args,
                   args.buffers.heads + static_cast<std::size_t>(row) * width +
                       tile.head(column) * HeadDim,
                   lane);
-        turn_head(shape, head, shape.layers[args.layer].q_norm, args.pass.turns + row * shape.n_rot,
-                  lane, [&](int channel, float x) {
-                      to[At::key(i, channel / 8) + channel % 8] = __float2half_rn(x * scale);
+        const float own_scale = shape.scales_queries
+                                    ? __fmul_rn(scale, __ldg(&args.pass.rows[row].query_scale))
+                                    : scale;
+        turn_head(shape, head, work.of(shape, row, row, tile.head(column)), lane,
+                  [&](int channel, float x) {
+                      to[At::key(i, channel / 8) + channel % 8] = __float2half_rn(x * own_scale);
                   });
     }
 }
@@ -280,11 +302,15 @@ __global__ void __launch_bounds__(32 * kMaxAttentionWarps, 1)
     const int own_column = first_column + warp * kWarpColumns;
 
     const int* n_seen = args.pass.attentions[args.group].n_seen;
+    const int* first_seen = args.pass.attentions[args.group].first_seen;
     int last = 0;
+    int lowest = first_seen != nullptr ? INT_MAX : 0;  // position that some column sees
     for (int row = tile.row(first_column) + lane; row <= tile.row(end_column - 1); row += 32) {
         last = max(last, __ldg(n_seen + row) - 1);
+        lowest = first_seen != nullptr ? min(lowest, __ldg(first_seen + row)) : 0;
     }
     last = __reduce_max_sync(~0u, last);
+    lowest = __reduce_min_sync(~0u, lowest);
 
     auto* tiles = reinterpret_cast<std::uint16_t*>(shared);
     std::uint8_t* own = shared + Memory::kTiles + warp * (Memory::kQueries + Memory::kTotals);
@@ -294,6 +320,7 @@ __global__ void __launch_bounds__(32 * kMaxAttentionWarps, 1)
     const PositionMap map =
         position_map(args.shape, args.pass.pages, args.pass.attentions[args.group].runs, tile.block,
                      tile.kv_head);
+    const int first_tile = lowest / kAttentionTile;
     const int n_tiles = last / kAttentionTile + 1;
     const auto begin_copy = [&](int t) {
         if (t < n_tiles) {
@@ -304,22 +331,29 @@ __global__ void __launch_bounds__(32 * kMaxAttentionWarps, 1)
     };
 #pragma unroll
     for (int t = 0; t < kAttentionStages - 1; ++t) {
-        begin_copy(t);
+        begin_copy(first_tile + t);
     }
     load_queries<HeadDim>(args, tile, own_column, queries, lane);
 
     ColumnAttention<HeadDim> columns;
     columns.queries = queries;
     columns.totals = totals;
+    columns.soft_cap = args.shape.soft_cap;
     columns.lane = lane;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         const int column = own_column + 8 * half + lane / 4;
         columns.n_seen[half] = column < end_column ? __ldg(n_seen + tile.row(column)) : 0;
+        columns.first_seen[half] =
+            column < end_column && first_seen != nullptr ? __ldg(first_seen + tile.row(column)) : 0;
     }
+    columns.end_changed =
+        columns.soft_cap != 0.0f
+            ? INT_MAX
+            : __reduce_max_sync(~0u, max(columns.first_seen[0], columns.first_seen[1]));
     const int most_seen = __reduce_max_sync(~0u, max(columns.n_seen[0], columns.n_seen[1]));
     columns.clear();
-    for (int t = 0; t < n_tiles; ++t) {
+    for (int t = first_tile; t < n_tiles; ++t) {
         // Tile t has arrived, and all warps are done with t - 1, whose place t + 2 takes.
         wait_copy_groups<kAttentionStages - 2>();
         __syncthreads();

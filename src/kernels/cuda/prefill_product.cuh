@@ -316,6 +316,9 @@ struct TileEpilogue {
             case CudaPhase::Op::add:
                 add_to_stream();
                 break;
+            case CudaPhase::Op::result:
+                give_results();
+                break;
             case CudaPhase::Op::gate:
                 gate();
                 break;
@@ -325,8 +328,10 @@ struct TileEpilogue {
         }
     }
 
-    // Rows of a matrix to columns of floats.
-    __device__ void give(float* to, std::size_t width, int n_rows, const float* bias) const {
+    // Rows of a matrix to columns of floats, after finish(number).
+    template <typename Finish>
+    __device__ void give(
+        float* to, std::size_t width, int n_rows, const float* bias, Finish finish) const {
         const int row = first_row() + lane;
         if (row >= n_rows) {
             return;
@@ -335,7 +340,7 @@ struct TileEpilogue {
         for (int column = 0; column < n_columns(); ++column) {
             to[static_cast<std::size_t>(first_column + column) * width +
                static_cast<std::size_t>(row)] =
-                with_bias(total(column, warp * 32 + lane), factor(column), bias, row);
+                finish(with_bias(total(column, warp * 32 + lane), factor(column), bias, row));
         }
     }
 
@@ -343,12 +348,29 @@ struct TileEpilogue {
         const CudaMatrix& matrix = args.phase.parts[tile.part];
         give(args.buffers.heads + tile.offset,
              static_cast<std::size_t>(args.shape.n_q() + 2 * args.shape.n_kv()),
-             matrix.n_strips * kStripRows, matrix.bias);
+             matrix.n_strips * kStripRows, matrix.bias, [](float x) { return x; });
     }
 
     __device__ void give_logits() const {
         give(args.buffers.logits, static_cast<std::size_t>(args.shape.n_vocab), args.shape.n_vocab,
-             args.phase.parts[0].bias);
+             args.phase.parts[0].bias,
+             [&](float logit) { return finished_logit(logit, args.shape); });
+    }
+
+    __device__ void give_results() const {
+        const int n_embd = args.shape.n_embd;
+        const int first = first_row();
+        if (first >= n_embd) {
+            return;
+        }
+        for (int column = 0; column < n_columns(); ++column) {
+            const int at = first_column + column;
+            const float x = with_bias(total(column, warp * 32 + lane), 1.0f,
+                                      args.phase.parts[0].bias, first + lane);
+            args.buffers.results[static_cast<std::size_t>(at) * static_cast<std::size_t>(n_embd) +
+                                 static_cast<std::size_t>(first + lane)] = x;
+            give_square(x, args.buffers.result_squares, args.stride, first, at, lane);
+        }
     }
 
     __device__ void add_to_stream() const {
@@ -375,9 +397,10 @@ struct TileEpilogue {
 #pragma unroll
             for (int i = 0; i < kAtOnce; ++i) {
                 if (i < n) {
+                    const float result = with_bias(total(begin + i, warp * 32 + lane), 1.0f,
+                                                   args.phase.parts[0].bias, first + lane);
                     const float x =
-                        __fadd_rn(before[i], with_bias(total(begin + i, warp * 32 + lane), 1.0f,
-                                                       args.phase.parts[0].bias, first + lane));
+                        __fadd_rn(before[i], __fmul_rn(result, args.shape.residual_scale));
                     *at(begin + i) = x;
                     writer.write(x, first, first_column + begin + i, lane);
                 }
@@ -401,7 +424,8 @@ struct TileEpilogue {
                                           args.phase.parts[0].bias, first + lane);
             const float up = with_bias(total(column, half * 64 + 32 + lane), by,
                                        args.phase.parts[1].bias, first + lane);
-            writer.write(gated / (1.0f + __expf(-gated)) * up, first, first_column + column, lane);
+            writer.write(activated(gated, args.shape.activation) * up, first, first_column + column,
+                         lane);
         }
     }
 };

@@ -9,16 +9,22 @@
 namespace knap {
 namespace {
 
+// Calls work(column, first) for 32 channels of the streams at a time, a warp each.
+template <typename Work>
+__device__ __forceinline__ void share_streams(const StepContext& c, Work work) {
+    const int n_blocks = c.args.shape.n_embd / 32;
+    for (int i = static_cast<int>(blockIdx.x) * kStepWarps + c.warp; i < c.pass.n_rows * n_blocks;
+         i += static_cast<int>(gridDim.x) * kStepWarps) {
+        work(i / n_blocks, i % n_blocks * 32);
+    }
+}
+
 // Tokens, or streams that are there, as inputs of the first product.
 template <int Columns>
 __device__ __forceinline__ void begin_rows(StepContext& c, const CudaPhase& phase) {
     const CudaShape& shape = c.args.shape;
     const StreamWriter writer = stream_writer(c.args.buffers, phase, Columns, shape.n_embd);
-    const int n_blocks = shape.n_embd / 32;
-    for (int i = static_cast<int>(blockIdx.x) * kStepWarps + c.warp; i < c.pass.n_rows * n_blocks;
-         i += static_cast<int>(gridDim.x) * kStepWarps) {
-        const int column = i / n_blocks;
-        const int first = i % n_blocks * 32;
+    share_streams(c, [&](int column, int first) {
         float* at = c.args.buffers.stream + column * shape.n_embd + first + c.lane;
         if (phase.op == CudaPhase::Op::embed) {
             const int token = c.is_chain() && c.step > 0
@@ -28,12 +34,33 @@ __device__ __forceinline__ void begin_rows(StepContext& c, const CudaPhase& phas
             const std::size_t strip_bytes =
                 static_cast<std::size_t>(table.n_units) *
                 static_cast<std::size_t>(strip_unit(static_cast<ggml_type>(table.type)).n_bytes);
-            *at =
+            *at = __fmul_rn(
                 weight_at(table.strips + static_cast<std::size_t>(token / kStripRows) * strip_bytes,
-                          table.type, token % kStripRows, first + c.lane);
+                          table.type, token % kStripRows, first + c.lane),
+                shape.embedding_scale);
         }
         writer.write(*at, first, column, c.lane);
-    }
+    });
+}
+
+// Adds the results of a module to the stream, after the norm that follows it.
+template <int Columns>
+__device__ __forceinline__ void add_results(const StepContext& c, const CudaPhase& phase) {
+    const CudaShape& shape = c.args.shape;
+    const StreamWriter writer = stream_writer(c.args.buffers, phase, Columns, shape.n_embd);
+    const float* post_norm = c.own(c.pass.layers)[phase.layer].post_norms[phase.group];
+    share_streams(c, [&](int column, int first) {
+        const int channel = first + c.lane;
+        float* at = c.args.buffers.stream + column * shape.n_embd + channel;
+        const float before = __ldcg(at);
+        const float result = __ldcg(c.args.buffers.results + column * shape.n_embd + channel);
+        NormSquares norm;
+        norm.load(c.args.buffers.result_squares, Columns, column, shape.n_embd, c.lane);
+        const float factor = norm.factor(shape.n_embd, shape.rms_eps);
+        const float x = __fadd_rn(before, normed_result(result, factor, post_norm, channel, shape));
+        *at = x;
+        writer.write(x, first, column, c.lane);
+    });
 }
 
 __device__ __forceinline__ void capture_rows(StepContext& c, const CudaPhase& phase) {
@@ -57,11 +84,17 @@ __device__ __forceinline__ void run_phase(StepContext& c, const CudaPhase& phase
         case CudaPhase::Op::take:
             begin_rows<Columns>(c, phase);
             break;
+        case CudaPhase::Op::norm_heads:
+            norm_heads(c);
+            break;
         case CudaPhase::Op::store:
             store_rows(c, phase);
             break;
         case CudaPhase::Op::attend:
             run_attention<Columns>(c, phase);
+            break;
+        case CudaPhase::Op::norm_result:
+            add_results<Columns>(c, phase);
             break;
         case CudaPhase::Op::capture:
             capture_rows(c, phase);

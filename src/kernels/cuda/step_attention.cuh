@@ -18,6 +18,13 @@ __device__ inline int seen_by(const StepContext& c, const CudaAttention& attenti
     return c.own(attention.n_seen)[row] + (c.is_chain() ? c.step : 0);
 }
 
+// The first position that a row sees now.
+__device__ inline int first_seen_by(const StepContext& c, const CudaAttention& attention, int row) {
+    return attention.first_seen != nullptr
+               ? c.own(attention.first_seen)[c.is_chain() ? c.step : row]
+               : 0;
+}
+
 __device__ inline int parts_of(const StepContext& c, const CudaAttention& attention, int row) {
     return count_parts(seen_by(c, attention, row));
 }
@@ -80,6 +87,7 @@ __device__ __forceinline__ void sync_head(int index, int n_threads) {
 // do so at the same time.
 __device__ __forceinline__ void merge_parts(const StepContext& c,
                                             const CudaPhase& phase,
+                                            int first_part,
                                             int n_parts,
                                             int row,
                                             int head,
@@ -94,7 +102,7 @@ __device__ __forceinline__ void merge_parts(const StepContext& c,
     auto* factors = reinterpret_cast<MergeFactors*>(tops + 2 * kMaxMergedParts);
     SoftmaxState state;
 #pragma unroll 1
-    for (int begin = 0; begin < n_parts; begin += kMaxMergedParts) {
+    for (int begin = first_part; begin < n_parts; begin += kMaxMergedParts) {
         const int n = min(kMaxMergedParts, n_parts - begin);
         const float* from = partials + begin * size;
         sync_head(index, head_dim);
@@ -146,7 +154,10 @@ __device__ __forceinline__ void merge_heads(const StepContext& c,
     for (int i = index * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);
          i < c.pass.n_rows * shape.n_heads; i += n_merging) {
         const int row = i / shape.n_heads;
-        merge_parts(c, phase, parts_of(c, attention, row), row, i % shape.n_heads, index, stride);
+        const int first_part =
+            attention.first_seen != nullptr ? part_of(first_seen_by(c, attention, row)) : 0;
+        merge_parts(c, phase, first_part, parts_of(c, attention, row), row, i % shape.n_heads,
+                    index, stride);
     }
 }
 
@@ -245,15 +256,18 @@ struct TileCopies {
     }
 };
 
-// Positions [begin, end) of a part, whose first 16 are being copied.
-template <int HeadDim, int Groups>
+// Positions [begin, end) of a part, whose first 16 are being copied. change(scores, first) does
+// what the model wants with the scores of the positions from `first` on, up to `end_changed`.
+template <int HeadDim, int Groups, typename Change>
 __device__ __forceinline__ void attend_to(WarpAttention<HeadDim, Groups>& warp,
                                           TileCopies<HeadDim>& tiles,
                                           const std::uint16_t* queries,
                                           const int (&n_seen)[Groups][2],
                                           int begin,
                                           int end,
-                                          int lane) {
+                                          int end_changed,
+                                          int lane,
+                                          Change change) {
 #pragma unroll 1
     for (int first = begin; first < end; first += kAttentionStep16) {
         const int next = first + kAttentionStep16;
@@ -268,6 +282,9 @@ __device__ __forceinline__ void attend_to(WarpAttention<HeadDim, Groups>& warp,
         } else {
             end_copy_group();
         }
+        if (first < end_changed) [[unlikely]] {
+            change(scores, first);
+        }
 #pragma unroll
         for (int group = 0; group < Groups; ++group) {
             warp.weigh(scores[group][0], group, first, n_seen[group], lane);
@@ -281,6 +298,26 @@ __device__ __forceinline__ void attend_to(WarpAttention<HeadDim, Groups>& warp,
         }
     }
     warp.add_lanes();
+}
+
+// Hides what is before the layers' own window. row_at(column) is the row of a column.
+template <int HeadDim, int Groups, typename RowAt>
+__device__ __forceinline__ void hide(const StepContext& c,
+                                     const CudaAttention& attention,
+                                     RowAt row_at,
+                                     int n_columns,
+                                     int first,
+                                     float (&scores)[Groups][1][2][4]) {
+#pragma unroll
+    for (int group = 0; group < Groups; ++group) {
+        int first_seen[2];
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const int column = min(16 * group + 8 * i + c.lane / 4, n_columns - 1);
+            first_seen[i] = first_seen_by(c, attention, row_at(column));
+        }
+        WarpAttention<HeadDim, Groups>::hide_before(scores[group][0], first, first_seen, c.lane);
+    }
 }
 
 template <int HeadDim, int Groups>
@@ -308,12 +345,21 @@ __device__ __forceinline__ void attend(const StepContext& c,
     const int end = part_begin(item.part + 1);
     const int share = (end - begin) / kStepWarps;
     int last = 0;
+    int lowest = attention.first_seen != nullptr ? end : 0;  // position that some row sees
+    int end_hidden = 0;  // from here on all rows see what is not after them
 #pragma unroll 1
     for (int row = 0; row < block.n_rows; ++row) {
         last = max(last, seen_by(c, attention, block.first_row + row) - 1);
+        if (attention.first_seen != nullptr) {
+            const int first_seen = first_seen_by(c, attention, block.first_row + row);
+            lowest = min(lowest, first_seen);
+            end_hidden = max(end_hidden, first_seen);
+        }
     }
-    const int own = begin + c.warp * share;
-    const int own_end = min(own + share, last + 1);
+    const int own_begin = begin + c.warp * share;
+    const int own_end = min(own_begin + share, last + 1);
+    // Tiles that nobody sees would change nothing.
+    const int own = max(own_begin, lowest / kAttentionStep16 * kAttentionStep16);
     auto* queries = reinterpret_cast<std::uint16_t*>(c.region());
     auto* tile =
         reinterpret_cast<std::uint16_t*>(c.region() + Region::kTiles) + c.warp * 2 * Region::kTile;
@@ -338,18 +384,21 @@ __device__ __forceinline__ void attend(const StepContext& c,
         }
     }
     if (end > first_new) {
+        const HeadsWork work(shape, c.pass, layer, HeadKind::key, turns,
+                             c.args.buffers.head_factors);
         // The first warps have the queries: the last ones begin here.
 #pragma unroll 1
         for (int i = kStepWarps - 1 - c.warp; i < block.n_stored; i += kStepWarps) {
             const int column = block.first_stored + i;
             const int row = c.row_of(column);
             store_row(shape, layer, c.args.buffers.heads + column * width,
-                      turns + row * shape.n_rot, item.kv_head, c.own(c.pass.rows)[row].stored,
-                      c.lane);
+                      work.of(shape, row, column, item.kv_head), item.kv_head,
+                      c.own(c.pass.rows)[row].stored, c.lane);
         }
     }
     constexpr float kLog2e = 1.44269504088896f;
     const float scale = shape.attention_scale * kLog2e;
+    const HeadsWork work(shape, c.pass, layer, HeadKind::query, turns, c.args.buffers.head_factors);
 #pragma unroll 1
     for (int column = c.warp; column < Region::kColumns; column += kStepWarps) {
         auto* to = reinterpret_cast<__half*>(queries);
@@ -361,9 +410,13 @@ __device__ __forceinline__ void attend(const StepContext& c,
         }
         const HeadPairs head = next;
         next = load_head(min(column + kStepWarps, n_columns - 1));
-        turn_head(shape, head, layer.q_norm, turns + c.row_of(row_at(column)) * shape.n_rot, c.lane,
+        const int row = c.row_of(row_at(column));
+        const float own_scale =
+            shape.scales_queries ? __fmul_rn(scale, c.own(c.pass.rows)[row].query_scale) : scale;
+        turn_head(shape, head, work.of(shape, row, row_at(column), head_at(column)), c.lane,
                   [&](int channel, float x) {
-                      to[At::key(column, channel / 8) + channel % 8] = __float2half_rn(x * scale);
+                      to[At::key(column, channel / 8) + channel % 8] =
+                          __float2half_rn(x * own_scale);
                   });
     }
     __threadfence_block();
@@ -379,7 +432,16 @@ __device__ __forceinline__ void attend(const StepContext& c,
     }
     WarpAttention<HeadDim, Groups> warp;
     warp.clear();
-    attend_to(warp, tiles, queries, n_seen, own, own_end, c.lane);
+    const int end_changed = shape.soft_cap != 0.0f ? last + 1 : end_hidden;
+    attend_to(warp, tiles, queries, n_seen, own, own_end, end_changed, c.lane,
+              [&](float(&scores)[Groups][1][2][4], int first) {
+                  if (shape.soft_cap != 0.0f) {
+                      warp.cap_scores(scores, shape.soft_cap);
+                  }
+                  if (end_hidden > 0) {
+                      hide<HeadDim>(c, attention, row_at, n_columns, first, scores);
+                  }
+              });
 
     // The warps' states are merged in order, eight columns at a time.
     const auto* states = reinterpret_cast<const float*>(c.region() + Region::kTiles);
@@ -508,13 +570,25 @@ __device__ __forceinline__ void store_rows(const StepContext& c, const CudaPhase
     const CudaShape& shape = c.args.shape;
     const int width = shape.n_q() + 2 * shape.n_kv();
     const CudaLayer& layer = c.own(c.pass.layers)[phase.layer];
+    const HeadsWork work(shape, c.pass, layer, HeadKind::key, c.own(c.pass.turns),
+                         c.args.buffers.head_factors);
     for (int i = static_cast<int>(blockIdx.x) * kStepWarps + c.warp;
          i < c.pass.n_rows * shape.n_kv_heads; i += static_cast<int>(gridDim.x) * kStepWarps) {
         const int column = i / shape.n_kv_heads;
         const int row = c.row_of(column);
+        const int kv_head = i % shape.n_kv_heads;
         store_row(shape, layer, c.args.buffers.heads + column * width,
-                  c.own(c.pass.turns) + row * shape.n_rot, i % shape.n_kv_heads,
-                  c.own(c.pass.rows)[row].stored, c.lane);
+                  work.of(shape, row, column, kv_head), kv_head, c.own(c.pass.rows)[row].stored,
+                  c.lane);
+    }
+}
+
+// The factors of norms of whole rows of queries and of keys: a block has one.
+__device__ __forceinline__ void norm_heads(const StepContext& c) {
+    for (int i = static_cast<int>(blockIdx.x); i < 2 * c.pass.n_rows;
+         i += static_cast<int>(gridDim.x)) {
+        give_head_factor(c.args.shape, c.args.buffers, i / 2, i % 2, c.factors(), c.thread,
+                         sync_warps);
     }
 }
 

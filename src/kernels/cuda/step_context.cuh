@@ -211,6 +211,7 @@ struct ProductItems {
                 n_pairs = 2;
                 break;
             case CudaPhase::Op::add:
+            case CudaPhase::Op::result:
             case CudaPhase::Op::head:
                 n_items = (phase.parts[0].n_strips + 1) / 2;
                 break;

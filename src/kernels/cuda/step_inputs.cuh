@@ -85,29 +85,36 @@ struct InputWriter {
     }
 };
 
-// For the product after the next norm: the stream times the norm's weights. The factor of the norm
-// follows from the sums of squares, when all of them are known.
+// The sum of squares of 32 channels of a column: for a norm.
+__device__ __forceinline__ void give_square(
+    float x, float* squares, int stride, int first, int column, int lane) {
+    const float square = warp_sum(x * x);
+    if (lane == 0) {
+        squares[first / 32 * stride + column] = square;
+    }
+}
+
+// For the next product of the stream: the stream times the weights of the norm before it, if there
+// is one. The factor of the norm follows from the sums of squares, when all of them are known.
 struct StreamWriter {
     InputWriter inputs;
     const float* norm;
     float* squares;
+    bool gives_inputs;
 
     __device__ float weight(int channel) const {
-        return norm != nullptr ? __ldg(norm + channel) : 0.0f;
+        return norm != nullptr ? __ldg(norm + channel) : 1.0f;
     }
     __device__ void write(float x, int first, int column, int lane) const {
         write(x, weight(first + lane), first, column, lane);
     }
     // With a weight that was loaded early.
     __device__ void write(float x, float weight, int first, int column, int lane) const {
-        if (norm == nullptr) {
+        if (!gives_inputs) {
             return;
         }
         inputs.write(x * weight, first, column, lane);
-        const float square = warp_sum(x * x);
-        if (lane == 0) {
-            squares[first / 32 * inputs.stride + column] = square;
-        }
+        give_square(x, squares, inputs.stride, first, column, lane);
     }
 };
 
@@ -122,7 +129,14 @@ __device__ inline StreamWriter stream_writer(const CudaBuffers& buffers,
                                              int stride,
                                              int n_embd) {
     return {input_writer(buffers, 0, stride, n_embd, phase.gives_halves), phase.norm,
-            buffers.squares};
+            buffers.squares, phase.gives_inputs};
+}
+
+// A module's result as it is added to the stream: after the norm that follows it.
+__device__ __forceinline__ float normed_result(
+    float result, float factor, const float* post_norm, int channel, const CudaShape& shape) {
+    const float normed = __fmul_rn(__fmul_rn(result, factor), __ldg(post_norm + channel));
+    return __fmul_rn(normed, shape.residual_scale);
 }
 
 // 1 / sqrt(mean of squares + eps) of a column, by one warp. Between loading the squares and finding

@@ -3,6 +3,7 @@
 // number of columns.
 #pragma once
 
+#include "kernels/cuda/scalars.cuh"
 #include "kernels/cuda/step_inputs.cuh"
 
 namespace knap {
@@ -106,8 +107,7 @@ struct ProductInputs {
 };
 
 __device__ inline ProductInputs inputs_of(const CudaPhase& phase) {
-    const bool is_add = phase.op == CudaPhase::Op::add;
-    return {is_add ? 1 : 0, !is_add};
+    return {phase.ends_module() ? 1 : 0, phase.is_normed};
 }
 
 // Of 64 inputs in the region.
@@ -326,8 +326,7 @@ struct Epilogue {
     }
 
     __device__ float factor(int column) const {
-        const bool is_int8 = !takes_halves(static_cast<ggml_type>(phase.parts[0].type));
-        return is_int8 ? c.factors()[column] : 1.0f;  // else the inputs have it already
+        return phase.takes_factor ? c.factors()[column] : 1.0f;
     }
 
     __device__ void finish(int item, int n_strips) {
@@ -337,6 +336,9 @@ struct Epilogue {
                 break;
             case CudaPhase::Op::add:
                 add_to_stream(item);
+                break;
+            case CudaPhase::Op::result:
+                give_result(item);
                 break;
             case CudaPhase::Op::gate:
                 gate(item);
@@ -375,11 +377,22 @@ struct Epilogue {
             const int column = c.warp + kStepWarps * i;
             if (column < c.pass.n_rows) {
                 const float sum = item_sum<Columns>(sums, c.lane / 16, c.lane % 16, column);
-                const float x =
-                    __fadd_rn(before[i], with_bias(sum, 1.0f, phase.parts[0].bias, first + c.lane));
+                const float result = with_bias(sum, 1.0f, phase.parts[0].bias, first + c.lane);
+                const float x = __fadd_rn(before[i], __fmul_rn(result, shape.residual_scale));
                 c.args.buffers.stream[column * shape.n_embd + first + c.lane] = x;
                 writer.write(x, weight, first, column, c.lane);
             }
+        }
+    }
+
+    __device__ void give_result(int item) {
+        const int n_embd = c.args.shape.n_embd;
+        const int first = item * 32;
+        for (int column = c.warp; column < c.pass.n_rows; column += kStepWarps) {
+            const float sum = item_sum<Columns>(sums, c.lane / 16, c.lane % 16, column);
+            const float x = with_bias(sum, 1.0f, phase.parts[0].bias, first + c.lane);
+            c.args.buffers.results[column * n_embd + first + c.lane] = x;
+            give_square(x, c.args.buffers.result_squares, Columns, first, column, c.lane);
         }
     }
 
@@ -394,7 +407,7 @@ struct Epilogue {
             const float up =
                 with_bias(item_sum<Columns>(sums, 2 + c.lane / 16, c.lane % 16, column),
                           factor(column), phase.parts[1].bias, row);
-            writer.write(gated / (1.0f + __expf(-gated)) * up, first, column, c.lane);
+            writer.write(activated(gated, c.args.shape.activation) * up, first, column, c.lane);
         }
     }
 
@@ -407,8 +420,10 @@ struct Epilogue {
             if (column >= c.pass.n_rows || row >= n_vocab) {
                 continue;
             }
-            const float logit = with_bias(item_sum<Columns>(sums, c.lane / 16, c.lane % 16, column),
-                                          factor(column), phase.parts[0].bias, row);
+            const float logit =
+                finished_logit(with_bias(item_sum<Columns>(sums, c.lane / 16, c.lane % 16, column),
+                                         factor(column), phase.parts[0].bias, row),
+                               c.args.shape);
             c.args.buffers
                 .logits[static_cast<std::size_t>(column) * static_cast<std::size_t>(n_vocab) +
                         static_cast<std::size_t>(row)] = logit;

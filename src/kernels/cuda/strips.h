@@ -84,10 +84,15 @@ constexpr bool takes_halves(ggml_type type) {
     return type == GGML_TYPE_F16 || type == GGML_TYPE_BF16;
 }
 
-// Whether a matrix has this layout.
-constexpr bool can_pack_strips(ggml_type type, std::int64_t n_in, std::int64_t n_out) {
+// Whether matrices have this layout.
+constexpr bool can_pack_strips(ggml_type type, std::int64_t n_in) {
     const StripUnit unit = strip_unit(type);
-    return unit.n_bytes > 0 && n_in % unit.n_inputs == 0 && n_out % kStripRows == 0;
+    return unit.n_bytes > 0 && n_in % unit.n_inputs == 0;
+}
+
+// The rows of a matrix in whole strips. The last ones may be of no use to anybody.
+constexpr std::int64_t rows_in_strips(std::int64_t n_out) {
+    return (n_out + kStripRows - 1) / kStripRows * kStripRows;
 }
 
 }  // namespace knap

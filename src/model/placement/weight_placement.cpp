@@ -1,6 +1,7 @@
 #include "model/placement/weight_placement.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "device/layer_map.h"
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/packing.h"
+#include "kernels/cuda/strips.h"
 #include "kernels/matmul/matmul.h"
 #include "model/gguf/gguf_file.h"
 #include "model/parallel_jobs.h"
@@ -94,7 +96,12 @@ ggml_context_ptr make_tensors(const std::vector<Placement>& placements) {
         ggml_init({placements.size() * ggml_tensor_overhead(), nullptr, true}));
     for (const Placement& placement : placements) {
         const TensorInfo& info = *placement.info;
-        *placement.place = ggml_new_tensor(context.get(), info.type, GGML_MAX_DIMS, info.ne);
+        std::array<std::int64_t, GGML_MAX_DIMS> ne;
+        std::ranges::copy(info.ne, ne.begin());
+        if (placement.kind == Placement::Kind::strips) {
+            ne[1] = rows_in_strips(ne[1]);
+        }
+        *placement.place = ggml_new_tensor(context.get(), info.type, GGML_MAX_DIMS, ne.data());
         ggml_set_name(*placement.place, info.name.c_str());
     }
     return context;
@@ -162,7 +169,12 @@ ggml_backend_buffer_t allocate(ggml_context* tensors,
 // Waits per tensor: copying all of them to a worker may take longer than its silence limit.
 void copy(const Placement& placement, const Backend& backend) {
     const WorkerWait wait = backend.waiting();
-    ggml_backend_tensor_set(*placement.place, placement.info->data, 0, placement.info->n_bytes);
+    ggml_tensor* tensor = *placement.place;
+    const std::size_t n_bytes = placement.info->n_bytes;
+    ggml_backend_tensor_set(tensor, placement.info->data, 0, n_bytes);
+    if (ggml_nbytes(tensor) > n_bytes) {
+        ggml_backend_tensor_memset(tensor, 0, n_bytes, ggml_nbytes(tensor) - n_bytes);
+    }
 }
 
 void put_into_strips(const Placement& placement, const Backend& backend) {

@@ -6,6 +6,7 @@
 
 #include "device/backend.h"
 #include "device/layer_map.h"
+#include "kernels/cuda/strips.h"
 #include "model/architectures/architecture.h"
 #include "model/gguf/gguf_file.h"
 #include "model/row_invariance.h"
@@ -60,6 +61,12 @@ TEST(WeightPlacement, ATiedHeadInStripsIsTheEmbedding) {
     EXPECT_EQ(strips.of(strips.tensors.token_embd)->kind, Placement::Kind::strips);
     EXPECT_EQ(strips.of(strips.tensors.output), nullptr);
     EXPECT_EQ(strips.count(Placement::Kind::strips), strips.n_matrices);
+}
+
+TEST(WeightPlacement, StripsAreWhole) {
+    EXPECT_EQ(rows_in_strips(288), 288);
+    EXPECT_EQ(rows_in_strips(289), 304);
+    EXPECT_EQ(rows_in_strips(1), 16);
 }
 
 TEST(WeightPlacement, TheModelKnowsOfStrips) {

@@ -18,10 +18,11 @@ struct LosslessCase {
     Kernels kernels = Kernels::ggml;
     bool exact = true;
     bool has_exact_chains = true;
+    const char* shape = "small-llama";
 };
 
 void PrintTo(const LosslessCase& c, std::ostream* out) {
-    *out << c.type << (c.kernels == Kernels::own ? "/own" : "/ggml")
+    *out << c.shape << '/' << c.type << (c.kernels == Kernels::own ? "/own" : "/ggml")
          << (c.exact ? "" : "/any rows");
 }
 
@@ -29,7 +30,7 @@ class LosslessOnGpu : public ::testing::TestWithParam<LosslessCase> {};
 
 TEST_P(LosslessOnGpu, EveryStrategyWritesPlainDecodingsText) {
     KNAP_SKIP_WITHOUT_GPU();
-    expect_lossless({.model_path = tiny_model("small-llama", GetParam().type),
+    expect_lossless({.model_path = tiny_model(GetParam().shape, GetParam().type),
                      .n_ctx = 512,
                      .n_threads = 1,
                      .devices = {ggml_backend_dev_name(gpu())},
@@ -41,16 +42,20 @@ TEST_P(LosslessOnGpu, EveryStrategyWritesPlainDecodingsText) {
 INSTANTIATE_TEST_SUITE_P(
     Types,
     LosslessOnGpu,
-    ::testing::Values(LosslessCase{.type = "F16", .has_exact_chains = false},
-                      LosslessCase{.type = "Q8_0"},
-                      LosslessCase{.type = "Q4_0"},
-                      LosslessCase{.type = "Q4_K"},
-                      LosslessCase{.type = "Q4_0", .exact = false, .has_exact_chains = false},
-                      LosslessCase{.type = "F16", .kernels = Kernels::own},
-                      LosslessCase{.type = "Q8_0", .kernels = Kernels::own},
-                      LosslessCase{.type = "Q4_0", .kernels = Kernels::own},
-                      LosslessCase{.type = "Q4_K", .kernels = Kernels::own},
-                      LosslessCase{.type = "Q4_0", .kernels = Kernels::own, .exact = false}));
+    ::testing::Values(
+        LosslessCase{.type = "F16", .has_exact_chains = false},
+        LosslessCase{.type = "Q8_0"},
+        LosslessCase{.type = "Q4_0"},
+        LosslessCase{.type = "Q4_K"},
+        LosslessCase{.type = "Q4_0", .exact = false, .has_exact_chains = false},
+        LosslessCase{.type = "F16", .kernels = Kernels::own},
+        LosslessCase{.type = "Q8_0", .kernels = Kernels::own},
+        LosslessCase{.type = "Q4_0", .kernels = Kernels::own},
+        LosslessCase{.type = "Q4_K", .kernels = Kernels::own},
+        LosslessCase{.type = "Q4_0", .kernels = Kernels::own, .exact = false},
+        LosslessCase{.type = "Q8_0", .kernels = Kernels::own, .shape = "small-mistral3"},
+        LosslessCase{.type = "Q8_0", .kernels = Kernels::own, .shape = "small-gemma3"},
+        LosslessCase{.type = "Q4_0", .kernels = Kernels::own, .shape = "small-olmo2"}));
 
 }  // namespace
 }  // namespace knap::test::lossless_gpu_test
