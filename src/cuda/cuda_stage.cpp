@@ -262,8 +262,7 @@ ForwardStatistics CudaStage::statistics() const {
     statistics.scratch_bytes = memory_.bytes() + logits_.bytes() + captures_.bytes() +
                                row_results_.bytes() + cosines_.bytes() +
                                (bank_ != nullptr ? bank_->bytes() : 0) + arena_.bytes() +
-                               layers_.bytes() + rope_.bytes() +
-                               local_rope_.bytes();
+                               layers_.bytes() + rope_.bytes() + local_rope_.bytes();
     return statistics;
 }
 
