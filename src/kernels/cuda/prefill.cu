@@ -125,8 +125,7 @@ __global__ void round_kernel(const float* floats,
         (static_cast<std::size_t>(pair / 32) * static_cast<std::size_t>(columns.stride) +
          static_cast<std::size_t>(column)) *
         32;
-    halves[at + static_cast<std::size_t>(halves_place(pair % 32 / 4, column) * 4 + pair % 4)] =
-        bits;
+    halves[at + static_cast<std::size_t>(halves_place(pair % 32, column))] = bits;
 }
 
 // Some columns of int8 inputs, side by side: a thread copies a quarter of the codes of 64 inputs,
