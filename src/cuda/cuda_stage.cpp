@@ -145,7 +145,7 @@ CudaStage::CudaStage(const ModelConfig& config,
       divisors_(tensors.rope_freqs, stream_),
       rope_(config.rope, divisors_.tensor()),
       shape_(new_shape()),
-      plan_(plan_step(cache.device(), weights_.max_copied_bytes, weights_.has_halves)) {
+      plan_(plan_step(cache.device(), step_needs(config, tensors))) {
     for (int group = 0; group < kMaxGroups; ++group) {
         attentions_.emplace_back(config, cache.device().n_processors);
     }
@@ -155,10 +155,9 @@ CudaStage::CudaStage(const ModelConfig& config,
 CudaShape CudaStage::new_shape() {
     for (int i = 0; i < config_.n_layers; ++i) {
         const CudaWeights::Layer& weights = weights_.layers[static_cast<std::size_t>(i)];
-        layer_table_.push_back({.q_norm = weights.q_norm,
-                                .k_norm = weights.k_norm,
-                                .keys = cache_.keys(i),
-                                .values = cache_.values(i)});
+        CudaLayer& layer = layer_table_.emplace_back(
+            CudaLayer{.q_norm = weights.q_norm, .k_norm = weights.k_norm});
+        cache_.place(i, layer);
     }
     const std::size_t n_bytes = layer_table_.size() * sizeof(CudaLayer);
     layers_ = CudaMemory(n_bytes, "a table of layers");
@@ -174,6 +173,8 @@ CudaShape CudaStage::new_shape() {
             .rotates_halves = config_.rope.pairing == RopePairing::halves,
             .rms_eps = config_.rms_eps,
             .attention_scale = config_.attention_scale,
+            .has_int8_keys = cache_.types().keys == CacheType::q8_0,
+            .has_int8_values = cache_.types().values == CacheType::q8_0,
             .layers = layers_.as<CudaLayer>(),
             .embedding = weights_.embedding};
 }
@@ -344,7 +345,7 @@ bool CudaStage::run(std::span<RowRun* const> runs, bool gives_stream) {
     rows_.assign(runs);
     const ForwardRequest& any = rows_.any_request();
     KNAP_ASSERT(any.bank.n_numbers() == 0, "no bank is lent");
-    const bool is_step = rows_.n_rows <= kMaxStepRows;
+    const bool is_step = rows_.n_rows <= plan_.max_rows;
     const bool chooses =
         !rows_.logit_rows.empty() && std::ranges::all_of(runs, [](const RowRun* run) {
             return run->request.chooses || run->request.logit_rows.empty();
@@ -391,7 +392,7 @@ void CudaStage::deliver_rows(bool chooses) {
     const auto n_rows = static_cast<std::size_t>(rows_.n_rows);
     const auto n_embd = static_cast<std::size_t>(config_.n_embd);
     const auto n_vocab = static_cast<std::size_t>(config_.n_vocab);
-    const bool is_step = rows_.n_rows <= kMaxStepRows;
+    const bool is_step = rows_.n_rows <= plan_.max_rows;
     const std::size_t n_logit_rows = rows_.logit_rows.size();
     const std::size_t n_captured = rows_.captures.size() * n_rows * n_embd;
     const std::size_t n_logits = chooses ? 0 : n_logit_rows * n_vocab;

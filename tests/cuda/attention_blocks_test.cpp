@@ -71,7 +71,7 @@ void check(const TaskRun& run, const std::optional<Window>& window, For kernel, 
         EXPECT_EQ(seen_by(plan, row), expected(run, window, row)) << "row " << row;
     }
     for (const CudaBlock& block : plan.blocks()) {
-        EXPECT_LE(kernel == For::step ? block.n_rows * 4 : 0, kMaxCudaColumns);
+        EXPECT_LE(kernel == For::step ? block.n_rows * 4 : 0, max_cuda_columns(64));
         // Rows of the pass are stored by whoever may see them.
         for (int row = block.first_row; row < block.first_row + block.n_rows; ++row) {
             const std::vector<int> seen = expected(run, window, row);

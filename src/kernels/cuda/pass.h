@@ -17,8 +17,15 @@
 
 namespace knap {
 
-inline constexpr int kMaxStepRows = 16;     // rows of a pass in the one persistent kernel
-inline constexpr int kMaxCudaColumns = 32;  // query heads times rows that share keys and values
+inline constexpr int kMaxStepRows = 16;  // rows of a pass in the one persistent kernel
+
+// Calls a macro with every size of heads that has kernels.
+#define KNAP_HEAD_SIZES(CALL) CALL(64) CALL(96) CALL(128) CALL(256)
+
+// Query heads times rows that share keys and values, at once.
+constexpr int max_cuda_columns(int head_dim) {
+    return head_dim == 64 || head_dim == 128 ? 32 : 16;
+}
 
 // A matrix in strips, with what is added to its products; null: nothing.
 struct CudaMatrix {
@@ -56,8 +63,12 @@ struct alignas(16) CudaPhase {
 struct CudaLayer {
     const float* q_norm = nullptr;  // null: none
     const float* k_norm = nullptr;
-    std::uint16_t* keys = nullptr;  // f16 [page][kv head][kCudaPageRows][head_dim]
-    std::uint16_t* values = nullptr;
+    // [page][KV head][kCudaPageRows], each of head_dim numbers or of scale_places() scales, which
+    // are null for f16.
+    std::uint8_t* keys = nullptr;
+    std::uint8_t* values = nullptr;
+    std::uint16_t* key_scales = nullptr;
+    std::uint16_t* value_scales = nullptr;
 };
 
 // Constant for a model.
@@ -72,11 +83,14 @@ struct CudaShape {
     bool rotates_halves = false;  // else neighbours
     float rms_eps = 0;
     float attention_scale = 0;
+    bool has_int8_keys = false;  // in the cache; else f16
+    bool has_int8_values = false;
     const CudaLayer* layers = nullptr;
     CudaMatrix embedding;
 
     KNAP_HOST_DEVICE int n_q() const { return n_heads * head_dim; }
     KNAP_HOST_DEVICE int n_kv() const { return n_kv_heads * head_dim; }
+    KNAP_HOST_DEVICE bool has_int8_cache() const { return has_int8_keys || has_int8_values; }
 };
 
 // A run of rows that some rows attend to: those from `row` of the sequence on stand at `position`
@@ -89,7 +103,7 @@ struct CudaRun {
 // Rows of one sequence that attend alike, over some parts of the context.
 struct CudaBlock {
     int first_row = 0;  // of the pass
-    int n_rows = 0;     // times the query heads of a KV head at most kMaxCudaColumns, in a step
+    int n_rows = 0;     // times the query heads of a KV head at most max_cuda_columns(), in a step
     int first_part = 0;
     int end_part = 0;
     int first_page = 0;  // in CudaPassData::pages

@@ -62,9 +62,9 @@ __global__ void __launch_bounds__(32 * kRowWarps)
         return;
     }
     const auto width = static_cast<std::size_t>(shape.n_q() + 2 * shape.n_kv());
-    store_row(shape, shape.layers[layer], heads + static_cast<std::size_t>(row) * width,
-              pass.turns + row * shape.n_rot, warp_item() % shape.n_kv_heads,
-              __ldg(&pass.rows[row].stored), warp_lane());
+    store_any_row(shape, shape.layers[layer], heads + static_cast<std::size_t>(row) * width,
+                  pass.turns + row * shape.n_rot, warp_item() % shape.n_kv_heads,
+                  __ldg(&pass.rows[row].stored), warp_lane());
 }
 
 // The factors of a norm: a warp has a row.

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "device/backend.h"
 #include "device/layer_map.h"
+#include "kernels/cuda/pass.h"
 #include "kernels/cuda/strips.h"
 #include "model/cache_type.h"
 #include "model/gguf/gguf_file.h"
@@ -23,11 +24,9 @@ namespace {
 using Reason = std::optional<std::string>;
 
 constexpr int kLeastCapability = 80;
-// What a pass of 16 rows needs of a block's shared memory for every shape: that of data-centre GPUs
-// from compute capability 9.0 on.
-constexpr std::size_t kLeastSharedBytes = 224 * 1024;
-
-constexpr int kHeadSizes[] = {64, 128};
+#define KNAP_ITEM(HEAD_DIM) HEAD_DIM,
+constexpr int kHeadSizes[] = {KNAP_HEAD_SIZES(KNAP_ITEM)};
+#undef KNAP_ITEM
 constexpr int kMaxHeadsPerKv = 16;  // rows of a tile of the tensor cores
 
 Reason check_devices(const StripDevices& devices) {
@@ -48,10 +47,6 @@ Reason check_devices(const StripDevices& devices) {
     if (capability < kLeastCapability) {
         return concat("compute capability ", capability / 10, ".", capability % 10);
     }
-    if (devices.first.shared_bytes < kLeastSharedBytes) {
-        return concat(devices.first.shared_bytes / 1024, " KiB of shared memory, of ",
-                      kLeastSharedBytes / 1024);
-    }
     return {};
 }
 
@@ -66,7 +61,7 @@ Reason check_options(const WeightOptions& options) {
         return "an adapter is loaded";
     }
     for (const CacheType type : {options.cache_type_k, options.cache_type_v}) {
-        if (type != CacheType::f16) {
+        if (type != CacheType::f16 && type != CacheType::q8_0) {
             return concat("cache type ", to_string(type));
         }
     }
@@ -200,6 +195,23 @@ Reason check_model(const ModelConfig& config,
     return check_inputs(bindings, tensors);
 }
 
+// The embedding is the head too where there is none.
+Reason check_memory(const ModelConfig& config,
+                    std::span<const TensorBinding> bindings,
+                    const StripDevices& devices) {
+    std::vector<ggml_type> types;
+    for (const TensorBinding& binding : bindings) {
+        if (binding.is_matrix) {
+            types.push_back(binding.info->type);
+        }
+    }
+    if (max_step_rows(step_needs(config, types), devices.first.shared_bytes) == 0) {
+        return concat("heads of ", config.head_dim, " channels and these types in ",
+                      devices.first.shared_bytes / 1024, " KiB of shared memory");
+    }
+    return {};
+}
+
 }  // namespace
 
 StripDevices strip_devices(const LayerMap& layers) {
@@ -211,6 +223,18 @@ StripDevices strip_devices(const LayerMap& layers) {
     return devices;
 }
 
+StepNeeds step_needs(const ModelConfig& config, std::span<const ggml_type> types) {
+    StepNeeds needs{.head_dim = config.head_dim,
+                    .heads_per_kv = config.heads_per_kv(),
+                    .most_inputs = std::max({config.n_embd, config.n_embd_q(), config.n_ff}),
+                    .n_layers = config.n_layers};
+    for (const ggml_type type : types) {
+        needs.slot_bytes = std::max(needs.slot_bytes, copied_bytes(type));
+        needs.has_halves = needs.has_halves || takes_halves(type);
+    }
+    return needs;
+}
+
 std::optional<std::string> why_not_strips(const ModelConfig& config,
                                           std::span<const TensorBinding> bindings,
                                           const ModelTensors& tensors,
@@ -219,6 +243,7 @@ std::optional<std::string> why_not_strips(const ModelConfig& config,
     Reason reason = check_devices(devices);
     reason = reason ? reason : check_options(options);
     reason = reason ? reason : check_model(config, bindings, tensors);
+    reason = reason ? reason : check_memory(config, bindings, devices);
     return reason ? reason : check_speed(bindings, options);
 }
 
