@@ -184,6 +184,31 @@ void CudaKvStore::send(const Part& part,
                       pitch, static_cast<std::size_t>(piece.n_rows) * part.row_bytes, n_kv_heads_);
 }
 
+// Room for the codes and scales of a piece, from one head to the next.
+CudaKvStore::Pitches CudaKvStore::reserve(const Half& half, const Piece& piece) const {
+    const auto n = static_cast<std::size_t>(piece.n_rows);
+    const Pitches pitches{.codes = n * half.numbers.row_bytes, .scales = n * half.scales.row_bytes};
+    codes_.assign(n_kv_heads_ * pitches.codes, {});
+    scales_.assign(n_kv_heads_ * pitches.scales, {});
+    return pitches;
+}
+
+// Calls copy(where it is saved, scale, codes) for every block of a piece.
+template <typename Copy>
+void CudaKvStore::for_each_saved_block(const Piece& piece,
+                                       const Pitches& pitches,
+                                       Copy copy) const {
+    for (std::size_t head = 0; head < n_kv_heads_; ++head) {
+        const std::size_t saved = piece.saved + head * piece.saved_pitch;
+        std::byte* codes = codes_.data() + head * pitches.codes;
+        std::byte* scales = scales_.data() + head * pitches.scales;
+        for_each_block(static_cast<std::size_t>(piece.n_rows), head_dim_,
+                       [&](std::size_t block, std::size_t scale, std::size_t code) {
+                           copy(saved + block, scales + scale, codes + code);
+                       });
+    }
+}
+
 void CudaKvStore::export_rows(int layer, std::span<const StoredRows> rows, std::byte* out) const {
     use_device(device_);
     for_each_piece(layer, rows, [&](const Half& half, const Piece& piece) {
@@ -191,24 +216,15 @@ void CudaKvStore::export_rows(int layer, std::span<const StoredRows> rows, std::
             fetch(half.numbers, piece, out + piece.saved, piece.saved_pitch);
             return;
         }
-        const auto n = static_cast<std::size_t>(piece.n_rows);
-        const std::size_t code_pitch = n * half.numbers.row_bytes;
-        const std::size_t scale_pitch = n * half.scales.row_bytes;
-        codes_.resize(n_kv_heads_ * code_pitch);
-        scales_.resize(n_kv_heads_ * scale_pitch);
-        fetch(half.numbers, piece, codes_.data(), code_pitch);
-        fetch(half.scales, piece, scales_.data(), scale_pitch);
+        const Pitches pitches = reserve(half, piece);
+        fetch(half.numbers, piece, codes_.data(), pitches.codes);
+        fetch(half.scales, piece, scales_.data(), pitches.scales);
         stream_.wait();
-        for (std::size_t head = 0; head < n_kv_heads_; ++head) {
-            std::byte* to = out + piece.saved + head * piece.saved_pitch;
-            const std::byte* codes = codes_.data() + head * code_pitch;
-            const std::byte* scales = scales_.data() + head * scale_pitch;
-            for_each_block(n, head_dim_,
-                           [&](std::size_t block, std::size_t scale, std::size_t code) {
-                               std::memcpy(to + block, scales + scale, kScaleBytes);
-                               std::memcpy(to + block + kScaleBytes, codes + code, kCacheBlock);
-                           });
-        }
+        for_each_saved_block(piece, pitches,
+                             [&](std::size_t at, const std::byte* scale, const std::byte* codes) {
+                                 std::memcpy(out + at, scale, kScaleBytes);
+                                 std::memcpy(out + at + kScaleBytes, codes, kCacheBlock);
+                             });
     });
     stream_.wait();
 }
@@ -220,24 +236,15 @@ void CudaKvStore::import_rows(int layer, std::span<const StoredRows> rows, const
             send(half.numbers, piece, in + piece.saved, piece.saved_pitch);
             return;
         }
-        const auto n = static_cast<std::size_t>(piece.n_rows);
-        const std::size_t code_pitch = n * half.numbers.row_bytes;
-        const std::size_t scale_pitch = n * half.scales.row_bytes;
         stream_.wait();  // for the rows before
-        codes_.assign(n_kv_heads_ * code_pitch, {});
-        scales_.assign(n_kv_heads_ * scale_pitch, {});
-        for (std::size_t head = 0; head < n_kv_heads_; ++head) {
-            const std::byte* from = in + piece.saved + head * piece.saved_pitch;
-            std::byte* codes = codes_.data() + head * code_pitch;
-            std::byte* scales = scales_.data() + head * scale_pitch;
-            for_each_block(n, head_dim_,
-                           [&](std::size_t block, std::size_t scale, std::size_t code) {
-                               std::memcpy(scales + scale, from + block, kScaleBytes);
-                               std::memcpy(codes + code, from + block + kScaleBytes, kCacheBlock);
-                           });
-        }
-        send(half.numbers, piece, codes_.data(), code_pitch);
-        send(half.scales, piece, scales_.data(), scale_pitch);
+        const Pitches pitches = reserve(half, piece);
+        for_each_saved_block(piece, pitches,
+                             [&](std::size_t at, std::byte* scale, std::byte* codes) {
+                                 std::memcpy(scale, in + at, kScaleBytes);
+                                 std::memcpy(codes, in + at + kScaleBytes, kCacheBlock);
+                             });
+        send(half.numbers, piece, codes_.data(), pitches.codes);
+        send(half.scales, piece, scales_.data(), pitches.scales);
     });
     stream_.wait();
 }

@@ -52,6 +52,10 @@ class CudaKvStore final : public KvStore {
         Part scales;
     };
     struct Piece;
+    struct Pitches {
+        std::size_t codes = 0;
+        std::size_t scales = 0;
+    };
 
     Half new_half(CacheType type) const;
     std::size_t layer_rows() const;  // of all heads
@@ -59,6 +63,9 @@ class CudaKvStore final : public KvStore {
     std::size_t saved_bytes(const Half& half) const;  // of a row of a head
     template <typename Visit>
     void for_each_piece(int layer, std::span<const StoredRows> rows, Visit visit) const;
+    Pitches reserve(const Half& half, const Piece& piece) const;
+    template <typename Copy>
+    void for_each_saved_block(const Piece& piece, const Pitches& pitches, Copy copy) const;
     void fetch(const Part& part, const Piece& piece, std::byte* to, std::size_t pitch) const;
     void send(const Part& part, const Piece& piece, const std::byte* from, std::size_t pitch) const;
 

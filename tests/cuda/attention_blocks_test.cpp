@@ -16,6 +16,7 @@ ModelConfig config(int n_heads) {
     ModelConfig config;
     config.n_heads = n_heads;
     config.n_kv_heads = 1;
+    config.head_dim = 64;
     return config;
 }
 

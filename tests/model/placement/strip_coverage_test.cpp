@@ -95,13 +95,17 @@ TEST(StripCoverage, NeedsOneNvidiaGpu) {
 }
 
 TEST(StripCoverage, NeedsComputeCapability8AndSharedMemory) {
-    const Model model;
+    const Model model;  // small enough for all
     EXPECT_EQ(reason(model, gpu(75)), "compute capability 7.5");
     EXPECT_EQ(reason(model, gpu(80)), "used");
     EXPECT_EQ(reason(model, gpu(100)), "used");
     EXPECT_EQ(reason(model, gpu(80, 163 * 1024)), "used");
-    EXPECT_EQ(reason(model, gpu(120, 99 * 1024)),
-              "heads of 64 channels and these types in 99 KiB of shared memory");
+    EXPECT_EQ(reason(model, gpu(120, 99 * 1024)), "used");
+    Model wide;
+    wide.config.head_dim = 128;
+    wide.config.rope.n_rot = 128;
+    EXPECT_EQ(reason(wide, gpu(120, 99 * 1024)),
+              "heads of 128 channels and these types in 99 KiB of shared memory");
 }
 
 TEST(StripCoverage, YieldsToOptions) {
