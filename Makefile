@@ -19,7 +19,7 @@ JOBS ?= $(shell nproc)
 PRESET ?= $(if $(filter-out 0,$(CUDA)),cuda,release)
 PREFIX ?= /usr/local
 BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
-SOURCES = $(shell find include src tools serve cli bench tests examples -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' | sort)
+SOURCES = $(shell find include src tools serve hub cli bench tests examples -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' | sort)
 
 export JOBS CUDA CUDA_ARCHS
 # Lets clones in different folders share ccache entries.
@@ -222,7 +222,7 @@ tidy: setup ## run clang-tidy over the program and the library
 	@deps/setup packages clang-tidy
 	@$(MAKE) configure PRESET=tidy
 	@echo "knap: running clang-tidy"
-	@printf '%s\n' $(filter src/%.cpp tools/%.cpp serve/%.cpp cli/%.cpp examples/%.cpp,$(SOURCES)) | xargs -P $(JOBS) -n 1 clang-tidy -p build-tidy --quiet
+	@printf '%s\n' $(filter src/%.cpp tools/%.cpp serve/%.cpp hub/%.cpp cli/%.cpp examples/%.cpp,$(SOURCES)) | xargs -P $(JOBS) -n 1 clang-tidy -p build-tidy --quiet
 
 clean: ## remove the build folders, but not the cached prefix and model
 	@echo "knap: removing the build folders"

@@ -165,6 +165,9 @@ int run_cli(const std::vector<std::string>& words, const Environment& environmen
     } catch (const UsageError& error) {
         print_error(error.what(), " (see --help)");
         return kExitUsage;
+    } catch (const InterruptedError& interruption) {
+        std::cerr << concat("knap: ", interruption.what(), "\n");
+        return kExitInterrupted;
     } catch (const std::bad_alloc&) {
         print_error("out of memory");
     } catch (const std::exception& error) {

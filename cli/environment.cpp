@@ -16,6 +16,11 @@ std::string variable(const char* name) {
     return value != nullptr ? value : "";
 }
 
+std::string first_set(const char* name, const char* other) {
+    const std::string value = variable(name);
+    return value.empty() ? variable(other) : value;
+}
+
 }  // namespace
 
 Environment read_environment() {
@@ -23,7 +28,12 @@ Environment read_environment() {
             .forbids_color = !variable("NO_COLOR").empty(),
             .host = variable("KNAP_HOST"),
             .port = variable("KNAP_PORT"),
-            .api_key = variable("KNAP_API_KEY")};
+            .api_key = variable("KNAP_API_KEY"),
+            .hub = {.endpoint = first_set("MODEL_ENDPOINT", "HF_ENDPOINT"),
+                    .token = variable("HF_TOKEN"),
+                    .offline = variable("HF_HUB_OFFLINE"),
+                    .timeout = variable("HF_HUB_DOWNLOAD_TIMEOUT"),
+                    .certificates = variable("SSL_CERT_FILE")}};
 }
 
 std::filesystem::path find_default_model(const Environment& environment) {
@@ -33,8 +43,10 @@ std::filesystem::path find_default_model(const Environment& environment) {
     auto path = environment.cache_folder / "models" / kDefaultModel;
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored)) {
-        fail("no model given and the default model is not at ", path.string(),
-             ": use -m FILE, or fetch it with `make model` in knap's source folder");
+        fail(
+            "no model given and the default model is not at ", path.string(),
+            ": use -m FILE, or fetch it with `make model` in knap's source folder, or another with "
+            "-hf USER/REPO");
     }
     return path;
 }

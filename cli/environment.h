@@ -6,6 +6,16 @@
 
 namespace knap {
 
+// Of a hub of models; empty when not set. The names are those of llama.cpp and of the hub's own
+// programs.
+struct HubEnvironment {
+    std::string endpoint{};      // $MODEL_ENDPOINT, else $HF_ENDPOINT
+    std::string token{};         // $HF_TOKEN
+    std::string offline{};       // $HF_HUB_OFFLINE
+    std::string timeout{};       // $HF_HUB_DOWNLOAD_TIMEOUT, seconds
+    std::string certificates{};  // $SSL_CERT_FILE
+};
+
 struct Environment {
     // shared_cache_folder() of base/cache_folder.h; empty when there is none.
     std::filesystem::path cache_folder;
@@ -14,6 +24,7 @@ struct Environment {
     std::string host{};     // $KNAP_HOST
     std::string port{};     // $KNAP_PORT
     std::string api_key{};  // $KNAP_API_KEY
+    HubEnvironment hub{};
 };
 
 Environment read_environment();

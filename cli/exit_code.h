@@ -18,6 +18,12 @@ class UsageError : public Error {
     using Error::Error;
 };
 
+// Ctrl-C or SIGTERM: exit code 130. The message tells what is kept.
+class InterruptedError : public Error {
+  public:
+    using Error::Error;
+};
+
 template <typename... Parts>
 [[noreturn]] void fail_usage(const Parts&... parts) {
     throw UsageError(concat(parts...));

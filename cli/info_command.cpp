@@ -152,7 +152,7 @@ CLI::App* add_info(CLI::App& root, Settings& settings, InfoArgs& args) {
 int run_info(const Settings& settings, const InfoArgs& args, const Environment& environment) {
     RuntimeConfig config = settings.runtime;
     config.repack = Repack::off;  // nothing is computed: leave the weights in the file
-    const Engine engine = load_engine(std::move(config), environment);
+    const Engine engine = load_engine(std::move(config), settings.hub, environment);
     const ModelInfo info = engine.info();
     const auto costs = length_costs(info, args.lengths);
     TextOutput output;

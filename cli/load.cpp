@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "cli/fetch/watched_fetch.h"
 #include "cli/progress.h"
 #include "runtime/engine_impl.h"
 #include "runtime/files/known_costs.h"
@@ -23,10 +24,18 @@ void check_takes_plan(std::string_view name) {
 
 }  // namespace
 
-Engine load_engine(RuntimeConfig config, const Environment& environment) {
-    if (config.model_path.empty()) {
-        config.model_path = find_default_model(environment);
+std::filesystem::path find_model(const RuntimeConfig& config,
+                                 const HubSettings& hub,
+                                 const Environment& environment) {
+    if (!config.model_path.empty()) {
+        return config.model_path;
     }
+    return hub.reference.repository.empty() ? find_default_model(environment)
+                                            : watched_fetch(hub, environment);
+}
+
+Engine load_engine(RuntimeConfig config, const HubSettings& hub, const Environment& environment) {
+    config.model_path = find_model(config, hub, environment);
     // Shared, because the engine keeps its configuration, including this callback, for its
     // lifetime.
     auto bar = std::make_shared<ProgressBar>("load");

@@ -8,8 +8,14 @@
 
 namespace knap {
 
-// Loads the default model when the configuration has no model path.
-Engine load_engine(RuntimeConfig config, const Environment& environment);
+// The file of the configuration; else the model of the hub, fetched if need be; else the default
+// model.
+std::filesystem::path find_model(const RuntimeConfig& config,
+                                 const HubSettings& hub,
+                                 const Environment& environment);
+
+// Loads that model.
+Engine load_engine(RuntimeConfig config, const HubSettings& hub, const Environment& environment);
 
 // The generation options of `settings`, with the plan of its plan file, if any.
 GenerateOptions generate_options(const Engine& engine, const Settings& settings);

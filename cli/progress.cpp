@@ -1,7 +1,10 @@
 #include "cli/progress.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iomanip>
 #include <iostream>
+#include <sstream>
 
 #include <unistd.h>
 
@@ -29,7 +32,7 @@ void ProgressBar::update(double fraction, std::string_view note) {
     std::string cells(kCells, ' ');
     std::fill_n(cells.begin(), static_cast<int>(part * kCells), '=');
     std::cerr << concat('\r', label_, " [", cells, "] ", static_cast<int>(part * 100), "%",
-                        note.empty() ? "" : "  ", note)
+                        note.empty() ? "" : "  ", note, "\033[K")
               << std::flush;
 }
 
@@ -38,6 +41,17 @@ void ProgressBar::finish() {
         std::cerr << "\r\033[K" << std::flush;
         is_drawn_ = false;
     }
+}
+
+std::string time_left(double seconds) {
+    const auto whole = static_cast<long>(std::ceil(seconds));
+    std::ostringstream out;
+    out << std::setfill('0');
+    if (whole >= 3600) {
+        out << whole / 3600 << ':' << std::setw(2);
+    }
+    out << whole / 60 % 60 << ':' << std::setw(2) << whole % 60 << " left";
+    return out.str();
 }
 
 }  // namespace knap

@@ -25,4 +25,6 @@ class ProgressBar {
     std::chrono::steady_clock::time_point last_draw_;
 };
 
+std::string time_left(double seconds);  // "1:05:10 left", "0:42 left"
+
 }  // namespace knap

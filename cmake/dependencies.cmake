@@ -26,3 +26,7 @@ find_package(nlohmann_json CONFIG REQUIRED)
 find_package(Eigen3 3.4 CONFIG REQUIRED)
 # Headers only: Beast and Asio.
 find_package(Boost 1.74 REQUIRED)
+if(KNAP_HUB)
+    find_package(CURL 7.85 REQUIRED)
+    find_package(OpenSSL 3 REQUIRED COMPONENTS Crypto)
+endif()

@@ -3,7 +3,7 @@
 _knap() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]-}
     local common="-v --verbose -h --help"
-    local model="-m --model --adapter --device --list-devices -ngl --n-gpu-layers --rpc --rpc-timeout -fa --flash-attn -ctk --cache-type-k -ctv --cache-type-v"
+    local model="-m --model -hf -hfr --hf-repo -hff --hf-file -hft --hf-token --offline --adapter --device --list-devices -ngl --n-gpu-layers --rpc --rpc-timeout -fa --flash-attn -ctk --cache-type-k -ctv --cache-type-v"
     local runtime="-c --ctx-size -t --threads --cpu-mask --prio -ub --ubatch-size --exact --repack --kernels"
     local prompt="-p --prompt -f --file --raw"
     local chat="-sys --system --system-prompt --chat-template"

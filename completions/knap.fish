@@ -30,6 +30,10 @@ complete -c knap -n "not __fish_seen_subcommand_from $commands" -l version -d 'p
 complete -c knap -s h -l help -d 'print the help'
 
 complete -c knap -n $loads -s m -l model -r -F -d 'model in GGUF format'
+complete -c knap -n $loads -o hf -o hfr -l hf-repo -x -d 'model on huggingface.co, USER/REPO[:QUANT]'
+complete -c knap -n $loads -o hff -l hf-file -x -d 'file of that repository'
+complete -c knap -n $loads -o hft -l hf-token -x -d 'token for gated and private repositories'
+complete -c knap -n $loads -l offline -d 'use -hf models only as they are in the cache folder'
 complete -c knap -n $loads -l adapter -r -F -d 'adapter for the strategy kangaroo'
 complete -c knap -n "$loads; or __fish_seen_subcommand_from worker" -l device -x -d 'devices to compute on'
 complete -c knap -n $loads -l list-devices -d 'list the available devices'

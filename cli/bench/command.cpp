@@ -250,7 +250,7 @@ int run_bench(const Settings& settings, const BenchArgs& args, const Environment
     const auto data = read_bench_data(args.data, args.limit);
     RuntimeConfig config = settings.runtime;
     config.n_parallel = args.parallel;
-    Engine engine = load_engine(std::move(config), environment);
+    Engine engine = load_engine(std::move(config), settings.hub, environment);
     const RaceOptions options = race_options(settings, args);
     BenchReport report = planned_report(engine, options, args);
     const EarlierRows earlier =

@@ -29,17 +29,6 @@ std::string line_of(const std::vector<std::string>& cells, std::span<const int> 
 
 }  // namespace
 
-std::string time_left(double seconds) {
-    const auto whole = static_cast<long>(std::ceil(seconds));
-    std::ostringstream out;
-    out << std::setfill('0');
-    if (whole >= 3600) {
-        out << whole / 3600 << ':' << std::setw(2);
-    }
-    out << whole / 60 % 60 << ':' << std::setw(2) << whole % 60 << " left";
-    return out.str();
-}
-
 BenchScreen::BenchScreen(std::size_t n_steps, TextOutput* output, const char* step)
     : n_steps_(n_steps), output_(output), step_(step), bar_("bench") {}
 

@@ -44,7 +44,4 @@ class BenchScreen {
     std::size_t n_known_ = 0;
 };
 
-// "1:05:10 left", "0:42 left".
-std::string time_left(double seconds);
-
 }  // namespace knap

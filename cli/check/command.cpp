@@ -116,7 +116,7 @@ CLI::App* add_check(CLI::App& root, Settings& settings, CheckArgs& args) {
 
 int run_check(const Settings& settings, const CheckArgs& args, const Environment& environment) {
     const std::vector<DataPrompt> texts = read_texts(args);
-    Engine engine = load_engine(settings.runtime, environment);
+    Engine engine = load_engine(settings.runtime, settings.hub, environment);
     const auto prompts = tokenize(engine, settings, texts, args.n_predict);
     const InterruptScope scope;
     const auto report = check(engine, prompts, args.n_predict, scope);

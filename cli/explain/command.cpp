@@ -95,7 +95,7 @@ int run_explain(const Settings& settings, const ExplainArgs& args, const Environ
         require_gnuplot();
         check_place(args.output);
     }
-    Engine engine = load_engine(settings.runtime, environment);
+    Engine engine = load_engine(settings.runtime, settings.hub, environment);
     const std::vector<Token> prompt = tokenize_prompt(engine, settings, text);
     const auto explanation = watched_explain(engine, prompt, args.n_predict);
     if (!explanation) {

@@ -18,7 +18,8 @@ struct Alias {
 inline constexpr Alias kAliases[] = {
     {"-ub", "ubatch-size"},   {"-fa", "flash-attn"}, {"-ctk", "cache-type-k"},
     {"-ctv", "cache-type-v"}, {"-sys", "system"},    {"-ngl", "n-gpu-layers"},
-    {"-np", "parallel"},      {"-to", "timeout"},
+    {"-np", "parallel"},      {"-to", "timeout"},    {"-hf", "hf-repo"},
+    {"-hfr", "hf-repo"},      {"-hff", "hf-file"},   {"-hft", "hf-token"},
 };
 
 // Gives each flag a name that `root` or its command knows, followed by its value: expands aliases

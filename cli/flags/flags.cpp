@@ -150,6 +150,37 @@ std::vector<std::string> parse_workers(const std::string& text) {
     return workers;
 }
 
+HubReference parse_repository(const std::string& text) {
+    try {
+        return parse_hub_reference(text);
+    } catch (const Error& error) {
+        fail_usage("--hf-repo: ", error.what());
+    }
+}
+
+void add_hub_flags(FlagGroup& group, HubSettings& hub) {
+    group.custom({"--hf-repo", "USER/REPO[:QUANT]",
+                  "model on huggingface.co, fetched once; QUANT may also be a file", "none"},
+                 [&](const std::string& text) { hub.reference = parse_repository(text); });
+    group.custom(
+        {"--hf-file", "FILE", "file of that repository, in place of QUANT", "none"},
+        [&](const std::string& text) { hub.file = parse_path("--hf-file", text).string(); });
+    group.custom({"--hf-token", "TOKEN", "token for gated and private repositories", "$HF_TOKEN"},
+                 [&](const std::string& text) { hub.token = text; });
+    group.toggle("--offline", hub.is_offline,
+                 "use -hf models only as they are in the cache folder");
+}
+
+void check_hub(const Settings& settings) {
+    const bool has_repository = !settings.hub.reference.repository.empty();
+    if (has_repository && !settings.runtime.model_path.empty()) {
+        fail_usage("expected either --model or --hf-repo, found both");
+    }
+    if (!has_repository && !settings.hub.file.empty()) {
+        fail_usage("--hf-file: expected --hf-repo with it, found none");
+    }
+}
+
 }  // namespace
 
 void add_model_flags(CLI::App& app, Settings& settings) {
@@ -157,6 +188,7 @@ void add_model_flags(CLI::App& app, Settings& settings) {
     RuntimeConfig& runtime = settings.runtime;
     group.custom({"-m,--model", "FILE", "model in GGUF format", "the one `make model` fetches"},
                  [&](const std::string& text) { runtime.model_path = text; });
+    add_hub_flags(group, settings.hub);
     group.custom({"--adapter", "FILE", "adapter for the strategy kangaroo, in GGUF format", "none"},
                  [&](const std::string& text) { runtime.adapter_path = text; });
     group.custom({"--device", "NAME,...", "devices to compute on; several share the layers",
@@ -387,6 +419,7 @@ void add_common_flags(CLI::App& app, Settings& settings) {
 }
 
 void check_settings(const Settings& settings) {
+    check_hub(settings);
     const RuntimeConfig& runtime = settings.runtime;
     const bool may_use_kernel =
         runtime.kernels != Kernels::ggml && runtime.cache_type_k == CacheType::q8_0;

@@ -13,13 +13,24 @@
 
 #include "knap/types.h"
 
+#include "hub/reference.h"
+
 namespace knap {
 
 inline constexpr int kMaxThreads = 512;  // of one ggml thread pool
 
+// A model on the hub.
+struct HubSettings {
+    HubReference reference;  // without a repository: none is wanted
+    std::string file;        // in place of what the reference says; empty: not given
+    std::string token;       // empty: that of the environment
+    bool is_offline = false;
+};
+
 // The values of the flags.
 struct Settings {
     RuntimeConfig runtime;
+    HubSettings hub;
     GenerateOptions generate;
     std::filesystem::path plan_file;  // file with the plan to draft with; empty: none
 
@@ -37,7 +48,7 @@ struct Settings {
     bool is_verbose = false;
 };
 
-void add_model_flags(CLI::App& app, Settings& settings);    // -m --adapter --device -fa -ctk
+void add_model_flags(CLI::App& app, Settings& settings);    // -m -hf --adapter --device -fa -ctk
 void add_runtime_flags(CLI::App& app, Settings& settings);  // -c -t -ub --repack
 void add_prompt_flags(CLI::App& app, Settings& settings);   // -p -f --raw
 void add_prompt_cache_flag(CLI::App& app, Settings& settings);

@@ -48,6 +48,7 @@ constexpr std::array kNames = {
     OptionName{".stop", "--stop"},
     OptionName{".strategy", "--strategy"},
     OptionName{".temperature", "--temp"},
+    OptionName{".token", "--hf-token"},
     OptionName{".top_k", "--top-k"},
     OptionName{".top_p", "--top-p"},
     OptionName{".settings[width]", "--draft-width"},

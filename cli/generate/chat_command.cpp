@@ -177,7 +177,7 @@ CLI::App* add_chat(CLI::App& root, Settings& settings) {
 
 int run_chat(const Settings& settings, const Environment& environment) {
     const bool shows_draft = shows_draft_colors(settings, environment);
-    Engine engine = load_engine(settings.runtime, environment);
+    Engine engine = load_engine(settings.runtime, settings.hub, environment);
     return Chat(settings, std::move(engine), shows_draft).run();
 }
 

@@ -90,7 +90,7 @@ int run_prompt(const Settings& settings, const Environment& environment) {
     const std::string prompt = read_prompt(settings);
     const bool shows_draft = shows_draft_colors(settings, environment);
     const bool has_logprobs = lists_logprobs(settings);
-    Engine engine = load_engine(settings.runtime, environment);
+    Engine engine = load_engine(settings.runtime, settings.hub, environment);
     const GenerateOptions options = generate_options(engine, settings);
     const std::vector<Token> tokens = tokenize_prompt(engine, settings, prompt);
     Session session(engine);

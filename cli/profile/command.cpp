@@ -217,7 +217,7 @@ CLI::App* add_profile(CLI::App& root, Settings& settings, ProfileArgs& args) {
 
 int run_profile(const Settings& settings, const ProfileArgs& args, const Environment& environment) {
     check_usage(settings, args);
-    Engine engine = load_engine(settings.runtime, environment);
+    Engine engine = load_engine(settings.runtime, settings.hub, environment);
     const std::vector<Token> text = read_text(engine, settings);
     const InterruptScope scope;
     auto report = measure(engine, args.seconds, scope);

@@ -178,7 +178,7 @@ CLI::App* add_search(CLI::App& root, Settings& settings, SearchArgs& args) {
 int run_search(const Settings& settings, const SearchArgs& args, const Environment& environment) {
     check_usage(args);
     const auto texts = read_prompt_data(args.data, args.limit);
-    Engine engine = load_engine(settings.runtime, environment);
+    Engine engine = load_engine(settings.runtime, settings.hub, environment);
     auto prompts = tokenize_data(engine, settings, texts, args.n_predict);
     OfflineSearch search = planned_search(engine, args, prompts);
     const int n_trials = wanted_trials(search.settings, args.n_trials);

@@ -238,13 +238,15 @@ int run_serve(const CLI::App& app, ServeArgs args, const Environment& environmen
     RuntimeConfig runtime = args.settings.runtime;
     runtime.n_parallel = args.service.n_sessions;
     runtime.n_cache_rows = args.n_cache_rows;
+    // Before the scope, in which a signal only asks the server to stop.
+    runtime.model_path = find_model(runtime, args.settings.hub, environment);
 
     const InterruptScope scope;
     std::optional<Engine> engine;
     Server server(config);
     {
         const LoopThread loop(server);
-        engine.emplace(load_engine(runtime, environment));
+        engine.emplace(load_engine(runtime, args.settings.hub, environment));
         args.service.defaults.options = generate_options(*engine, args.settings);
         if (args.works_when_idle && runtime.profile == "auto") {
             args.service.idle_work = idle_work(*engine);

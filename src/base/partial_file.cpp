@@ -1,11 +1,9 @@
 #include "base/partial_file.h"
 
-#include <cerrno>
 #include <system_error>
 #include <utility>
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "base/error.h"
 
@@ -14,10 +12,6 @@ namespace knap {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string reason(int error) {
-    return std::generic_category().message(error);
-}
 
 }  // namespace
 
@@ -43,58 +37,30 @@ void check_place(const fs::path& path, std::uint64_t n_bytes) {
 
 PartialFile::PartialFile(fs::path path, std::uint64_t n_bytes) : path_(std::move(path)) {
     check_place(path_, n_bytes);
-    partial_path_ = path_;
-    partial_path_ += ".partial";
-    descriptor_ = ::open(partial_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) {
-        fail(partial_path_.string(), ": cannot create: ", reason(errno));
-    }
-    if (::ftruncate(descriptor_, off_t(n_bytes)) != 0) {
-        const int error = errno;
-        ::close(descriptor_);
-        ::unlink(partial_path_.c_str());
-        fail(partial_path_.string(), ": cannot reserve ", n_bytes, " bytes: ", reason(error));
+    fs::path partial_path = path_;
+    partial_path += ".partial";
+    file_.emplace(std::move(partial_path), O_TRUNC);
+    try {
+        file_->resize(n_bytes);
+    } catch (...) {
+        file_->remove();
+        throw;
     }
 }
 
 PartialFile::~PartialFile() {
-    if (descriptor_ >= 0) {
-        ::close(descriptor_);
-    }
-    if (!partial_path_.empty()) {
-        ::unlink(partial_path_.c_str());
+    if (file_) {
+        file_->remove();
     }
 }
 
 void PartialFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-        const ssize_t n = ::pwrite(descriptor_, bytes.data(), bytes.size(), off_t(offset));
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            fail(partial_path_.string(), ": cannot write: ", reason(n < 0 ? errno : ENOSPC));
-        }
-        bytes = bytes.subspan(std::size_t(n));
-        offset += std::uint64_t(n);
-    }
-}
-
-void PartialFile::close_or_fail() {
-    // Some file systems report a full disk only on close.
-    if (::close(std::exchange(descriptor_, -1)) != 0) {
-        fail(partial_path_.string(), ": cannot finish writing: ", reason(errno));
-    }
+    file_->write_at(offset, bytes);
 }
 
 void PartialFile::publish() {
-    close_or_fail();
-    std::error_code error;
-    fs::rename(partial_path_, path_, error);
-    if (error) {
-        fail(path_.string(), ": cannot replace: ", error.message());
-    }
-    partial_path_.clear();
+    file_->move_to(path_);
+    file_.reset();
 }
 
 void write_whole_file(const fs::path& path, std::string_view text) {

@@ -5,8 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string_view>
+
+#include "base/written_file.h"
 
 namespace knap {
 
@@ -29,11 +32,8 @@ class PartialFile {
     void publish();
 
   private:
-    void close_or_fail();
-
     std::filesystem::path path_;
-    std::filesystem::path partial_path_;
-    int descriptor_ = -1;
+    std::optional<WrittenFile> file_;  // empty once published
 };
 
 // Writes `text` to the file, completely or not at all. Throws knap::Error.

@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-CITING = ("src", "include", "tools", "serve", "cli", "bench", "tests", "examples", "docs", "deps", "cmake",
+CITING = ("src", "include", "tools", "serve", "hub", "cli", "bench", "tests", "examples", "docs", "deps", "cmake",
           "deploy")
 TEXT = {".h", ".cpp", ".py", ".sh", ".md", ".txt", ".json", ".cmake", ""}
 
@@ -137,7 +137,7 @@ def version(root):
         yield f"CHANGELOG.md: expected the newest version to be {stated[1]}, found {newest[1] if newest else 'none'}"
     elif not re.fullmatch(r"\d{4}-\d\d-\d\d", newest[2] or ""):
         yield f"CHANGELOG.md: expected a date, as in ## {stated[1]} - 2026-01-31, found {newest[2]}"
-    copies = [path for folder in ("src", "include", "tools", "serve", "cli", "bench", "examples", "cmake", "deps", "completions")
+    copies = [path for folder in ("src", "include", "tools", "serve", "hub", "cli", "bench", "examples", "cmake", "deps", "completions")
               for path in sorted((root / folder).rglob("*")) if path.is_file() and path.suffix in TEXT]
     for path in [*copies, root / "README.md", root / "Makefile", root / "CMakePresets.json"]:
         text = path.read_text(errors="ignore") if path.exists() else ""

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that includes between the folders of src/, tools/ and serve/ point in one direction, as drawn in docs/architecture.md,
+"""Checks that includes between the folders of src/, tools/, serve/ and hub/ point in one direction, as drawn in docs/architecture.md,
 and that no folder of sources has too many files."""
 import re
 import sys
@@ -28,6 +28,8 @@ BELOW = {
     "tools/offline_search": ["runtime"],
     "tools/check": ["runtime", "tools/peer"],
     "tools/measure": ["tools/check"],
+    "hub": ["model"],
+    "hub/network": ["hub"],
     "serve/http": ["base"],
     "serve/engine": ["base"],
     "serve/api": ["serve/engine"],
@@ -52,11 +54,11 @@ def reachable(room):
 def room_of(path):
     """The folder of a file, or of an include, from its path below src/ or the root."""
     parts = path.split("/")[:-1]
-    return "/".join(parts[:2] if parts and parts[0] in ("tools", "serve") else parts[:1])
+    return "/".join(parts[:2] if parts and parts[0] in ("tools", "serve", "hub") else parts[:1])
 
 
 def include_faults(root):
-    for path in sorted(path for top in ("src", "tools", "serve") for path in (root / top).rglob("*.*")):
+    for path in sorted(path for top in ("src", "tools", "serve", "hub") for path in (root / top).rglob("*.*")):
         if path.suffix not in (".h", ".cpp", ".cu", ".cuh"):
             continue
         name = str(path.relative_to(root)).removeprefix("src/")
@@ -76,7 +78,7 @@ def include_faults(root):
 
 
 def size_faults(root):
-    for top in ("src", "tools", "serve", "cli", "bench", "include"):
+    for top in ("src", "tools", "serve", "hub", "cli", "bench", "include"):
         for folder in sorted([root / top, *(root / top).rglob("*/")]):
             n_files = sum(1 for path in folder.iterdir() if path.suffix in (".h", ".cpp", ".cu", ".cuh"))
             if n_files > MAX_FILES:

@@ -11,23 +11,31 @@
 namespace knap {
 namespace {
 
-struct AmxTiles {
-    // Around a product: the registers of a thread are configured, and given back, because threads
-    // that use them take longer to switch.
-    static void begin() {
-        struct alignas(64) Shape {
-            std::uint8_t palette = 1;
-            std::uint8_t start_row = 0;
-            std::uint8_t reserved[14] = {};
+// For as long as one lives, the registers of its thread have the shapes of a product. Then they
+// have those of before: other libraries in the process, such as ggml, configure a thread once and
+// rely on it.
+class AmxTiles {
+  public:
+    AmxTiles() {
+        __asm__ volatile("sttilecfg %0" : "=m"(before_));
+        const Shapes own{
+            .palette = 1,
             // Registers 0: inputs, 1: weights, 2: sums.
-            std::uint16_t row_bytes[16] = {32, 64, 64};
-            std::uint8_t n_rows[16] = {16, 8, 16};
+            .row_bytes = {32, 64, 64},
+            .n_rows = {16, 8, 16},
         };
-        static_assert(sizeof(Shape) == 64);
-        const Shape shape;
-        __asm__ volatile("ldtilecfg %0" ::"m"(shape));
+        __asm__ volatile("ldtilecfg %0" ::"m"(own));
     }
-    static void end() { __asm__ volatile("tilerelease"); }
+    // Threads whose registers are in use take longer to switch.
+    ~AmxTiles() {
+        if (before_.palette == 0) {
+            __asm__ volatile("tilerelease");
+        } else {
+            __asm__ volatile("ldtilecfg %0" ::"m"(before_));
+        }
+    }
+    AmxTiles(const AmxTiles&) = delete;
+    AmxTiles& operator=(const AmxTiles&) = delete;
 
     // sums[i][o] is the sum of inputs[i][k] * weights[k / 4][o][k % 4] over all k: inputs are
     // signed [16][32], weights unsigned [8][16][4], sums [16][16].
@@ -44,6 +52,18 @@ struct AmxTiles {
             : "r"(inputs), "r"(weights), "r"(sums), "r"(std::size_t{32}), "r"(std::size_t{64})
             : "memory");
     }
+
+  private:
+    struct alignas(64) Shapes {
+        std::uint8_t palette = 0;  // 0: not configured
+        std::uint8_t start_row = 0;
+        std::uint8_t reserved[14] = {};
+        std::uint16_t row_bytes[16] = {};
+        std::uint8_t n_rows[16] = {};
+    };
+    static_assert(sizeof(Shapes) == 64);
+
+    Shapes before_;
 };
 
 }  // namespace

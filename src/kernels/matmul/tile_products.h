@@ -30,7 +30,7 @@ class TileProducts {
         const int n_blocks = product.matrix->n_in / kQuantBlock;
         const int n_near = std::clamp(kMaxBlocks / n_blocks, 1, kMaxChunks) * kRows;
         const auto* inputs = reinterpret_cast<const QuantisedBlock*>(product.inputs);
-        Tiles::begin();
+        const Tiles tiles;
         PackedBlock packed[kMaxBlocks];
         for (int first = 0; first < product.n_rows; first += n_near) {
             const int n_rows = std::min(n_near, product.n_rows - first);
@@ -41,7 +41,6 @@ class TileProducts {
                 }
             }
         }
-        Tiles::end();
     }
 
   private:

@@ -71,7 +71,7 @@ std::vector<SavedPlan> load_plans(const std::filesystem::path& path, const Plans
         const auto file = read_json_file(path);
         return file ? plans_from(*file, model) : std::vector<SavedPlan>();
     } catch (const Error& error) {
-        log_warning("plans ", path.string(), " are ignored: ", error.what());
+        log_warning_once("plans ", path.string(), " are ignored: ", error.what());
         return {};
     }
 }

@@ -117,7 +117,7 @@ std::optional<CostProfile> load_profile(const std::filesystem::path& path,
         const auto file = read_json_file(path);
         return file ? std::optional(profile_from(*file, fingerprint, blank)) : std::nullopt;
     } catch (const Error& error) {
-        log_warning("profile ", path.string(), " is ignored: ", error.what());
+        log_warning_once("profile ", path.string(), " is ignored: ", error.what());
         return std::nullopt;
     }
 }

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/matmul/amx_tiles.h"
 #include "kernels/simd_plain.h"
 #include "support/environment_variable.h"
 
@@ -17,8 +18,8 @@ namespace {
 
 // What amx_tiles.h does, number by number.
 struct TileModel {
-    static void begin() { ++n_open; }
-    static void end() { --n_open; }
+    TileModel() { ++n_open; }
+    ~TileModel() { --n_open; }
     static void multiply(const std::int8_t* inputs, const std::byte* weights, std::int32_t* sums) {
         for (int i = 0; i < 16; ++i) {
             for (int o = 0; o < 16; ++o) {
@@ -149,6 +150,32 @@ TEST(Amx, IsAmongTheKernelsOfMachinesThatHaveIt) {
         GTEST_SKIP() << "run these tests with KNAP_ISA=amx to test AMX's kernels";
     }
 }
+
+#if defined(__x86_64__)
+TEST(Amx, RegistersKeepTheShapesThatOthersGaveThem) {
+    if (!may_use(Isa::amx)) {
+        GTEST_SKIP() << "needs a CPU with AMX";
+    }
+    struct alignas(64) Shapes {
+        std::uint8_t bytes[64] = {};
+    };
+    Shapes before;
+    before.bytes[0] = 1;   // palette
+    before.bytes[16] = 8;  // bytes of a row of register 0
+    before.bytes[48] = 5;  // its rows
+    __asm__ volatile("ldtilecfg %0" ::"m"(before));
+    Shapes within;
+    {
+        const AmxTiles tiles;
+        __asm__ volatile("sttilecfg %0" : "=m"(within));
+    }
+    Shapes after;
+    __asm__ volatile("sttilecfg %0" : "=m"(after));
+    __asm__ volatile("tilerelease");
+    EXPECT_NE(std::memcmp(within.bytes, before.bytes, 64), 0);
+    EXPECT_EQ(std::memcmp(after.bytes, before.bytes, 64), 0);
+}
+#endif
 
 }  // namespace
 }  // namespace knap::tile_products_test

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/log.h"
 #include "support/damaged_file.h"
 #include "support/environment_variable.h"
 #include "support/tiny_model.h"
@@ -52,6 +53,7 @@ class PlansFile : public ::testing::Test {
         json file = json::parse(std::ifstream(path_));
         change(file);
         std::ofstream(path_) << file;
+        set_log(LogLevel::warning, {});  // forgets the warnings that were given
         ::testing::internal::CaptureStderr();
         const auto loaded = load_plans(path_, kModel);
         std::string text = ::testing::internal::GetCapturedStderr();
@@ -69,6 +71,18 @@ TEST_F(PlansFile, LoadsWhatWasSavedWithoutAWarning) {
     expect_same(load_plans(path_, kModel), some_plans());
     EXPECT_TRUE(load_plans(path_.parent_path() / "none.json", kModel).empty());
     EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(PlansFile, WarnsOnceOfTheSameDamage) {
+    std::ofstream(path_) << "{";
+    set_log(LogLevel::warning, {});
+    ::testing::internal::CaptureStderr();
+    for (int session = 0; session < 3; ++session) {
+        EXPECT_TRUE(load_plans(path_, kModel).empty());
+    }
+    const std::string text = ::testing::internal::GetCapturedStderr();
+    EXPECT_THAT(text, HasSubstr("plans "));
+    EXPECT_EQ(text.find('\n'), text.size() - 1) << text;
 }
 
 TEST_F(PlansFile, IsNamedAfterItsModelInTheCacheFolder) {

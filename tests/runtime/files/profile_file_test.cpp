@@ -9,6 +9,7 @@
 
 #include "knap/knap.h"
 
+#include "base/log.h"
 #include "runtime/engine_impl.h"
 #include "runtime/files/known_costs.h"
 #include "support/damaged_file.h"
@@ -70,6 +71,7 @@ class ProfileFile : public ::testing::Test {
 
     // Loads the file and expects exactly one line of warning, which it returns.
     std::string warning_of_load() {
+        set_log(LogLevel::warning, {});  // forgets the warnings that were given
         ::testing::internal::CaptureStderr();
         const auto loaded = load_profile(path_, some_machine(), blank());
         std::string text = ::testing::internal::GetCapturedStderr();
