@@ -159,19 +159,6 @@ Reason check_layers(const ModelConfig& config) {
     return {};
 }
 
-// With 16-bit weights ggml's kernels read long prompts faster: docs/results/h200.md.
-Reason check_speed(std::span<const TensorBinding> bindings, const WeightOptions& options) {
-    const auto is_slower = [](const TensorBinding& binding) {
-        return binding.is_matrix && binding.layer >= 0 && takes_halves(binding.info->type);
-    };
-    const auto slower = std::ranges::find_if(bindings, is_slower);
-    if (options.kernels == Kernels::own || slower == bindings.end()) {
-        return {};
-    }
-    return concat("tensor ", slower->info->name, ": with type ", type_label(slower->info->type),
-                  " ggml reads prompts faster; `.kernels` own asks for them");
-}
-
 Reason check_model(const ModelConfig& config,
                    std::span<const TensorBinding> bindings,
                    const ModelTensors& tensors) {
@@ -243,8 +230,7 @@ std::optional<std::string> why_not_strips(const ModelConfig& config,
     Reason reason = check_devices(devices);
     reason = reason ? reason : check_options(options);
     reason = reason ? reason : check_model(config, bindings, tensors);
-    reason = reason ? reason : check_memory(config, bindings, devices);
-    return reason ? reason : check_speed(bindings, options);
+    return reason ? reason : check_memory(config, bindings, devices);
 }
 
 }  // namespace knap

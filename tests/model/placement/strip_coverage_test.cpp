@@ -123,18 +123,10 @@ TEST(StripCoverage, YieldsToOptions) {
     EXPECT_EQ(with({.cache_type_v = CacheType::f32}), "cache type f32");
 }
 
-TEST(StripCoverage, TakesSixteenBitLayersOnlyWhenAsked) {
+TEST(StripCoverage, TakesSixteenBitLayersWithoutBeingAsked) {
     for (const ggml_type type : {GGML_TYPE_F16, GGML_TYPE_BF16}) {
-        Model model;
-        model.with_matrices(type);
-        EXPECT_EQ(reason(model, kGpu, {.kernels = Kernels::own}), "used");
-        EXPECT_EQ(
-            reason(model, kGpu, {}),
-            concat("tensor blk.0.attn_q.weight: with type ", type == GGML_TYPE_F16 ? "F16" : "BF16",
-                   " ggml reads prompts faster; `.kernels` own asks for them"));
+        EXPECT_EQ(reason(Model().with_matrices(type), kGpu, {}), "used") << ggml_type_name(type);
     }
-    // The embedding and the head are no matter.
-    EXPECT_EQ(reason(Model().with_type("token_embd.weight", GGML_TYPE_F16), kGpu, {}), "used");
 }
 
 TEST(StripCoverage, NeedsAHeadSizeWithAKernel) {
