@@ -70,7 +70,7 @@ std::unique_ptr<SingleGraph> build(Backend& backend,
     ggml_tensor* out = nullptr;
     for (int layer = 0; layer < config.n_layers; ++layer) {
         out = is_unfolded ? unfolded(ctx, config, cache, layer, q, n_kv, mask)
-                          : build_attention(ctx, config, cache, layer, q, inputs);
+                          : build_attention(ctx, config, cache, layer, nullptr, q, inputs);
         ggml_build_forward_expand(single->graph(), out);
     }
     single->finish(out);

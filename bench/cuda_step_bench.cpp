@@ -1,10 +1,10 @@
 // How long does a pass take with knap's own CUDA kernels? Passes of a few rows, with their choices,
-// their best tokens or their logits, a draft with a window, chains of drafts and the reading of a
+// their best tokens or their logits, a draft with a window, chains of drafts and 512 rows of a
 // prompt, by context length. Needs no CUDA in ggml, so that a build of
 // the kernels alone is enough (`cmake -DKNAP_CUDA_KERNELS=ON`); device_bench compares with
 // libllama.
 //
-//     cuda_step_bench MODEL [--depths N,...] [--rows N,...]
+//     cuda_step_bench MODEL [--depths N,...] [--rows N,...] [--int8-cache]
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -25,7 +25,6 @@ namespace knap::bench {
 namespace {
 
 constexpr int kUbatch = 512;
-constexpr int kScratchRows = 64;
 constexpr int kRounds = 9;
 constexpr int kSteps = 16;  // of a time
 
@@ -33,6 +32,11 @@ struct Settings {
     std::filesystem::path model;
     std::vector<int> depths{0, 16384};
     std::vector<int> rows{1, 8};
+    bool has_int8_cache = false;
+    CacheTypes caches() const {
+        const CacheType type = has_int8_cache ? CacheType::q8_0 : CacheType::f16;
+        return {type, type};
+    }
 };
 
 class StepTimes {
@@ -40,8 +44,8 @@ class StepTimes {
     explicit StepTimes(const Settings& settings)
         : settings_(settings),
           model_(settings.model),
-          devices_(model_.device_models()),
-          text_(model_.config(), devices_, settings.depths.back() + kScratchRows, kUbatch),
+          devices_(model_.device_models(settings.caches())),
+          text_(model_.config(), devices_, settings.depths.back() + kUbatch, kUbatch),
           tokens_(kUbatch),
           logit_rows_(16) {
         for (std::size_t i = 0; i < tokens_.size(); ++i) {
@@ -52,7 +56,7 @@ class StepTimes {
     }
 
     void run() {
-        time_prompt();
+        advance(text_.forward(), text_.sequence(), tokens_);
         fill();
         for (const int depth : settings_.depths) {
             go_to(depth);
@@ -61,15 +65,6 @@ class StepTimes {
     }
 
   private:
-    void time_prompt() {
-        std::vector<Contestant> sides{{concat("prompt of ", kUbatch), [this] {
-                                           text_.sequence().truncate(0);
-                                           advance(text_.forward(), text_.sequence(), tokens_);
-                                       }}};
-        alternate(sides, kRounds);
-        print(sides.front(), 1);
-    }
-
     // Rows beyond the first are copies: the time of a pass depends on how many there are.
     void fill() {
         for (int row = kUbatch; row < settings_.depths.back(); ++row) {
@@ -93,6 +88,13 @@ class StepTimes {
         for (int i = 0; i < kSteps; ++i) {
             text_.forward().run(request);
         }
+    }
+
+    void read_prompt(int depth) {
+        text_.forward().run({.tokens = tokens_,
+                             .first_row = depth,
+                             .layout = {.context = depth},
+                             .logit_rows = std::span(logit_rows_).first(1)});
     }
 
     void chain(int depth, const DrawRule& draw) {
@@ -121,10 +123,14 @@ class StepTimes {
                   {.temperature = 1, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f});
         add_chain("chain, top-p", {.temperature = 1, .top_p = 0.95f});
         alternate(sides, kRounds);
+        std::vector<Contestant> prompt{
+            {concat("prompt of ", kUbatch), [=, this] { read_prompt(depth); }}};
+        alternate(prompt, kRounds);
         std::printf("context of %d\n", depth);
         for (const Contestant& side : sides) {
             print(side, kSteps);
         }
+        print(prompt.front(), 1);
     }
 
     static void print(const Contestant& side, int n_steps) {
@@ -166,6 +172,7 @@ int main(int argc, char** argv) {
     app.add_option("model", settings.model, "model in GGUF format")->required();
     app.add_option("--depths", settings.depths, "context lengths")->delimiter(',');
     app.add_option("--rows", settings.rows, "rows of a pass")->delimiter(',');
+    app.add_flag("--int8-cache", settings.has_int8_cache, "keys and values of type q8_0");
     CLI11_PARSE(app, argc, argv);
     return knap::bench::bench_main("cuda_step_bench", [&] { knap::bench::run(settings); });
 }

@@ -22,7 +22,7 @@ class CudaAttentionBlocks {
     CudaAttentionBlocks(const ModelConfig& config, int n_processors)
         : n_kv_heads_(config.n_kv_heads),
           n_processors_(n_processors),
-          room_(std::max(1, kMaxCudaColumns / config.heads_per_kv())) {}
+          room_(std::max(1, max_cuda_columns(config.head_dim) / config.heads_per_kv())) {}
 
     // `first_pages[i]` is where the pages of run i begin in the table of all pages. With `n_steps`
     // above 1 the only row is the first of so many in a chain.

@@ -5,6 +5,7 @@
 
 #include "forward/stage.h"
 #include "kernels/cuda/device_memory.h"
+#include "model/cache_type.h"
 #include "model/config.h"
 #include "model/weights.h"
 
@@ -14,6 +15,7 @@ namespace knap {
 // outlive the result and what it makes.
 std::unique_ptr<DeviceModel> new_cuda_device_model(const ModelConfig& config,
                                                    const ModelTensors& tensors,
-                                                   const CudaDevice& device);
+                                                   const CudaDevice& device,
+                                                   const CacheTypes& types);
 
 }  // namespace knap

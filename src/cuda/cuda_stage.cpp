@@ -155,8 +155,8 @@ CudaStage::CudaStage(const ModelConfig& config,
       rope_(config.rope, divisors_.tensor()),
       local_rope_(config.local_rope, divisors_.tensor()),
       shape_(new_shape()),
-      plan_(plan_step(cache.device(), weights_.max_copied_bytes, weights_.has_halves)),
-      row_results_(config) {
+      plan_(plan_step(cache.device(), step_needs(config, tensors))),
+      row_results_(config, plan_.max_rows) {
     for (int group = 0; group < kMaxGroups; ++group) {
         attentions_.emplace_back(config, cache.device().n_processors);
     }
@@ -166,12 +166,12 @@ CudaStage::CudaStage(const ModelConfig& config,
 CudaShape CudaStage::new_shape() {
     for (int i = 0; i < config_.n_layers; ++i) {
         const CudaWeights::Layer& weights = weights_.layers[static_cast<std::size_t>(i)];
-        layer_table_.push_back({.q_norm = weights.q_norm,
-                                .k_norm = weights.k_norm,
-                                .post_norms = {weights.attn_post_norm, weights.ffn_post_norm},
-                                .keys = cache_.keys(i),
-                                .values = cache_.values(i),
-                                .rotation = rotation_table(config_.layer(i).rotation)});
+        CudaLayer& layer = layer_table_.emplace_back(
+            CudaLayer{.q_norm = weights.q_norm,
+                      .k_norm = weights.k_norm,
+                      .post_norms = {weights.attn_post_norm, weights.ffn_post_norm},
+                      .rotation = rotation_table(config_.layer(i).rotation)});
+        cache_.place(i, layer);
     }
     const std::size_t n_bytes = layer_table_.size() * sizeof(CudaLayer);
     layers_ = CudaMemory(n_bytes, "a table of layers");
@@ -196,6 +196,8 @@ CudaShape CudaStage::new_shape() {
             .residual_scale = config_.residual_scale,
             .logit_scale = config_.logit_scale,
             .final_soft_cap = config_.final_soft_cap,
+            .has_int8_keys = cache_.types().keys == CacheType::q8_0,
+            .has_int8_values = cache_.types().values == CacheType::q8_0,
             .layers = layers_.as<CudaLayer>(),
             .embedding = weights_.embedding};
 }
@@ -389,7 +391,7 @@ bool CudaStage::run(std::span<RowRun* const> runs, bool gives_stream) {
     const Stopwatch watch;
     rows_.assign(runs);
     const ForwardRequest& any = rows_.any_request();
-    const bool is_step = rows_.n_rows <= kMaxStepRows;
+    const bool is_step = rows_.n_rows <= plan_.max_rows;
     row_results_.begin(rows_);
     groups_.assign(*any.plan, any.entry_layer, any.exit_layer, config_.layers);
     rows_.list_task_runs(groups_.has_windows(), task_runs_);

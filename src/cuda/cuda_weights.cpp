@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/strips.h"
+#include "model/placement/strip_coverage.h"
 
 namespace knap {
 namespace {
@@ -28,14 +29,6 @@ CudaWeights cuda_weights(const ModelTensors& tensors) {
     CudaWeights weights{.embedding = matrix(tensors.token_embd, nullptr),
                         .head = matrix(tensors.output, tensors.output_b),
                         .output_norm = numbers(tensors.output_norm)};
-    const auto count = [&](const ggml_tensor* weight) {
-        if (weight != nullptr) {
-            weights.max_copied_bytes =
-                std::max(weights.max_copied_bytes, copied_bytes(weight->type));
-            weights.has_halves = weights.has_halves || takes_halves(weight->type);
-        }
-    };
-    count(tensors.output);
     for (const LayerWeights& layer : tensors.layers) {
         weights.layers.push_back({.attn_norm = numbers(layer.attn_norm),
                                   .q_norm = numbers(layer.q_norm),
@@ -50,9 +43,23 @@ CudaWeights cuda_weights(const ModelTensors& tensors) {
                                   .gate = matrix(layer.ffn_gate, layer.ffn_gate_b),
                                   .up = matrix(layer.ffn_up, layer.ffn_up_b),
                                   .down = matrix(layer.ffn_down, layer.ffn_down_b)});
-        std::ranges::for_each(matrices(layer), count);
     }
     return weights;
+}
+
+StepNeeds step_needs(const ModelConfig& config, const ModelTensors& tensors) {
+    std::vector<ggml_type> types{tensors.output->type};
+    for (const LayerWeights& layer : tensors.layers) {
+        for (const ggml_tensor* matrix : matrices(layer)) {
+            if (matrix != nullptr) {
+                types.push_back(matrix->type);
+            }
+        }
+    }
+    const bool has_post_norms = std::ranges::any_of(tensors.layers, [](const LayerWeights& layer) {
+        return layer.attn_post_norm != nullptr || layer.ffn_post_norm != nullptr;
+    });
+    return step_needs(config, types, has_post_norms);
 }
 
 }  // namespace knap

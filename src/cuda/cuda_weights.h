@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "kernels/cuda/pass.h"
+#include "kernels/cuda/step_memory.h"
+#include "model/config.h"
 #include "model/weights.h"
 
 namespace knap {
@@ -26,11 +28,12 @@ struct CudaWeights {
     CudaMatrix embedding;
     CudaMatrix head;
     const float* output_norm = nullptr;
-    bool has_halves = false;   // some matrix takes floats
-    int max_copied_bytes = 0;  // to shared memory at once, of all matrices
 };
 
 // The matrices must be in strips.
 CudaWeights cuda_weights(const ModelTensors& tensors);
+
+// What decides how the step kernel uses the memory of a device.
+StepNeeds step_needs(const ModelConfig& config, const ModelTensors& tensors);
 
 }  // namespace knap

@@ -22,14 +22,14 @@ void RowResults::begin(const PassRows& rows) {
 }
 
 std::size_t RowResults::n_logit_rows() const {
-    const bool are_all = rows_->n_rows <= kMaxStepRows && !rows_->logit_rows.empty();
+    const bool are_all = rows_->n_rows <= max_step_rows_ && !rows_->logit_rows.empty();
     return are_all ? static_cast<std::size_t>(rows_->n_rows) : rows_->logit_rows.size();
 }
 
 // Where a row that was asked for is among those that have logits.
 std::size_t RowResults::place_of(std::size_t logit_row) const {
-    return rows_->n_rows <= kMaxStepRows ? static_cast<std::size_t>(rows_->logit_rows[logit_row])
-                                         : logit_row;
+    return rows_->n_rows <= max_step_rows_ ? static_cast<std::size_t>(rows_->logit_rows[logit_row])
+                                           : logit_row;
 }
 
 void RowResults::list_best(const float* logits, CudaStream& stream) {

@@ -17,7 +17,9 @@ namespace knap {
 
 class RowResults {
   public:
-    explicit RowResults(const ModelConfig& config) : config_(config) {}
+    // `max_step_rows`: of a pass in the step kernel.
+    RowResults(const ModelConfig& config, int max_step_rows)
+        : config_(config), max_step_rows_(max_step_rows) {}
 
     // Before a pass over these rows, which must stay as they are until deliver().
     void begin(const PassRows& rows);
@@ -43,6 +45,7 @@ class RowResults {
     BestTokens read_best(std::span<const std::uint64_t> lists);
 
     const ModelConfig& config_;
+    int max_step_rows_;
     const PassRows* rows_ = nullptr;
     bool has_logits_ = false;  // wanted by some run
     bool chooses_ = false;     // likewise

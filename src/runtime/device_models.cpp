@@ -14,7 +14,8 @@ std::unique_ptr<DeviceModel> new_device_model(const ModelConfig& config,
                                               const AttentionPolicy& attention) {
     if (tensors.has_strips) {
         return new_cuda_device_model(
-            config, tensors, find_cuda_device(ggml_backend_dev_name(share.backend->device())));
+            config, tensors, find_cuda_device(ggml_backend_dev_name(share.backend->device())),
+            types);
     }
     if (attention.path == AttentionPath::kernel && has_cpu_weights(config, tensors, share)) {
         return new_cpu_device_model(config, tensors, share, types, attention);

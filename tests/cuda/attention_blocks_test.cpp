@@ -16,6 +16,7 @@ ModelConfig config(int n_heads) {
     ModelConfig config;
     config.n_heads = n_heads;
     config.n_kv_heads = 1;
+    config.head_dim = 64;
     return config;
 }
 
@@ -80,7 +81,7 @@ void check(const TaskRun& run, const AttentionScope& scope, For kernel, int n_pr
         EXPECT_EQ(seen_by(plan, row), expected(run, scope, row)) << "row " << row;
     }
     for (const CudaBlock& block : plan.blocks()) {
-        EXPECT_LE(kernel == For::step ? block.n_rows * 4 : 0, kMaxCudaColumns);
+        EXPECT_LE(kernel == For::step ? block.n_rows * 4 : 0, max_cuda_columns(64));
         // Rows of the pass are stored by whoever may see them.
         for (int row = block.first_row; row < block.first_row + block.n_rows; ++row) {
             const std::vector<int> seen = expected(run, scope, row);

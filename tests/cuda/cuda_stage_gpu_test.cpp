@@ -1,4 +1,5 @@
 // Passes with the CUDA kernels: against the CPU, and against themselves bit for bit.
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <ostream>
@@ -6,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "cuda/cuda_weights.h"
+#include "kernels/cuda/cache_pages.h"
 #include "support/gguf_variant.h"
 #include "support/rounding_error.h"
 #include "support/strip_model.h"
@@ -199,6 +202,126 @@ INSTANTIATE_TEST_SUITE_P(Models,
                                            ModelCase{"small-gemma2", "Q8_0", 300},
                                            ModelCase{"small-gemma3", "Q8_0", 257},
                                            ModelCase{"small-olmo2", "Q8_0", 300}));
+
+struct CacheCase {
+    const char* shape;
+    const char* type;
+    CacheTypes caches;
+};
+
+void PrintTo(const CacheCase& c, std::ostream* out) {
+    *out << c.shape << '/' << c.type << '/' << to_string(c.caches.keys) << '/'
+         << to_string(c.caches.values);
+}
+
+class CudaCacheTest : public ::testing::TestWithParam<CacheCase> {};
+
+TEST_P(CudaCacheTest, ReadsATextAsTheCpuDoes) {
+    KNAP_SKIP_WITHOUT_STRIPS();
+    const CacheTypes& caches = GetParam().caches;
+    StripModel model(tiny_model(GetParam().shape, GetParam().type));
+    const DeviceModels devices = model.device_models(caches);
+    const auto text = random_tokens(300, model.config().n_vocab, 1);
+    const Rows exact = ForwardRig(model.host(), {.path = AttentionPath::folded}).feed(text);
+    const Rows expected =
+        ForwardRig(model.host(),
+                   {.type_k = caches.keys, .type_v = caches.values, .path = AttentionPath::flash})
+            .feed(text);
+    // Both round what they store, and the CPU its queries too.
+    const double bound = 3 * rounding_error(model.host(), text, Factors::as_stored).relative +
+                         8 * rounding_error(model.host(), text, Factors::f16).relative +
+                         difference(expected, exact).relative;
+    for (const int n_rows : {1, 3, 8, 16, 300}) {
+        SingleSequence sequence(model.config(), devices, 1024, 512);
+        const Rows logits = read(sequence, text, n_rows);
+        EXPECT_LE(difference(logits, exact).relative, bound) << n_rows << " rows at once";
+    }
+}
+
+TEST_P(CudaCacheTest, RowsHaveTheirBitsInPassesOfAnySize) {
+    KNAP_SKIP_WITHOUT_STRIPS();
+    StripModel model(tiny_model(GetParam().shape, GetParam().type));
+    const DeviceModels devices = model.device_models(GetParam().caches);
+    const auto text = random_tokens(900, model.config().n_vocab, 2);
+    SingleSequence single(model.config(), devices, 1024, 512);
+    const Rows alone = read(single, text, 1);
+    for (const int n_rows : {3, 8, 16, 17, 512}) {
+        SingleSequence sequence(model.config(), devices, 1024, 512);
+        const Rows together = read(sequence, text, n_rows);
+        const auto differs = std::ranges::mismatch(together, alone).in1 - together.begin();
+        EXPECT_EQ(differs, std::ssize(alone)) << n_rows << " rows at once";
+    }
+}
+
+// The least shared memory of a block, in KiB, with which a pass has so many rows.
+int least_memory(const StripModel& model, int n_rows) {
+    const StepNeeds needs = step_needs(model.config(), model.tensors());
+    int kib = 227;
+    while (max_step_rows(needs, static_cast<std::size_t>(kib - 1) * 1024) >= n_rows) {
+        --kib;
+    }
+    return kib;
+}
+
+// Devices with less shared memory copy fewer weights ahead, or take fewer rows at once.
+TEST_P(CudaCacheTest, RowsHaveTheirBitsWithLessSharedMemory) {
+    KNAP_SKIP_WITHOUT_STRIPS();
+    StripModel model(tiny_model(GetParam().shape, GetParam().type));
+    const auto text = random_tokens(400, model.config().n_vocab, 5);
+    const DeviceModels usual = model.device_models(GetParam().caches);
+    SingleSequence single(model.config(), usual, 1024, 512);
+    const Rows alone = read(single, text, 1);
+    for (const int kib : {163, least_memory(model, 16), least_memory(model, 8)}) {
+        const DeviceModels devices =
+            model.device_models(GetParam().caches, static_cast<std::size_t>(kib) * 1024);
+        for (const int n_rows : {1, 8, 16, 400}) {
+            SingleSequence sequence(model.config(), devices, 1024, 512);
+            const Rows together = read(sequence, text, n_rows);
+            const auto differs = std::ranges::mismatch(together, alone).in1 - together.begin();
+            EXPECT_EQ(differs, std::ssize(alone)) << kib << " KiB, " << n_rows << " rows at once";
+        }
+    }
+}
+
+// Saved rows, brought back, are what they were.
+TEST_P(CudaCacheTest, GoesOnFromSavedRows) {
+    KNAP_SKIP_WITHOUT_STRIPS();
+    StripModel model(tiny_model(GetParam().shape, GetParam().type));
+    const DeviceModels devices = model.device_models(GetParam().caches);
+    const auto text = random_tokens(301, model.config().n_vocab, 3);
+    SingleSequence first(model.config(), devices, 1024, 512);
+    read(first, std::span(text).first(300), 300);
+    SingleSequence second(model.config(), devices, 1024, 512);
+    read(second, random_tokens(300, model.config().n_vocab, 4), 300);
+    const auto rows_of = [](const Sequence& sequence) {
+        return std::vector<StoredRows>{{sequence.stored_row(0), kCudaPageRows},
+                                       {sequence.stored_row(kCudaPageRows), 300 - kCudaPageRows}};
+    };
+    KvMemory& from = first.pipeline().memory();
+    KvMemory& to = second.pipeline().memory();
+    std::vector<std::byte> saved(300 * from.saved_row_bytes());
+    for (int layer = 0; layer < model.config().n_layers; ++layer) {
+        from.of_layer(layer).export_rows(layer, rows_of(first.sequence()), saved.data());
+        to.of_layer(layer).import_rows(layer, rows_of(second.sequence()), saved.data());
+    }
+    const ForwardRequest last{.tokens = std::span(text).last(1), .first_row = 300};
+    EXPECT_EQ(logits_of(second.forward(), last), logits_of(first.forward(), last));
+}
+
+constexpr CacheTypes kInt8{CacheType::q8_0, CacheType::q8_0};
+INSTANTIATE_TEST_SUITE_P(
+    Caches,
+    CudaCacheTest,
+    ::testing::Values(CacheCase{"small-llama", "Q8_0", kInt8},
+                      CacheCase{"small-llama", "Q4_K", {CacheType::q8_0, CacheType::f16}},
+                      CacheCase{"small-qwen3", "Q8_0", kInt8},
+                      CacheCase{"small-qwen3", "Q4_0", {CacheType::f16, CacheType::q8_0}},
+                      CacheCase{"small-llama-96", "Q8_0", {}},
+                      CacheCase{"small-llama-96", "F16", {}},
+                      CacheCase{"small-llama-96", "Q4_K", kInt8},
+                      CacheCase{"small-llama-256", "Q8_0", {}},
+                      CacheCase{"small-llama-256", "F16", {}},
+                      CacheCase{"small-llama-256", "Q4_K", kInt8}));
 
 }  // namespace
 }  // namespace knap::test::cuda_stage_gpu_test

@@ -59,9 +59,11 @@ void StripModel::upload(ggml_tensor*& tensor, bool is_matrix) {
     tensor = copy;
 }
 
-DeviceModels StripModel::device_models() const {
+DeviceModels StripModel::device_models(const CacheTypes& types, std::size_t shared_bytes) const {
+    CudaDevice device = device_;
+    device.shared_bytes = shared_bytes > 0 ? shared_bytes : device.shared_bytes;
     DeviceModels models;
-    models.push_back(new_cuda_device_model(host_.config, tensors_, device_));
+    models.push_back(new_cuda_device_model(host_.config, tensors_, device, types));
     return models;
 }
 

@@ -20,8 +20,10 @@ class StripModel {
 
     const ModelConfig& config() const { return host_.config; }
     LoadedModel& host() { return host_; }
+    const ModelTensors& tensors() const { return tensors_; }
     const CudaDevice& device() const { return device_; }
-    DeviceModels device_models() const;
+    // As on a device with `shared_bytes` of shared memory for a block; 0: what this one has.
+    DeviceModels device_models(const CacheTypes& types = {}, std::size_t shared_bytes = 0) const;
 
   private:
     void upload(ggml_tensor*& tensor, bool is_matrix);

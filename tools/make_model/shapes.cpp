@@ -98,6 +98,8 @@ constexpr ModelShape kShapes[] = {
     {"tiny-mha", "llama", 4, 64, 4, 4, 16, 128, 288, 1024, false, 1e-5f, 10000.0f},
     // Rows are multiples of 256 values, as the K-quants need; heads are wider than n_embd / n_heads in small-qwen3.
     {"small-llama", "llama", 4, 256, 4, 2, 64, 512, 288, 1024, false, 1e-5f, 10000.0f},
+    {"small-llama-96", "llama", 4, 256, 8, 4, 96, 512, 288, 1024, false, 1e-5f, 10000.0f},
+    {"small-llama-256", "llama", 4, 256, 4, 2, 256, 512, 288, 1024, false, 1e-5f, 10000.0f},
     {"small-qwen2", "qwen2", 4, 256, 4, 2, 64, 512, 288, 1024, false, 1e-6f, 1e6f},
     {"small-qwen3", "qwen3", 4, 256, 4, 2, 128, 512, 288, 1024, false, 1e-6f, 1e6f},
 

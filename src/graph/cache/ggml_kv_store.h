@@ -19,6 +19,7 @@
 #include "device/layer_map.h"
 #include "graph/cache/row_format.h"
 #include "kv/kv_memory.h"
+#include "model/cache_type.h"
 #include "model/config.h"
 
 namespace knap {
@@ -41,11 +42,6 @@ enum class KvLayout {
 constexpr bool is_tiled(KvLayout layout) {
     return layout == KvLayout::tiled_keys || layout == KvLayout::tiled_int8;
 }
-
-struct CacheTypes {
-    CacheType keys = CacheType::f16;
-    CacheType values = CacheType::f16;
-};
 
 // The form of the rows, and how many there are.
 struct KvStoreShape {

@@ -15,6 +15,13 @@ namespace knap {
 
 inline constexpr int kAttentionStep16 = 16;  // positions that a warp takes at once
 
+// 2^x; 0 below the smallest normal number.
+__device__ __forceinline__ float power_of_two(float x) {
+    float result;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}
+
 // Weighted sums of values, relative to the largest score. States are merged in order: with
 // m = max(a.most, b.most), a sum becomes a.sum * 2^(a.most - m) + b.sum * 2^(b.most - m). A state
 // that has seen nothing changes nothing.
@@ -27,8 +34,8 @@ struct MergeFactors {
     __device__ MergeFactors(float before, float next) {
         const bool is_empty = next == -INFINITY;
         most = fmaxf(before, next);
-        own = is_empty ? 1.0f : before == -INFINITY ? 0.0f : exp2f(before - most);
-        other = is_empty ? 0.0f : exp2f(next - most);
+        own = is_empty ? 1.0f : before == -INFINITY ? 0.0f : power_of_two(before - most);
+        other = is_empty ? 0.0f : power_of_two(next - most);
     }
     __device__ float merge(float before, float next) const {
         return __fmaf_rn(before, own, __fmul_rn(next, other));
@@ -41,20 +48,19 @@ struct SoftmaxState {
     float sum = 0;           // of one channel
 };
 
-// Where positions are in the cache.
+// Where positions are in the cache: rows of one KV head, counted through all pages and heads.
 struct PositionMap {
     const int* pages;
     const CudaRun* runs;
     int n_runs;
     int n_kv_heads;
     int kv_head;
-    int head_dim;
 
     // Of a row of the sequence.
     __device__ std::size_t row_offset(int row) const {
         const int head = __ldg(pages + row / kCudaPageRows) * n_kv_heads + kv_head;
-        return static_cast<std::size_t>(head) * static_cast<std::size_t>(kCudaPageRows * head_dim) +
-               static_cast<std::size_t>(row % kCudaPageRows * head_dim);
+        return static_cast<std::size_t>(head) * kCudaPageRows +
+               static_cast<std::size_t>(row % kCudaPageRows);
     }
     __device__ int run_of(int position) const {
         int run = 0;
@@ -74,47 +80,74 @@ __device__ inline PositionMap position_map(const CudaShape& shape,
                                            const CudaRun* runs,
                                            const CudaBlock& block,
                                            int kv_head) {
-    return {pages + block.first_page,
-            runs + block.first_run,
-            block.n_runs,
-            shape.n_kv_heads,
-            kv_head,
-            shape.head_dim};
+    return {pages + block.first_page, runs + block.first_run, block.n_runs, shape.n_kv_heads,
+            kv_head};
 }
 
-// The places of numbers in shared memory, in pieces of eight, so that lanes that read fragments
-// meet no bank twice. A row is a position or a column. Rows begin at multiples of their size.
+// The channels of heads in shared memory. Rows of tiles have room for a power of two of them.
+// Values of more than 128 channels are taken in parts, each with all keys.
 template <int HeadDim>
-struct Places {
-    static constexpr int kPieces = HeadDim / 8;
-    // Keys and queries: lanes read four pieces of two neighbouring rows.
-    __device__ static int key(int row, int piece) {
-        return row * HeadDim + (piece ^ (row & 1) << 2) * 8;
-    }
-    // Values: lanes read one piece of eight rows.
-    __device__ static int value(int row, int piece) {
-        return row * HeadDim + (piece ^ (row & 7)) * 8;
-    }
-    static constexpr int kSumStride = HeadDim + 8;  // floats of a column
+struct HeadTile {
+    static_assert(HeadDim % 32 == 0, "inputs of products are written 32 at a time");
+    static constexpr int kKeys = HeadDim <= 64 ? 64 : HeadDim <= 128 ? 128 : 256;
+    static constexpr int kValues = kKeys < 128 ? kKeys : 128;
+    static constexpr int kParts = kKeys / kValues;
+    static constexpr int kOwnValues = HeadDim / kParts;  // channels of a part
+    static constexpr int kPairs = kKeys <= 128 ? 2 : 4;  // of channels, that a lane has
 };
+
+// The place of eight numbers, a piece, in a tile of so many rows (positions or columns) in shared
+// memory: blocks of 64 channels, in which the pieces of a row change places with the row, so that
+// eight rows of a piece are read at once. Tiles begin at multiples of 1024 bytes where groups of
+// warps multiply (mma_group.cuh).
+__device__ __forceinline__ constexpr int tile_place(int n_rows, int row, int piece) {
+    return (piece / 8 * n_rows + row) * 64 + (piece % 8 ^ row % 8) * 8;
+}
+
+// Floats from one column to the next, of sums in shared memory.
+template <int HeadDim>
+inline constexpr int kSumStride = HeadTile<HeadDim>::kOwnValues + 8;
+
+// Eight numbers of an int8 cache, as halves.
+__device__ __forceinline__ uint4 widen_codes(const uint2& codes, __half scale) {
+    const __half2 by = __half2half2(scale);
+    const __half2 offset = __float2half2_rn(1024.0f + 128.0f);
+    std::uint32_t words[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        // A byte below 0x64 is 1024 plus the byte.
+        const std::uint32_t flipped = (i < 2 ? codes.x : codes.y) ^ 0x80808080;
+        const std::uint32_t bits = __byte_perm(flipped, 0x64646464, i % 2 == 0 ? 0x4140 : 0x4342);
+        const __half2 both =
+            __hmul2_rn(__hsub2_rn(*reinterpret_cast<const __half2*>(&bits), offset), by);
+        words[i] = *reinterpret_cast<const std::uint32_t*>(&both);
+    }
+    return {words[0], words[1], words[2], words[3]};
+}
 
 // A warp's state for up to 16 * Groups columns. Queries, keys and values are in shared memory.
 template <int HeadDim, int Groups>
 struct WarpAttention {
-    using At = Places<HeadDim>;
+    static constexpr int kTiles = HeadTile<HeadDim>::kOwnValues / 8;
 
     // A lane has columns g and g + 8 of a group, channels 8 t + 2 q and the next of tile t.
-    float out[Groups][HeadDim / 8][4];
+    float out[Groups][kTiles][4];
     float most[Groups][2];
     float weight[Groups][2];
 
     __device__ void clear() {
-        for (int group = 0; group < Groups; ++group) {
-            for (auto& tile : out[group]) {
+        for (auto& group : out) {
+            for (auto& tile : group) {
                 for (float& x : tile) {
                     x = 0;
                 }
             }
+        }
+        clear_scalars();
+    }
+
+    __device__ void clear_scalars() {
+        for (int group = 0; group < Groups; ++group) {
             for (int i = 0; i < 2; ++i) {
                 most[group][i] = -INFINITY;
                 weight[group][i] = 0;
@@ -123,38 +156,37 @@ struct WarpAttention {
     }
 
     // Scores of N times 16 positions: [position / 8 % 2][row g: two positions, row g + 8: two].
-    template <int N>
+    // Queries and keys are tiles of so many rows; the warp's begin at `queries`.
+    template <int N, int QueryRows, int KeyRows>
     __device__ static void score(const std::uint16_t* queries,
                                  const std::uint16_t* keys,
                                  int lane,
                                  float (&scores)[Groups][N][2][4]) {
-        const int g = lane / 4;
-        const int q = lane % 4;
 #pragma unroll
         for (int i = 0; i < Groups * N * 8; ++i) {
             scores[i / 8 / N][i / 8 % N][i / 4 % 2][i % 4] = 0;
         }
-        // Chunks of 32 channels come in pairs, which odd rows have the other way round.
-        int places[2] = {At::key(g, q), At::key(g, 4 + q)};
-        forget(places[0]);
-        forget(places[1]);
+        int query = tile_place(QueryRows, lane % 16, lane / 16);
+        int key = tile_place(KeyRows, lane / 16 * 8 + lane % 8, lane / 8 % 2);
+        forget(query);
+        forget(key);
 #pragma unroll
-        for (int chunk = 0; chunk < HeadDim / 32; ++chunk) {
-            const int place = places[chunk % 2] + chunk / 2 * 64;
-            uint4 key[2 * N];
+        for (int step = 0; step < HeadDim / 16; ++step) {
+            const int flip = step % 4 * 16;  // two pieces
+            std::uint32_t b[N][4];
 #pragma unroll
-            for (int tile = 0; tile < 2 * N; ++tile) {
-                key[tile] = load_shared16(keys + place + 8 * tile * HeadDim);
+            for (int i = 0; i < N; ++i) {
+                load_matrices(b[i], keys + (key ^ flip) + (step / 4 * KeyRows + 16 * i) * 64);
             }
 #pragma unroll
             for (int group = 0; group < Groups; ++group) {
-                const uint4 a = load_shared16(queries + place + 16 * group * HeadDim);
-                const uint4 b = load_shared16(queries + place + (16 * group + 8) * HeadDim);
+                std::uint32_t a[4];
+                load_matrices(a,
+                              queries + (query ^ flip) + (step / 4 * QueryRows + 16 * group) * 64);
 #pragma unroll
-                for (int tile = 0; tile < 2 * N; ++tile) {
-                    float(&of)[4] = scores[group][tile / 2][tile % 2];
-                    mma_f16(of, a.x, b.x, a.y, b.y, key[tile].x, key[tile].y);
-                    mma_f16(of, a.z, b.z, a.w, b.w, key[tile].z, key[tile].w);
+                for (int i = 0; i < 2 * N; ++i) {
+                    mma_f16(scores[group][i / 2][i % 2], a[0], a[1], a[2], a[3],
+                            b[i / 2][i % 2 * 2], b[i / 2][i % 2 * 2 + 1]);
                 }
             }
         }
@@ -185,46 +217,74 @@ struct WarpAttention {
         }
     }
 
-    // Turns scores into weights; positions that a row does not see have none.
-    __device__ void weigh(
-        float (&scores)[2][4], int group, int first, const int (&n_seen)[2], int lane) {
-        const int q = lane % 4;
+    // Positions that a row does not see have no weight. Scores are those from position `first` on.
+    __device__ static void hide_unseen(float (&scores)[2][4],
+                                       int first,
+                                       const int (&n_seen)[2],
+                                       int lane) {
+        const int position = first + 2 * (lane % 4);
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            float& x = scores[i / 4][i % 4];
+            x = position + 8 * (i / 4) + i % 2 < n_seen[i % 4 / 2] ? x : -INFINITY;
+        }
+    }
+
+    // The largest score of each row.
+    __device__ static void find_tops(const float (&scores)[2][4], float (&tops)[2]) {
 #pragma unroll
         for (int row = 0; row < 2; ++row) {
-            float top = -INFINITY;
+            tops[row] = fmaxf(fmaxf(scores[0][2 * row], scores[0][2 * row + 1]),
+                              fmaxf(scores[1][2 * row], scores[1][2 * row + 1]));
+        }
 #pragma unroll
-            for (int tile = 0; tile < 2; ++tile) {
+        for (int step = 1; step <= 2; ++step) {
 #pragma unroll
-                for (int i = 0; i < 2; ++i) {
-                    float& x = scores[tile][2 * row + i];
-                    x = first + 8 * tile + 2 * q + i < n_seen[row] ? x : -INFINITY;
-                    top = fmaxf(top, x);
-                }
+            for (float& top : tops) {
+                top = fmaxf(top, __shfl_xor_sync(~0u, top, step));
             }
-            top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
-            top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
+        }
+    }
+
+    // What sums are multiplied by when a larger score comes.
+    struct Shrink {
+        float by[2];
+        bool is_needed;  // by some lane of the warp
+    };
+
+    // Turns scores into weights.
+    __device__ Shrink weigh(float (&scores)[2][4], const float (&tops)[2], int group) {
+        Shrink shrink;
+        bool is_needed = false;
+#pragma unroll
+        for (int row = 0; row < 2; ++row) {
             const float before = most[group][row];
-            const float now = fmaxf(before, top);
+            const float now = fmaxf(before, tops[row]);
             const float base = now == -INFINITY ? 0.0f : now;
-            const float shrink = exp2f(before - base);  // 0 at first
+            shrink.by[row] = power_of_two(before - base);  // 0 at first
             most[group][row] = now;
             float added = 0;
 #pragma unroll
-            for (int tile = 0; tile < 2; ++tile) {
-#pragma unroll
-                for (int i = 0; i < 2; ++i) {
-                    float& x = scores[tile][2 * row + i];
-                    x = exp2f(x - base);
-                    added = __fadd_rn(added, x);
-                }
+            for (int i = 0; i < 4; ++i) {
+                float& x = scores[i / 2][2 * row + i % 2];
+                x = power_of_two(x - base);
+                added = __fadd_rn(added, x);
             }
-            weight[group][row] = __fmaf_rn(weight[group][row], shrink, added);
+            weight[group][row] = __fmaf_rn(weight[group][row], shrink.by[row], added);
             // There is nothing to shrink before the first position.
-            if (__any_sync(~0u, shrink != 1.0f && before != -INFINITY)) {
+            is_needed = is_needed || (shrink.by[row] != 1.0f && before != -INFINITY);
+        }
+        shrink.is_needed = __any_sync(~0u, is_needed);
+        return shrink;
+    }
+
+    __device__ void shrink_sums(const Shrink& shrink, int group) {
+        if (shrink.is_needed) {
 #pragma unroll
-                for (auto& tile : out[group]) {
-                    tile[2 * row] = __fmul_rn(tile[2 * row], shrink);
-                    tile[2 * row + 1] = __fmul_rn(tile[2 * row + 1], shrink);
+            for (auto& tile : out[group]) {
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    tile[i] = __fmul_rn(tile[i], shrink.by[i / 2]);
                 }
             }
         }
@@ -235,8 +295,17 @@ struct WarpAttention {
         return *reinterpret_cast<const std::uint32_t*>(&both);
     }
 
-    // Adds the values of 16 positions, from row `first` of `values` on.
-    template <int N>
+    // As the factors of values.
+    __device__ static void pack_weights(const float (&weights)[2][4], std::uint32_t (&a)[4]) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const float(&from)[4] = weights[i / 2];
+            a[i] = pack(from[i % 2 * 2], from[i % 2 * 2 + 1]);
+        }
+    }
+
+    // Adds the values of 16 positions, from row `first` of a tile on.
+    template <int N, int Rows>
     __device__ void add_values(const std::uint16_t* values,
                                int first,
                                const float (&weights)[Groups][N][2][4],
@@ -245,19 +314,15 @@ struct WarpAttention {
         std::uint32_t a[Groups][4];
 #pragma unroll
         for (int group = 0; group < Groups; ++group) {
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const float(&from)[4] = weights[group][step][i / 2];
-                a[group][i] = pack(from[i % 2 * 2], from[i % 2 * 2 + 1]);
-            }
+            pack_weights(weights[group][step], a[group]);
         }
-        int place = At::value(first + lane % 16, lane / 16);
+        int place = tile_place(Rows, first + lane % 16, lane / 16);
         forget(place);
 #pragma unroll
-        for (int tile = 0; tile < HeadDim / 8; tile += 2) {
+        for (int tile = 0; tile < kTiles; tile += 2) {
             std::uint32_t b[4];
             // Of piece `tile` + lane / 16.
-            load_transposed(b, values + (place ^ tile % 8 * 8) + tile / 8 * 64);
+            load_transposed(b, values + (place ^ tile % 8 * 8) + tile / 8 * Rows * 64);
 #pragma unroll
             for (int group = 0; group < Groups; ++group) {
                 const std::uint32_t(&of)[4] = a[group];
@@ -298,9 +363,9 @@ struct WarpAttention {
     // Writes the sums of the eight columns from 8 * Half on: [column][kSumStride].
     template <int Half>
     __device__ void write(float* to, int lane) const {
-        float* at = to + lane / 4 * At::kSumStride + lane % 4 * 2;
+        float* at = to + lane / 4 * kSumStride<HeadDim> + lane % 4 * 2;
 #pragma unroll
-        for (int tile = 0; tile < HeadDim / 8; ++tile) {
+        for (int tile = 0; tile < kTiles; ++tile) {
             const float(&from)[4] = out[Half / 2][tile];
             *reinterpret_cast<float2*>(at + 8 * tile) =
                 make_float2(from[Half % 2 * 2], from[Half % 2 * 2 + 1]);

@@ -24,4 +24,19 @@ inline void check_memory(cudaError_t status, std::size_t n_bytes, const char* wh
     check_cuda(status, "an allocation");
 }
 
+// Has a kernel run with so much shared memory, or with less.
+template <auto Kernel>
+void allow_shared_memory(std::size_t n_bytes) {
+    static std::size_t allowed = 0;
+    if (n_bytes > allowed) {
+        check_cuda(cudaFuncSetAttribute(Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        static_cast<int>(n_bytes)),
+                   "preparing a kernel");
+        check_cuda(cudaFuncSetAttribute(Kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                        cudaSharedmemCarveoutMaxShared),
+                   "preparing a kernel");
+        allowed = n_bytes;
+    }
+}
+
 }  // namespace knap

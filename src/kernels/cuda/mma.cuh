@@ -100,6 +100,14 @@ __device__ __forceinline__ void copy16_async(void* to, const void* from) {
                  : "memory");
 }
 
+// The same for 4, 8 or 16 bytes that are read again soon.
+template <int Bytes>
+__device__ __forceinline__ void copy_async(void* to, const void* from) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_address(to)), "l"(from),
+                 "n"(Bytes)
+                 : "memory");
+}
+
 __device__ __forceinline__ void wait_copies() {
     asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
 }
@@ -113,6 +121,15 @@ __device__ __forceinline__ void end_copy_group() {
 template <int N>
 __device__ __forceinline__ void wait_copy_groups() {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+// Four matrices of 8 by 8 halves. Lane i has the address of row i % 8 of matrix i / 8, 16 bytes. It
+// gets columns 2 (i % 4) and the next of row i / 4 of each.
+__device__ __forceinline__ void load_matrices(std::uint32_t (&m)[4], const void* row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+                 : "r"(shared_address(row))
+                 : "memory");
 }
 
 // Four matrices of 8 by 8 halves, transposed. Lane i has the address of row i % 8 of matrix i / 8,

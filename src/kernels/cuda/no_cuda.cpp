@@ -113,7 +113,7 @@ void pack_strips(void*, ggml_type, std::int64_t, std::int64_t) {
     no_kernels();
 }
 
-StepPlan plan_step(const CudaDevice&, int, bool) {
+StepPlan plan_step(const CudaDevice&, const StepNeeds&) {
     no_kernels();
 }
 

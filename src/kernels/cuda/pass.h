@@ -15,9 +15,16 @@
 
 namespace knap {
 
-inline constexpr int kMaxStepRows = 16;     // rows of a pass in the one persistent kernel
-inline constexpr int kMaxCudaColumns = 32;  // query heads times rows that share keys and values
-inline constexpr int kMaxListed = 1024;     // tokens of a row that may be drawn
+inline constexpr int kMaxStepRows = 16;  // rows of a pass in the one persistent kernel
+inline constexpr int kMaxListed = 1024;  // tokens of a row that may be drawn
+
+// Calls a macro with every size of heads that has kernels.
+#define KNAP_HEAD_SIZES(CALL) CALL(64) CALL(96) CALL(128) CALL(256)
+
+// Query heads times rows that share keys and values, at once.
+constexpr int max_cuda_columns(int head_dim) {
+    return head_dim == 64 || head_dim == 128 ? 32 : 16;
+}
 
 // A matrix in strips, with what is added to its products; null: nothing.
 struct CudaMatrix {
@@ -68,8 +75,12 @@ struct CudaLayer {
     const float* q_norm = nullptr;  // null: none
     const float* k_norm = nullptr;
     const float* post_norms[2] = {};  // of attention's results and of the MLP's
-    std::uint16_t* keys = nullptr;    // f16 [page][kv head][kCudaPageRows][head_dim]
-    std::uint16_t* values = nullptr;
+    // [page][KV head][kCudaPageRows], each of head_dim numbers or of scale_places() scales, which
+    // are null for f16.
+    std::uint8_t* keys = nullptr;
+    std::uint8_t* values = nullptr;
+    std::uint16_t* key_scales = nullptr;
+    std::uint16_t* value_scales = nullptr;
     int rotation = 0;  // which table of CudaPassData::turns; below 0: heads do not rotate
 };
 
@@ -93,12 +104,15 @@ struct CudaShape {
     float embedding_scale = 1;
     float residual_scale = 1;  // of what modules add to the streams
     float logit_scale = 1;
-    float final_soft_cap = 0;  // of logits; 0: none
+    float final_soft_cap = 0;    // of logits; 0: none
+    bool has_int8_keys = false;  // in the cache; else f16
+    bool has_int8_values = false;
     const CudaLayer* layers = nullptr;
     CudaMatrix embedding;
 
     KNAP_HOST_DEVICE int n_q() const { return n_heads * head_dim; }
     KNAP_HOST_DEVICE int n_kv() const { return n_kv_heads * head_dim; }
+    KNAP_HOST_DEVICE bool has_int8_cache() const { return has_int8_keys || has_int8_values; }
 };
 
 // A run of rows that some rows attend to: those from `row` of the sequence on stand at `position`
@@ -111,7 +125,7 @@ struct CudaRun {
 // Rows of one sequence that attend alike, over some parts of the context.
 struct CudaBlock {
     int first_row = 0;  // of the pass
-    int n_rows = 0;     // times the query heads of a KV head at most kMaxCudaColumns, in a step
+    int n_rows = 0;     // times the query heads of a KV head at most max_cuda_columns(), in a step
     int first_part = 0;
     int end_part = 0;
     int first_page = 0;  // in CudaPassData::pages

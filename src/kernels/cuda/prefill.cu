@@ -68,9 +68,9 @@ __global__ void __launch_bounds__(32 * kRowWarps)
     const CudaLayer& layer = shape.layers[index];
     const int kv_head = warp_item() % shape.n_kv_heads;
     const HeadsWork work(shape, pass, layer, HeadKind::key, pass.turns, head_factors);
-    store_row(shape, layer, heads + static_cast<std::size_t>(row) * width,
-              work.of(shape, row, row, kv_head), kv_head, __ldg(&pass.rows[row].stored),
-              warp_lane());
+    store_any_row(shape, layer, heads + static_cast<std::size_t>(row) * width,
+                  work.of(shape, row, row, kv_head), kv_head, __ldg(&pass.rows[row].stored),
+                  warp_lane());
 }
 
 // The factors of norms of whole rows of queries and of keys: a block has one.
@@ -164,8 +164,7 @@ __global__ void round_kernel(const float* floats,
         (static_cast<std::size_t>(pair / 32) * static_cast<std::size_t>(columns.stride) +
          static_cast<std::size_t>(column)) *
         32;
-    halves[at + static_cast<std::size_t>(halves_place(pair % 32 / 4, column) * 4 + pair % 4)] =
-        bits;
+    halves[at + static_cast<std::size_t>(halves_place(pair % 32, column))] = bits;
 }
 
 // Some columns of int8 inputs, side by side: a thread copies a quarter of the codes of 64 inputs,

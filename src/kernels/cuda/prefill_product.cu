@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/cuda_check.h"
+#include "kernels/cuda/prefill_halves.cuh"
 #include "kernels/cuda/prefill_product.cuh"
 #include "kernels/cuda/prefill_product.h"
 
@@ -10,6 +11,14 @@ void start_product(const CudaDevice& device,
                    const ProductArguments& arguments,
                    ggml_type type,
                    cudaStream_t stream) {
+    if (type == GGML_TYPE_F16 && has_halves_kernel<GGML_TYPE_F16>(device)) {
+        start_halves<GGML_TYPE_F16>(arguments, stream);
+        return;
+    }
+    if (type == GGML_TYPE_BF16 && has_halves_kernel<GGML_TYPE_BF16>(device)) {
+        start_halves<GGML_TYPE_BF16>(arguments, stream);
+        return;
+    }
     switch (type) {
 #define KNAP_CASE(TYPE)                                    \
     case TYPE:                                             \

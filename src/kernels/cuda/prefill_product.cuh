@@ -195,10 +195,11 @@ __device__ __forceinline__ void multiply_stage(const std::uint8_t* stage,
     }
 }
 
-// Where 16-bit inputs `8 chunk` to `8 chunk + 7` of 64 of a column are: lanes that read fragments
-// meet no bank twice.
-__device__ __forceinline__ int halves_place(int chunk, int column) {
-    return (chunk % 2 ^ (column & 1)) * 4 + chunk / 2;
+// Where 16-bit inputs 2 `pair` and the next of 64 of a column are, counted in pairs: those of a
+// step of the tensor cores are together, 16 bytes each for a lane's first two and its last two, so
+// that eight columns are read at once without meeting a bank twice.
+__device__ __forceinline__ int halves_place(int pair, int column) {
+    return (pair % 8 ^ column % 8) * 4 + pair / 8;
 }
 
 // The same for F16 and BF16, where the tensor cores round: as multiply_halves().
@@ -208,8 +209,6 @@ __device__ __forceinline__ void multiply_halves_stage(const std::uint8_t* stage,
                                                       int lane,
                                                       TileSums& sums) {
     using Sizes = StageSizes<Type>;
-    const int g = lane / 4;
-    const int q = lane % 4;
     uint4 a[kWarpStrips][4];
 #pragma unroll
     for (int k = 0; k < kWarpStrips; ++k) {
@@ -219,21 +218,24 @@ __device__ __forceinline__ void multiply_halves_stage(const std::uint8_t* stage,
                                        step * 512 + lane * 16);
         }
     }
+    const int row = lane % 8;
 #pragma unroll
     for (int tile = 0; tile < kColumnTiles; ++tile) {
-        const std::uint8_t* at = stage + Sizes::kInputs + (8 * tile + g) * 128;
-        const uint4 low = load_shared16(at + halves_place(2 * q, g) * 16);
-        const uint4 high = load_shared16(at + halves_place(2 * q + 1, g) * 16);
-        const std::uint32_t b[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+        const std::uint8_t* at = stage + Sizes::kInputs + (8 * tile + row) * 128;
+        std::uint32_t b[2][4];
+        load_matrices(b[0], at + (lane / 8 ^ row) * 16);
+        load_matrices(b[1], at + (4 + lane / 8 ^ row) * 16);
 #pragma unroll
         for (int step = 0; step < 4; ++step) {
+            const std::uint32_t b0 = b[step / 2][step % 2 * 2];
+            const std::uint32_t b1 = b[step / 2][step % 2 * 2 + 1];
 #pragma unroll
             for (int k = 0; k < kWarpStrips; ++k) {
                 const uint4& x = a[k][step];
                 if constexpr (Type == GGML_TYPE_F16) {
-                    mma_f16(sums[k][tile], x.x, x.y, x.z, x.w, b[2 * step], b[2 * step + 1]);
+                    mma_f16(sums[k][tile], x.x, x.y, x.z, x.w, b0, b1);
                 } else {
-                    mma_bf16(sums[k][tile], x.x, x.y, x.z, x.w, b[2 * step], b[2 * step + 1]);
+                    mma_bf16(sums[k][tile], x.x, x.y, x.z, x.w, b0, b1);
                 }
             }
         }
@@ -524,18 +526,7 @@ void start_product_of(const CudaDevice& device, ProductArguments args, cudaStrea
     args.n_stages = std::min(kMaxStages, (static_cast<int>(room) - kStagesAt) / Sizes::kBytes);
     static_assert(kStagesAt + 2 * Sizes::kBytes <= 99 * 1024);
     const auto n_bytes = static_cast<std::size_t>(kStagesAt + args.n_stages * Sizes::kBytes);
-    static const bool is_ready = [&] {
-        check_cuda(
-            cudaFuncSetAttribute(product_kernel<Type>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(n_bytes)),
-            "preparing a kernel");
-        check_cuda(cudaFuncSetAttribute(product_kernel<Type>,
-                                        cudaFuncAttributePreferredSharedMemoryCarveout,
-                                        cudaSharedmemCarveoutMaxShared),
-                   "preparing a kernel");
-        return true;
-    }();
-    static_cast<void>(is_ready);
+    allow_shared_memory<product_kernel<Type>>(n_bytes);
     const int n_column_tiles = (args.n_columns + kTileColumns - 1) / kTileColumns;
     const int n_tiles = count_row_tiles(args.phase, Type) * n_column_tiles;
     product_kernel<Type>

@@ -16,7 +16,7 @@ struct ProductArguments {
     CudaShape shape;
     CudaBuffers buffers;
     CudaPhase phase;
-    // int8 codes or 16-bit inputs, and the scales of codes; at least round_up(n_columns, 64)
+    // int8 codes or 16-bit inputs, and the scales of codes; at least round_up(n_columns, 128)
     // columns, of which those beyond n_columns may hold anything.
     const std::uint8_t* inputs = nullptr;
     const float* scales = nullptr;

@@ -174,65 +174,19 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
 
 template <int Columns>
 void start(const StepPlan& plan, const StepArguments& args, cudaStream_t stream) {
-    static const bool is_ready = [&] {
-        cudaFuncAttributes kernel{};
-        check_cuda(cudaFuncGetAttributes(&kernel, step_kernel<Columns>), "finding a kernel");
-        check_cuda(
-            cudaFuncSetAttribute(
-                step_kernel<Columns>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                static_cast<int>(plan.shared_bytes) - static_cast<int>(kernel.sharedSizeBytes)),
-            "preparing a kernel");
-        return true;
-    }();
-    static_cast<void>(is_ready);
+    allow_shared_memory<step_kernel<Columns>>(static_cast<std::size_t>(args.memory.end));
     step_kernel<Columns><<<static_cast<unsigned>(plan.n_blocks), kBlockThreads,
                            static_cast<std::size_t>(args.memory.end), stream>>>(args);
     check_cuda(cudaGetLastError(), "starting a pass");
 }
 
-// Divides the shared memory: what a pass of so many columns needs for inputs and attention, and
-// slots in the rest.
-StepMemory divide_memory(const StepPlan& plan,
-                         const CudaShape& shape,
-                         const CudaPassData& pass,
-                         int columns) {
-    constexpr int kLeastUnits = 32;
-    const int most_inputs = std::max({shape.n_embd, shape.n_q(), shape.n_ff});
-    const int bytes_per_64 = columns * (plan.has_halves ? 128 : 80);
-    // All inputs where there is plenty of room, else at least those of the stream.
-    const int whole = round_up_to((most_inputs + 63) / 64, kLeastUnits) * bytes_per_64;
-    const int least = kLeastUnits * bytes_per_64;
-    const int per_kv = shape.n_heads / shape.n_kv_heads;
-    const int attention =
-        attention_bytes(shape.head_dim, std::min(columns * per_kv, kMaxCudaColumns));
-    StepMemory memory{.slot_bytes = plan.slot_bytes};
-    const int cap = columns == 1 ? 64 * 1024 : 88 * 1024;
-    const int needed = std::max({least, attention, kDrawBytes});
-    constexpr int kStaticBytes = 1024;  // at most
-    const int all = static_cast<int>(plan.shared_bytes) - kStaticBytes;
-    // The phases of very deep models leave less room.
-    for (const int region : {std::max(needed, std::min(whole, cap)), needed}) {
-        memory.region_bytes = round_up_to(region, 128);
-        memory.n_slots = 0;
-        memory.place(pass, columns);
-        memory.n_slots = std::max(2, std::min(48, (all - memory.end) / (plan.slot_bytes + 16)));
-        memory.place(pass, columns);
-        if (memory.end <= all) {
-            break;
-        }
-    }
-    memory.max_copies =
-        plan.max_copies > 0 ? std::min(plan.max_copies, memory.n_slots) : memory.n_slots;
-    return memory;
-}
-
 }  // namespace
 
-StepPlan plan_step(const CudaDevice& device, int slot_bytes, bool has_halves) {
+StepPlan plan_step(const CudaDevice& device, const StepNeeds& needs) {
     return {.n_blocks = device.n_processors,
             .shared_bytes = device.shared_bytes,
-            .slot_bytes = slot_bytes,
-            .has_halves = has_halves};
+            .max_rows = max_step_rows(needs, device.shared_bytes),
+            .needs = needs};
 }
 
 void run_step(const StepPlan& plan,
@@ -241,7 +195,15 @@ void run_step(const StepPlan& plan,
               const CudaPassData& pass,
               const CudaStream& stream) {
     const int columns = step_stride(pass.n_rows);
-    const StepArguments args{shape, buffers, pass, divide_memory(plan, shape, pass, columns)};
+    const int room = static_cast<int>(plan.shared_bytes) - kStaticStepBytes;
+    StepMemory memory = divide_memory(plan.needs, room, pass.n_shared_bytes, columns);
+    if (memory.end > room) {
+        fail("GPU: expected ", memory.end, " bytes of shared memory for a pass of ", pass.n_rows,
+             " rows, found ", room);
+    }
+    memory.max_copies =
+        plan.max_copies > 0 ? std::min(plan.max_copies, memory.n_slots) : memory.n_slots;
+    const StepArguments args{shape, buffers, pass, memory};
     auto* handle = static_cast<cudaStream_t>(stream.handle());
     switch (columns) {
         case 1:

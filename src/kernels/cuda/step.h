@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/pass.h"
+#include "kernels/cuda/step_memory.h"
 
 namespace knap {
 
@@ -11,13 +12,12 @@ namespace knap {
 struct StepPlan {
     int n_blocks = 0;  // of the grid: one per multiprocessor
     std::size_t shared_bytes = 0;
-    int slot_bytes = 0;       // of shared memory that weights are copied to at once
-    bool has_halves = false;  // some product takes floats
-    int max_copies = 0;       // slots whose copies may be under way at once; 0: all
+    int max_rows = 0;    // of a pass
+    int max_copies = 0;  // slots whose copies may be under way at once; 0: all
+    StepNeeds needs{};
 };
 
-// `slot_bytes`: the most copied_bytes() of the model's types.
-StepPlan plan_step(const CudaDevice& device, int slot_bytes, bool has_halves);
+StepPlan plan_step(const CudaDevice& device, const StepNeeds& needs);
 
 // The number of columns that inputs have in memory, for a pass of so many rows.
 constexpr int step_stride(int n_rows) {
@@ -29,7 +29,8 @@ constexpr std::size_t best_numbers(int n_blocks) {
     return static_cast<std::size_t>(n_blocks) * kMaxStepRows * 4;
 }
 
-// Starts the pass, of at most kMaxStepRows rows. Pointers in the arguments are to device memory.
+// Starts the pass, of at most StepPlan::max_rows rows. Pointers in the arguments are to device
+// memory.
 void run_step(const StepPlan& plan,
               const CudaShape& shape,
               const CudaBuffers& buffers,

@@ -11,6 +11,7 @@ struct AttentionItem {
     int block = 0;
     int part = 0;
     int kv_head = 0;
+    int value_part = 0;  // see HeadTile
 };
 
 // How many positions a row sees now.
@@ -38,14 +39,17 @@ __device__ inline int end_part(const StepContext& c,
 // Items in order: later parts are larger and come first, so that blocks finish together.
 __device__ inline bool find_item(const StepContext& c,
                                  const CudaAttention& attention,
+                                 int n_value_parts,
                                  int index,
                                  AttentionItem& item) {
+    const int n_of_part = c.args.shape.n_kv_heads * n_value_parts;
     for (int i = 0; i < attention.n_blocks; ++i) {
         const CudaBlock& block = c.own(attention.blocks)[i];
         const int end = end_part(c, attention, block);
-        const int n = (end - block.first_part) * c.args.shape.n_kv_heads;
+        const int n = (end - block.first_part) * n_of_part;
         if (index < n) {
-            item = {i, end - 1 - index / c.args.shape.n_kv_heads, index % c.args.shape.n_kv_heads};
+            const int within = index % n_of_part;
+            item = {i, end - 1 - index / n_of_part, within / n_value_parts, within % n_value_parts};
             return true;
         }
         index -= n;
@@ -149,10 +153,13 @@ __device__ __forceinline__ void merge_heads(const StepContext& c,
                                             int stride) {
     const CudaShape& shape = c.args.shape;
     const int index = c.thread / shape.head_dim;
-    const int n_merging = kStepThreads / shape.head_dim * static_cast<int>(gridDim.x);
+    const int n_at_once = kStepThreads / shape.head_dim;
+    if (index >= n_at_once) {
+        return;
+    }
 #pragma unroll 1
     for (int i = index * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);
-         i < c.pass.n_rows * shape.n_heads; i += n_merging) {
+         i < c.pass.n_rows * shape.n_heads; i += n_at_once * static_cast<int>(gridDim.x)) {
         const int row = i / shape.n_heads;
         const int first_part =
             attention.first_seen != nullptr ? part_of(first_seen_by(c, attention, row)) : 0;
@@ -161,40 +168,109 @@ __device__ __forceinline__ void merge_heads(const StepContext& c,
     }
 }
 
-// What attention has in the region: queries, of each warp 16 keys and 16 values, and what the
-// warps' states are merged by. The states themselves take the places of keys and values.
+// What attention has in the region: queries, of each warp 16 keys and 16 values with their scales,
+// and what the warps' states are merged by. The states themselves take the places of keys and
+// values.
 template <int HeadDim, int Groups>
 struct AttentionRegion {
     static constexpr int kColumns = 16 * Groups;
-    static constexpr int kTile = kAttentionStep16 * HeadDim;  // numbers
-    static constexpr int kTiles = kColumns * HeadDim * 2;
-    static constexpr int kFactors = kTiles + kStepWarps * 2 * kTile * 2;
+    static constexpr int kKeys = kAttentionStep16 * HeadTile<HeadDim>::kKeys;  // numbers
+    static constexpr int kValues = kAttentionStep16 * HeadTile<HeadDim>::kValues;
+    static constexpr int kScales = kAttentionStep16 * scale_places(HeadDim);  // of each
+    static constexpr int kWarp = kKeys + kValues + 2 * kScales;               // numbers of a warp
+    static constexpr int kTiles = kColumns * HeadTile<HeadDim>::kKeys * 2;
+    static constexpr int kFactors = kTiles + kStepWarps * kWarp * 2;
     static constexpr int kTops =
         kFactors + kStepWarps * kColumns * static_cast<int>(sizeof(MergeFactors));
     static constexpr int kWeights = kTops + kStepWarps * kColumns * 4;
     static constexpr int kBytes = kWeights + kStepWarps * kColumns * 4;
-    static_assert(8 * Places<HeadDim>::kSumStride * 4 <= 2 * kTile * 2);
+    static_assert(8 * kSumStride<HeadDim> * 4 <= kWarp * 2);
     static_assert(kStepThreads / HeadDim * kMaxMergedParts * 5 * 4 <= kBytes);
 };
 
-inline int attention_bytes(int head_dim, int n_columns) {
-    if (head_dim == 64) {
-        return n_columns <= 16 ? AttentionRegion<64, 1>::kBytes : AttentionRegion<64, 2>::kBytes;
+// 16 rows of a head, in shared memory, of which a lane copies some. Codes of an int8 cache come to
+// the end of the place that the numbers take.
+template <int HeadDim, bool IsKeys>
+struct TileRows {
+    static constexpr int kWidth =
+        IsKeys ? HeadTile<HeadDim>::kKeys : HeadTile<HeadDim>::kValues;  // of the tile
+    static constexpr int kOwn = IsKeys ? HeadDim : HeadTile<HeadDim>::kOwnValues;
+    static constexpr int kScaleBytes = 2 * scale_places(HeadDim);
+    static constexpr int kCodesAt = kAttentionStep16 * (2 * kWidth - kOwn);  // bytes
+
+    __device__ static int place(int row, int piece) {
+        return tile_place(kAttentionStep16, row, piece);
     }
-    return n_columns <= 16 ? AttentionRegion<128, 1>::kBytes : AttentionRegion<128, 2>::kBytes;
-}
+
+    // Calls copy(row, piece) for every 16 bytes of a row that this lane copies.
+    template <int RowBytes, bool IsUnrolled, typename Copy>
+    __device__ __forceinline__ static void for_each_piece(int lane, Copy copy) {
+        constexpr int kPieces = RowBytes / 16;
+        forget(lane);
+        if constexpr (IsUnrolled && 32 % kPieces == 0) {
+            constexpr int kRows = 32 / kPieces;  // that lanes copy at once
+#pragma unroll
+            for (int i = 0; i < kAttentionStep16 / kRows; ++i) {
+                copy(kRows * i + lane / kPieces, lane % kPieces);
+            }
+        } else {
+#pragma unroll 1
+            for (int i = lane; i < kAttentionStep16 * kPieces; i += 32) {
+                copy(i / kPieces, i % kPieces);
+            }
+        }
+    }
+
+    // Turns codes into numbers, which take their place: where the codes of eight rows are not in
+    // the way of others' numbers, eight rows at a time.
+    __device__ __forceinline__ static void widen(std::uint16_t* tile,
+                                                 const std::uint16_t* scales,
+                                                 int first_channel,
+                                                 int lane) {
+        constexpr int kTimes = kWidth <= 128 ? 2 : 1;
+        constexpr int kRows = kAttentionStep16 / kTimes;
+        constexpr int kPieces = kOwn / 8;
+        constexpr int kLoads = (kRows * kPieces + 31) / 32;
+        const auto* codes = reinterpret_cast<const std::uint8_t*>(tile) + kCodesAt;
+        forget(lane);
+#pragma unroll
+        for (int half = 0; half < kTimes; ++half) {
+            uint2 loaded[kLoads];
+#pragma unroll
+            for (int i = 0; i < kLoads; ++i) {
+                const int at = min(lane + 32 * i, kRows * kPieces - 1);
+                loaded[i] =
+                    *reinterpret_cast<const uint2*>(codes + (half * kRows * kPieces + at) * 8);
+            }
+            __syncwarp();
+#pragma unroll
+            for (int i = 0; i < kLoads; ++i) {
+                const int at = min(lane + 32 * i, kRows * kPieces - 1);
+                const int row = half * kRows + at / kPieces;
+                const int piece = at % kPieces;
+                const std::uint16_t scale =
+                    scales[row * scale_places(HeadDim) + (first_channel / 8 + piece) / 4];
+                *reinterpret_cast<uint4*>(tile + place(row, piece)) =
+                    widen_codes(loaded[i], __ushort_as_half(scale));
+            }
+            __syncwarp();
+        }
+    }
+};
 
 // A warp's way through its positions, 16 at a time. It copies the next keys when it is done with
 // those it has, and the next values likewise.
-template <int HeadDim>
+template <int HeadDim, bool IsInt8>
 struct TileCopies {
-    using At = Places<HeadDim>;
-
+    const CudaShape& shape;
     CudaLayer layer;
     PositionMap map;
     std::uint16_t* keys;
     std::uint16_t* values;
-    int last;  // positions beyond it are copies of it, which nobody sees
+    std::uint16_t* key_scales;
+    std::uint16_t* value_scales;
+    int first_value;  // channel
+    int last;         // positions beyond it are copies of it, which nobody sees
     int lane;
     int page = -1;  // that was looked up last
     std::size_t page_offset = 0;
@@ -215,39 +291,71 @@ struct TileCopies {
             forget(map.kv_head);
             page_offset = map.row_offset(page * kCudaPageRows);
         }
-        offset = page_offset + static_cast<std::size_t>(row % kCudaPageRows * HeadDim);
+        offset = page_offset + static_cast<std::size_t>(row % kCudaPageRows);
+    }
+
+    // The row of the cache that row `i` of the tile is.
+    __device__ std::size_t row_of(int i) const {
+        const int seen = min(i, last - first);
+        return is_whole ? offset + static_cast<std::size_t>(seen) : map.at(first + seen);
+    }
+
+    // Copies rows of `Bytes` bytes, which are `Pitch` bytes apart in the cache; `place(row, piece)`
+    // is where 16 bytes go.
+    template <int Bytes, int Pitch, bool IsKeys, typename Place>
+    __device__ __forceinline__ void copy_bytes(const std::uint8_t* from, Place place) const {
+        using Rows = TileRows<HeadDim, IsKeys>;
+        if (is_whole && last - first >= kAttentionStep16 - 1) {
+            const std::uint8_t* at = from + offset * Pitch;
+            Rows::template for_each_piece<Bytes, true>(lane, [&](int row, int piece) {
+                copy16_async(place(row, piece), at + row * Pitch + piece * 16);
+            });
+        } else {
+            Rows::template for_each_piece<Bytes, false>(lane, [&](int row, int piece) {
+                copy16_async(place(row, piece), from + row_of(row) * Pitch + piece * 16);
+            });
+        }
+    }
+
+    template <bool IsKeys>
+    __device__ bool is_int8() const {
+        return IsInt8 && (IsKeys ? shape.has_int8_keys : shape.has_int8_values);
     }
 
     template <bool IsKeys>
     __device__ __forceinline__ void copy() const {
-        constexpr int kRows = 32 / At::kPieces;  // that lanes copy at once
-        constexpr int kCopies = kAttentionStep16 / kRows;
-        const std::uint16_t* cache = IsKeys ? layer.keys : layer.values;
+        using Rows = TileRows<HeadDim, IsKeys>;
+        const std::uint8_t* cache = IsKeys ? layer.keys : layer.values;
         std::uint16_t* to = IsKeys ? keys : values;
-        int place = lane;
-        forget(place);
-        const int row = place / At::kPieces;
-        const int piece = place % At::kPieces;
-        const auto place_of = [&](int i) {
-            return IsKeys ? At::key(kRows * i + row, piece) : At::value(kRows * i + row, piece);
-        };
-        if (is_whole && last - first >= kAttentionStep16 - 1) {
-            const std::uint16_t* from = cache + offset + place * 8;
-#pragma unroll
-            for (int i = 0; i < kCopies; ++i) {
-                copy16_async(to + place_of(i), from + i * kRows * HeadDim);
+        const int channel = IsKeys ? 0 : first_value;
+        if (is_int8<IsKeys>()) {
+            auto* codes = reinterpret_cast<std::uint8_t*>(to) + Rows::kCodesAt;
+            copy_bytes<Rows::kOwn, HeadDim, IsKeys>(cache + channel, [&](int row, int piece) {
+                return codes + row * Rows::kOwn + piece * 16;
+            });
+            if (lane < kAttentionStep16) {
+                const auto* scales = reinterpret_cast<const std::uint8_t*>(
+                    IsKeys ? layer.key_scales : layer.value_scales);
+                copy_async<Rows::kScaleBytes>(
+                    (IsKeys ? key_scales : value_scales) + lane * scale_places(HeadDim),
+                    scales + row_of(lane) * Rows::kScaleBytes);
             }
         } else {
-#pragma unroll 1
-            for (int i = 0; i < kCopies; ++i) {
-                const int seen = min(kRows * i + row, last - first);
-                const std::size_t from = is_whole
-                                             ? offset + static_cast<std::size_t>(seen * HeadDim)
-                                             : map.at(first + seen);
-                copy16_async(to + place_of(i), cache + from + piece * 8);
-            }
+            copy_bytes<2 * Rows::kOwn, 2 * HeadDim, IsKeys>(
+                cache + 2 * channel,
+                [&](int row, int piece) { return to + Rows::place(row, piece); });
         }
         end_copy_group();
+    }
+
+    // What copy() brought is there: by all lanes, before they read it.
+    template <bool IsKeys>
+    __device__ __forceinline__ void widen() const {
+        if (is_int8<IsKeys>()) {
+            TileRows<HeadDim, IsKeys>::widen(IsKeys ? keys : values,
+                                             IsKeys ? key_scales : value_scales,
+                                             IsKeys ? 0 : first_value, lane);
+        }
     }
 
     __device__ __forceinline__ void copy_both() const {
@@ -258,9 +366,9 @@ struct TileCopies {
 
 // Positions [begin, end) of a part, whose first 16 are being copied. change(scores, first) does
 // what the model wants with the scores of the positions from `first` on, up to `end_changed`.
-template <int HeadDim, int Groups, typename Change>
+template <int HeadDim, int Groups, bool IsInt8, typename Change>
 __device__ __forceinline__ void attend_to(WarpAttention<HeadDim, Groups>& warp,
-                                          TileCopies<HeadDim>& tiles,
+                                          TileCopies<HeadDim, IsInt8>& tiles,
                                           const std::uint16_t* queries,
                                           const int (&n_seen)[Groups][2],
                                           int begin,
@@ -274,7 +382,8 @@ __device__ __forceinline__ void attend_to(WarpAttention<HeadDim, Groups>& warp,
         float scores[Groups][1][2][4];
         wait_copy_groups<1>();
         __syncwarp();
-        warp.score(queries, tiles.keys, lane, scores);
+        tiles.template widen<true>();
+        warp.template score<1, 16 * Groups, kAttentionStep16>(queries, tiles.keys, lane, scores);
         __syncwarp();
         if (next < end) {
             tiles.find(next);
@@ -287,11 +396,16 @@ __device__ __forceinline__ void attend_to(WarpAttention<HeadDim, Groups>& warp,
         }
 #pragma unroll
         for (int group = 0; group < Groups; ++group) {
-            warp.weigh(scores[group][0], group, first, n_seen[group], lane);
+            float(&own)[2][4] = scores[group][0];
+            warp.hide_unseen(own, first, n_seen[group], lane);
+            float tops[2];
+            warp.find_tops(own, tops);
+            warp.shrink_sums(warp.weigh(own, tops, group), group);
         }
         wait_copy_groups<1>();
         __syncwarp();
-        warp.add_values(tiles.values, 0, scores, 0, lane);
+        tiles.template widen<false>();
+        warp.template add_values<1, kAttentionStep16>(tiles.values, 0, scores, 0, lane);
         __syncwarp();
         if (next < end) {
             tiles.template copy<false>();
@@ -320,14 +434,14 @@ __device__ __forceinline__ void hide(const StepContext& c,
     }
 }
 
-template <int HeadDim, int Groups>
+template <int HeadDim, int Groups, bool IsInt8>
 __device__ __forceinline__ void attend(const StepContext& c,
                                        const CudaPhase& phase,
                                        const CudaAttention& attention,
                                        const AttentionItem& item,
                                        int stride) {
     using Region = AttentionRegion<HeadDim, Groups>;
-    using At = Places<HeadDim>;
+    constexpr int kKeys = HeadTile<HeadDim>::kKeys;
     const CudaShape& shape = c.args.shape;
     const CudaBlock& block = c.own(attention.blocks)[item.block];
     const CudaLayer& layer = c.own(c.pass.layers)[phase.layer];
@@ -362,18 +476,29 @@ __device__ __forceinline__ void attend(const StepContext& c,
     const int own = max(own_begin, lowest / kAttentionStep16 * kAttentionStep16);
     auto* queries = reinterpret_cast<std::uint16_t*>(c.region());
     auto* tile =
-        reinterpret_cast<std::uint16_t*>(c.region() + Region::kTiles) + c.warp * 2 * Region::kTile;
-    TileCopies<HeadDim> tiles{
-        layer, position_map(shape, c.pass.pages, c.own(attention.runs), block, item.kv_head),
-        tile,  tile + Region::kTile,
-        last,  c.lane};
+        reinterpret_cast<std::uint16_t*>(c.region() + Region::kTiles) + c.warp * Region::kWarp;
+    std::uint16_t* scales = tile + Region::kKeys + Region::kValues;
+    constexpr int kOwnValues = HeadTile<HeadDim>::kOwnValues;
+    const int first_value = item.value_part * kOwnValues;
+    TileCopies<HeadDim, IsInt8> tiles{
+        shape,
+        layer,
+        position_map(shape, c.pass.pages, c.own(attention.runs), block, item.kv_head),
+        tile,
+        tile + Region::kKeys,
+        scales,
+        scales + Region::kScales,
+        first_value,
+        last,
+        c.lane};
+    using Pairs = HeadPairs<HeadTile<HeadDim>::kPairs>;
     const auto load_head = [&](int column) {
-        HeadPairs head;
+        Pairs head;
         head.load(shape, c.args.buffers.heads + row_at(column) * width + head_at(column) * HeadDim,
                   c.lane);
         return head;
     };
-    HeadPairs next = load_head(min(c.warp, n_columns - 1));
+    Pairs next = load_head(min(c.warp, n_columns - 1));
     // Rows of this pass that the part may hold are stored first, whoever else stores them too.
     const int first_new = block.first_new;
     const bool is_early = own + kAttentionStep16 <= first_new;
@@ -391,9 +516,10 @@ __device__ __forceinline__ void attend(const StepContext& c,
         for (int i = kStepWarps - 1 - c.warp; i < block.n_stored; i += kStepWarps) {
             const int column = block.first_stored + i;
             const int row = c.row_of(column);
-            store_row(shape, layer, c.args.buffers.heads + column * width,
-                      work.of(shape, row, column, item.kv_head), item.kv_head,
-                      c.own(c.pass.rows)[row].stored, c.lane);
+            store_row<HeadTile<HeadDim>::kPairs, IsInt8>(
+                shape, layer, c.args.buffers.heads + column * width,
+                work.of(shape, row, column, item.kv_head), item.kv_head,
+                c.own(c.pass.rows)[row].stored, c.lane);
         }
     }
     constexpr float kLog2e = 1.44269504088896f;
@@ -403,21 +529,21 @@ __device__ __forceinline__ void attend(const StepContext& c,
     for (int column = c.warp; column < Region::kColumns; column += kStepWarps) {
         auto* to = reinterpret_cast<__half*>(queries);
         if (column >= n_columns) {
-            for (int i = c.lane; i < HeadDim; i += 32) {
-                to[column * HeadDim + i] = __float2half_rn(0.0f);
+            for (int i = c.lane; i < kKeys; i += 32) {
+                to[tile_place(Region::kColumns, column, i / 8) + i % 8] = __float2half_rn(0.0f);
             }
             continue;
         }
-        const HeadPairs head = next;
+        Pairs head = next;
         next = load_head(min(column + kStepWarps, n_columns - 1));
         const int row = c.row_of(row_at(column));
         const float own_scale =
             shape.scales_queries ? __fmul_rn(scale, c.own(c.pass.rows)[row].query_scale) : scale;
-        turn_head(shape, head, work.of(shape, row, row_at(column), head_at(column)), c.lane,
-                  [&](int channel, float x) {
-                      to[At::key(column, channel / 8) + channel % 8] =
-                          __float2half_rn(x * own_scale);
-                  });
+        head.turn(shape, work.of(shape, row, row_at(column), head_at(column)), c.lane);
+        head.give(shape, c.lane, [&](int channel, float x) {
+            to[tile_place(Region::kColumns, column, channel / 8) + channel % 8] =
+                __float2half_rn(x * own_scale);
+        });
     }
     __threadfence_block();
     sync_warps();
@@ -485,8 +611,14 @@ __device__ __forceinline__ void attend(const StepContext& c,
         if (column >= n_columns) {
             continue;
         }
-        constexpr int kChannels = HeadDim / 32;  // of a lane
-        const float* state = states + c.warp * At::kSumStride + kChannels * c.lane;
+        constexpr int kChannels = kOwnValues / 32;  // of a lane
+        // One after the other, so that lanes that share a scale are neighbours, if their number is
+        // a power of two.
+        constexpr bool kIsTogether = (kChannels & (kChannels - 1)) == 0;
+        const auto channel = [&](int i) {
+            return kIsTogether ? kChannels * c.lane + i : c.lane + 32 * i;
+        };
+        const float* state = states + c.warp * kSumStride<HeadDim>;
         float most = 0;
         float weight = 0;
         float numbers[kChannels] = {};
@@ -497,7 +629,7 @@ __device__ __forceinline__ void attend(const StepContext& c,
             weight = by.merge(weight, weights[w * Region::kColumns + column]);
 #pragma unroll
             for (int i = 0; i < kChannels; ++i) {
-                numbers[i] = by.merge(numbers[i], state[w * Region::kTile + i]);
+                numbers[i] = by.merge(numbers[i], state[w * Region::kWarp / 2 + channel(i)]);
             }
         }
         const int row = row_at(column);
@@ -506,9 +638,9 @@ __device__ __forceinline__ void attend(const StepContext& c,
             float* partial = partials_of(c, row, head) + item.part * (HeadDim + 2);
 #pragma unroll
             for (int i = 0; i < kChannels; ++i) {
-                partial[kChannels * c.lane + i] = numbers[i];
+                partial[first_value + channel(i)] = numbers[i];
             }
-            if (c.lane == 0) {
+            if (c.lane == 0 && item.value_part == 0) {
                 partial[HeadDim] = most;
                 partial[HeadDim + 1] = weight;
             }
@@ -517,14 +649,23 @@ __device__ __forceinline__ void attend(const StepContext& c,
             for (float& x : numbers) {
                 x = x / weight;
             }
-            input_writer(c.args.buffers, 1, stride, shape.n_q(), phase.gives_halves)
-                .write_all(numbers, head * HeadDim, row, c.lane);
+            const InputWriter writer =
+                input_writer(c.args.buffers, 1, stride, shape.n_q(), phase.gives_halves);
+            const int first = head * HeadDim + first_value;
+            if constexpr (kIsTogether) {
+                writer.write_all(numbers, first, row, c.lane);
+            } else {
+#pragma unroll
+                for (int i = 0; i < kChannels; ++i) {
+                    writer.write(numbers[i], first + 32 * i, row, c.lane);
+                }
+            }
         }
     }
     sync_warps();  // before the next item writes what this one read
 }
 
-template <int HeadDim, int Columns>
+template <int HeadDim, int Columns, bool IsInt8>
 __device__ __forceinline__ void run_attention_of(StepContext& c, const CudaPhase& phase) {
     const CudaAttention& attention = c.pass.attentions[phase.group];
     const auto n_blocks = static_cast<int>(gridDim.x);
@@ -535,18 +676,18 @@ __device__ __forceinline__ void run_attention_of(StepContext& c, const CudaPhase
 #pragma unroll 1
     for (int round = 0;; ++round) {
         const int index = round * n_blocks + (round % 2 == 0 ? n_blocks - 1 - place : place);
-        if (!find_item(c, attention, index, item)) {
+        if (!find_item(c, attention, HeadTile<HeadDim>::kParts, index, item)) {
             break;
         }
-        if constexpr (Columns == 1) {
-            attend<HeadDim, 1>(c, phase, attention, item, Columns);
+        if constexpr (Columns == 1 || max_cuda_columns(HeadDim) == 16) {
+            attend<HeadDim, 1, IsInt8>(c, phase, attention, item, Columns);
         } else {
             const int n_columns = c.own(attention.blocks)[item.block].n_rows *
                                   (c.args.shape.n_heads / c.args.shape.n_kv_heads);
             if (n_columns <= 16) {
-                attend<HeadDim, 1>(c, phase, attention, item, Columns);
+                attend<HeadDim, 1, IsInt8>(c, phase, attention, item, Columns);
             } else {
-                attend<HeadDim, 2>(c, phase, attention, item, Columns);
+                attend<HeadDim, 2, IsInt8>(c, phase, attention, item, Columns);
             }
         }
     }
@@ -556,12 +697,25 @@ __device__ __forceinline__ void run_attention_of(StepContext& c, const CudaPhase
     }
 }
 
+// The code for int8 caches serves f16 too, where heads have another size than most models'.
 template <int Columns>
 __device__ __forceinline__ void run_attention(StepContext& c, const CudaPhase& phase) {
-    if (c.args.shape.head_dim == 64) {
-        run_attention_of<64, Columns>(c, phase);
+    const CudaShape& shape = c.args.shape;
+    if (!shape.has_int8_cache() && shape.head_dim == 64) {
+        run_attention_of<64, Columns, false>(c, phase);
+    } else if (!shape.has_int8_cache() && shape.head_dim == 128) {
+        run_attention_of<128, Columns, false>(c, phase);
     } else {
-        run_attention_of<128, Columns>(c, phase);
+        switch (shape.head_dim) {
+#define KNAP_CASE(HEAD_DIM)                                  \
+    case HEAD_DIM:                                           \
+        run_attention_of<HEAD_DIM, Columns, true>(c, phase); \
+        break;
+            KNAP_HEAD_SIZES(KNAP_CASE)
+#undef KNAP_CASE
+            default:
+                break;
+        }
     }
 }
 
@@ -577,9 +731,9 @@ __device__ __forceinline__ void store_rows(const StepContext& c, const CudaPhase
         const int column = i / shape.n_kv_heads;
         const int row = c.row_of(column);
         const int kv_head = i % shape.n_kv_heads;
-        store_row(shape, layer, c.args.buffers.heads + column * width,
-                  work.of(shape, row, column, kv_head), kv_head, c.own(c.pass.rows)[row].stored,
-                  c.lane);
+        store_any_row(shape, layer, c.args.buffers.heads + column * width,
+                      work.of(shape, row, column, kv_head), kv_head, c.own(c.pass.rows)[row].stored,
+                      c.lane);
     }
 }
 

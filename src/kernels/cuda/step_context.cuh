@@ -11,55 +11,16 @@
 
 #include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/pass.h"
+#include "kernels/cuda/step_memory.h"
 #include "kernels/cuda/strips.h"
 
 namespace knap {
 
-inline constexpr int kStepWarps = 8;  // that compute
 inline constexpr int kStepThreads = 32 * kStepWarps;
-inline constexpr int kMaxItemStrips = 4;
 
 // All of the shared memory. Everything in it is addressed from here, by offsets: through a pointer
 // that came from elsewhere, the compiler would not know which memory it is.
 extern __shared__ __align__(128) std::uint8_t step_shared[];
-
-inline __host__ __device__ int round_up_to(int n, int step) {
-    return (n + step - 1) / step * step;
-}
-
-// Sums of an item, of all warps. Where there is room for two buffers, an item's sums are read while
-// the next ones are written.
-inline __host__ __device__ constexpr int sum_numbers(int columns) {
-    return kStepWarps * kMaxItemStrips * kStripRows * columns;
-}
-inline __host__ __device__ constexpr int sum_buffers(int columns) {
-    return columns > 8 ? 1 : 2;
-}
-
-// The shared memory, in this order: what the pass is, barriers, slots, region, sums.
-struct StepMemory {
-    int slot_bytes = 0;
-    int n_slots = 0;
-    int max_copies = 0;    // slots whose copies may be under way at once
-    int region_bytes = 0;  // inputs of products, or what attention needs
-    int barriers = 0;      // where each part begins
-    int slots = 0;
-    int region = 0;
-    int sums = 0;
-    int factors = 0;  // of norms
-    int is_over = 0;  // whether the chain has ended
-    int end = 0;
-
-    void place(const CudaPassData& pass, int columns) {
-        barriers = round_up_to(static_cast<int>(pass.n_shared_bytes), 16);
-        slots = round_up_to(barriers + 2 * n_slots * 8, 128);
-        region = slots + n_slots * slot_bytes;
-        sums = region + region_bytes;
-        factors = sums + sum_buffers(columns) * sum_numbers(columns) * 4;
-        is_over = factors + kMaxStepRows * 4;
-        end = is_over + 16;
-    }
-};
 
 struct StepArguments {
     CudaShape shape;

@@ -20,7 +20,7 @@ namespace knap {
 inline constexpr float kListedWeight = 1.0f / 512;
 
 // In the region: the list, and the same in order; or the largest logits of all blocks.
-inline constexpr int kDrawBytes = 2 * kMaxListed * static_cast<int>(sizeof(RankKey));
+static_assert(kDrawBytes == 2 * kMaxListed * static_cast<int>(sizeof(RankKey)));
 
 // The host's weight of a token, but for how its exponential rounds.
 __device__ __forceinline__ float draw_weight(float logit, float most, float temperature) {

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "device/backend.h"
 #include "device/layer_map.h"
+#include "kernels/cuda/pass.h"
 #include "kernels/cuda/strips.h"
 #include "model/cache_type.h"
 #include "model/gguf/gguf_file.h"
@@ -23,11 +24,9 @@ namespace {
 using Reason = std::optional<std::string>;
 
 constexpr int kLeastCapability = 80;
-// What a pass of 16 rows needs of a block's shared memory for every shape: that of data-centre GPUs
-// from compute capability 9.0 on.
-constexpr std::size_t kLeastSharedBytes = 224 * 1024;
-
-constexpr int kHeadSizes[] = {64, 128};
+#define KNAP_ITEM(HEAD_DIM) HEAD_DIM,
+constexpr int kHeadSizes[] = {KNAP_HEAD_SIZES(KNAP_ITEM)};
+#undef KNAP_ITEM
 constexpr int kMaxHeadsPerKv = 16;  // rows of a tile of the tensor cores
 
 Reason check_devices(const StripDevices& devices) {
@@ -48,10 +47,6 @@ Reason check_devices(const StripDevices& devices) {
     if (capability < kLeastCapability) {
         return concat("compute capability ", capability / 10, ".", capability % 10);
     }
-    if (devices.first.shared_bytes < kLeastSharedBytes) {
-        return concat(devices.first.shared_bytes / 1024, " KiB of shared memory, of ",
-                      kLeastSharedBytes / 1024);
-    }
     return {};
 }
 
@@ -66,7 +61,7 @@ Reason check_options(const WeightOptions& options) {
         return "an adapter is loaded";
     }
     for (const CacheType type : {options.cache_type_k, options.cache_type_v}) {
-        if (type != CacheType::f16) {
+        if (type != CacheType::f16 && type != CacheType::q8_0) {
             return concat("cache type ", to_string(type));
         }
     }
@@ -128,19 +123,6 @@ Reason check_layers(const ModelConfig& config) {
                                                            : std::nullopt;
 }
 
-// With 16-bit weights ggml's kernels read long prompts faster: docs/results/h200.md.
-Reason check_speed(std::span<const TensorBinding> bindings, const WeightOptions& options) {
-    const auto is_slower = [](const TensorBinding& binding) {
-        return binding.is_matrix && binding.layer >= 0 && takes_halves(binding.info->type);
-    };
-    const auto slower = std::ranges::find_if(bindings, is_slower);
-    if (options.kernels == Kernels::own || slower == bindings.end()) {
-        return {};
-    }
-    return concat("tensor ", slower->info->name, ": with type ", type_label(slower->info->type),
-                  " ggml reads prompts faster; `.kernels` own asks for them");
-}
-
 Reason check_model(const ModelConfig& config,
                    std::span<const TensorBinding> bindings,
                    const ModelTensors& tensors) {
@@ -161,6 +143,34 @@ Reason check_model(const ModelConfig& config,
     return check_inputs(bindings, tensors);
 }
 
+bool is_post_norm(const TensorBinding& binding, const ModelTensors& tensors) {
+    if (binding.layer < 0) {
+        return false;
+    }
+    const LayerWeights& layer = tensors.layers[static_cast<std::size_t>(binding.layer)];
+    return binding.place == &layer.attn_post_norm || binding.place == &layer.ffn_post_norm;
+}
+
+// The embedding is the head too where there is none.
+Reason check_memory(const ModelConfig& config,
+                    std::span<const TensorBinding> bindings,
+                    const ModelTensors& tensors,
+                    const StripDevices& devices) {
+    std::vector<ggml_type> types;
+    bool has_post_norms = false;
+    for (const TensorBinding& binding : bindings) {
+        has_post_norms = has_post_norms || is_post_norm(binding, tensors);
+        if (binding.is_matrix) {
+            types.push_back(binding.info->type);
+        }
+    }
+    if (max_step_rows(step_needs(config, types, has_post_norms), devices.first.shared_bytes) == 0) {
+        return concat("heads of ", config.head_dim, " channels and these types in ",
+                      devices.first.shared_bytes / 1024, " KiB of shared memory");
+    }
+    return {};
+}
+
 }  // namespace
 
 StripDevices strip_devices(const LayerMap& layers) {
@@ -172,6 +182,25 @@ StripDevices strip_devices(const LayerMap& layers) {
     return devices;
 }
 
+StepNeeds step_needs(const ModelConfig& config,
+                     std::span<const ggml_type> types,
+                     bool has_post_norms) {
+    const bool has_own_rotation = std::ranges::any_of(
+        config.layers, [](const LayerSpec& layer) { return layer.rotation != Rotation::global; });
+    StepNeeds needs{.head_dim = config.head_dim,
+                    .heads_per_kv = config.heads_per_kv(),
+                    .most_inputs = std::max({config.n_embd, config.n_embd_q(), config.n_ff}),
+                    .n_layers = config.n_layers,
+                    .n_tables = has_own_rotation ? 2 : 1};
+    needs.phases_per_layer += config.head_norm == HeadNorm::whole_row ? 1 : 0;
+    needs.phases_per_layer += has_post_norms ? 2 : 0;
+    for (const ggml_type type : types) {
+        needs.slot_bytes = std::max(needs.slot_bytes, copied_bytes(type));
+        needs.has_halves = needs.has_halves || takes_halves(type);
+    }
+    return needs;
+}
+
 std::optional<std::string> why_not_strips(const ModelConfig& config,
                                           std::span<const TensorBinding> bindings,
                                           const ModelTensors& tensors,
@@ -180,7 +209,7 @@ std::optional<std::string> why_not_strips(const ModelConfig& config,
     Reason reason = check_devices(devices);
     reason = reason ? reason : check_options(options);
     reason = reason ? reason : check_model(config, bindings, tensors);
-    return reason ? reason : check_speed(bindings, options);
+    return reason ? reason : check_memory(config, bindings, tensors, devices);
 }
 
 }  // namespace knap

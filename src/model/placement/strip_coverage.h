@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cuda/device_memory.h"
+#include "kernels/cuda/step_memory.h"
 #include "model/config.h"
 #include "model/tensor_table.h"
 #include "model/weights.h"
@@ -31,5 +32,11 @@ std::optional<std::string> why_not_strips(const ModelConfig& config,
                                           const ModelTensors& tensors,
                                           const StripDevices& devices,
                                           const WeightOptions& options);
+
+// What decides how the kernel for passes of a few rows uses a device's memory. `types` are those of
+// the matrices that rows are multiplied by.
+StepNeeds step_needs(const ModelConfig& config,
+                     std::span<const ggml_type> types,
+                     bool has_post_norms);
 
 }  // namespace knap
