@@ -140,6 +140,8 @@ bench: build model $(BENCH_MODELS) $(BENCH_1B_MODELS) ## benchmark the default m
 	@$(BUILD)/cost_bench "$$(deps/setup model-path)"
 	@echo "knap: overhead of a round"
 	@$(BUILD)/round_bench "$$(deps/setup model-path)"
+	@echo "knap: passes that copies save, and what the index of copies costs"
+	@$(BUILD)/copies_bench "$$(deps/setup model-path)"
 	@echo "knap: several conversations at once, compared with libllama (takes many minutes)"
 	@$(BUILD)/batch_bench
 ifdef DATA
@@ -148,6 +150,9 @@ ifdef DATA
 	@echo "knap: strategies on prompts (takes minutes)"
 	@$(BUILD)/strategy_bench "$$(deps/setup model-path)" $(addprefix $(DATA)/,$(BENCH_TASKS) $(BENCH_DOCUMENTS)) \
 	    --strategies knapspec,knapspec-paper
+	@echo "knap: passes that copies save on prompts, greedily and sampled"
+	@$(BUILD)/copies_bench "$$(deps/setup model-path)" $(addprefix $(DATA)/,$(BENCH_TASKS) $(BENCH_DOCUMENTS))
+	@$(BUILD)/copies_bench "$$(deps/setup model-path)" $(addprefix $(DATA)/,$(BENCH_TASKS) $(BENCH_DOCUMENTS)) --temperature 0.7
 	@echo "knap: predicted and measured throughput of plans"
 	@$(BUILD)/predict_bench "$$(deps/setup model-path)" $(addprefix $(DATA)/,$(BENCH_DOCUMENTS))
 endif

@@ -8,7 +8,6 @@
 
 #include "knap/types.h"
 
-#include "decode/knapspec/copy_drafts.h"
 #include "decode/lookup/lookup_source.h"
 
 namespace knap::bench {
@@ -27,7 +26,7 @@ inline double copy_speed(std::span<const Token> text,
                          const CopyRule& rule,
                          std::span<const double> verify_ratio,
                          double rest_speed) {
-    LookupSource source(kCopyMatches);
+    LookupSource source({.min = 2, .max = 4});
     source.begin(text.first(n_prompt));
     double steps = 0;
     std::size_t n_written = n_prompt + 1;

@@ -1,5 +1,6 @@
-// How long does a pass take with knap's own CUDA kernels? Passes of a few rows, a draft with a
-// window and 512 rows of a prompt, by context length. Needs no CUDA in ggml, so that a build of
+// How long does a pass take with knap's own CUDA kernels? Passes of a few rows, with their choices,
+// their best tokens or their logits, a draft with a window, chains of drafts and 512 rows of a
+// prompt, by context length. Needs no CUDA in ggml, so that a build of
 // the kernels alone is enough (`cmake -DKNAP_CUDA_KERNELS=ON`); device_bench compares with
 // libllama.
 //
@@ -77,15 +78,15 @@ class StepTimes {
         sequence.commit(depth);
     }
 
-    void step(int depth, int n_rows, const ModulePlan* plan) {
+    void step(int depth, int n_rows, const ForwardRequest& how) {
         const auto n = static_cast<std::size_t>(n_rows);
+        ForwardRequest request = how;
+        request.tokens = std::span(tokens_).first(n);
+        request.first_row = depth;
+        request.layout.context = depth;
+        request.logit_rows = std::span(logit_rows_).first(n);
         for (int i = 0; i < kSteps; ++i) {
-            text_.forward().run({.tokens = std::span(tokens_).first(n),
-                                 .plan = plan,
-                                 .first_row = depth,
-                                 .layout = {.context = depth},
-                                 .logit_rows = std::span(logit_rows_).first(n),
-                                 .chooses = true});
+            text_.forward().run(request);
         }
     }
 
@@ -96,15 +97,31 @@ class StepTimes {
                              .logit_rows = std::span(logit_rows_).first(1)});
     }
 
+    void chain(int depth, const DrawRule& draw) {
+        text_.forward().run_chain(
+            {.token = 5, .first_row = depth, .n_steps = kSteps, .draw = draw});
+    }
+
     void measure(int depth) {
         const ModulePlan window =
             canonical(parse_plan("a=w16+1024", model_.config().n_layers), depth);
         std::vector<Contestant> sides;
         for (const int n : settings_.rows) {
+            const auto name = concat(n, n == 1 ? " row" : " rows");
+            sides.push_back({name, [=, this] { step(depth, n, {.chooses = true}); }});
             sides.push_back(
-                {concat(n, n == 1 ? " row" : " rows"), [=, this] { step(depth, n, nullptr); }});
+                {concat(name, ", best 40"), [=, this] { step(depth, n, {.n_best = 40}); }});
+            sides.push_back({concat(name, ", logits"), [=, this] { step(depth, n, {}); }});
         }
-        sides.push_back({"draft, a=w16+1024", [&, depth] { step(depth, 1, &window); }});
+        sides.push_back({"draft, a=w16+1024",
+                         [&, depth] { step(depth, 1, {.plan = &window, .chooses = true}); }});
+        const auto add_chain = [&](const char* name, const DrawRule& draw) {
+            sides.push_back({name, [=, this] { chain(depth, draw); }});
+        };
+        add_chain("chain, greedy", {});
+        add_chain("chain, top-k 40",
+                  {.temperature = 1, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f});
+        add_chain("chain, top-p", {.temperature = 1, .top_p = 0.95f});
         alternate(sides, kRounds);
         std::vector<Contestant> prompt{
             {concat("prompt of ", kUbatch), [=, this] { read_prompt(depth); }}};
@@ -117,7 +134,7 @@ class StepTimes {
     }
 
     static void print(const Contestant& side, int n_steps) {
-        std::printf("  %-20s %8.3f ms (+-%2.0f%%)\n", side.name.c_str(),
+        std::printf("  %-24s %8.3f ms (+-%2.0f%%)\n", side.name.c_str(),
                     median(side.times_ms) / n_steps, 100 * spread(side.times_ms));
         std::fflush(stdout);
     }

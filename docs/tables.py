@@ -96,6 +96,18 @@ TABLES = {
         "--json OUT/cpu-2-cores-decode.json"]),
     "cpu-plain-avx2": Table(kinds.race_by_length, ["cpu-decode-avx2.json"], [
         "KNAP_ISA=avx2 build/decode_bench $MODEL --prefill 512 --depths 16,2048 --json OUT/cpu-decode-avx2.json"]),
+    "cpu-plain-granitemoe": Table(kinds.race_by_length, ["cpu-granitemoe-decode.json"], [
+        "build/knap make-model --shape granite-3.1-3b-a800m --type Q4_K_M -o granite-3.1-3b-a800m.Q4_K_M.gguf",
+        "build/decode_bench granite-3.1-3b-a800m.Q4_K_M.gguf --threads 2 --prefill 128 --depths 16 "
+        "--json OUT/cpu-granitemoe-decode.json"]),
+    "cpu-plain-qwen3moe": Table(kinds.race_by_length, ["cpu-qwen3-30b-a3b-decode.json"], [
+        "build/knap make-model --shape qwen3-30b-a3b --layers 4 --type Q4_K_M -o qwen3-30b-a3b.4-layers.Q4_K_M.gguf",
+        "build/decode_bench qwen3-30b-a3b.4-layers.Q4_K_M.gguf --threads 1 --prefill 128 --depths 16 "
+        "--json OUT/cpu-qwen3-30b-a3b-decode.json"]),
+    "cpu-plain-gpt-oss": Table(kinds.race_by_length, ["cpu-gpt-oss-20b-decode.json"], [
+        "build/knap make-model --shape gpt-oss-20b --layers 4 --type MXFP4 --head-type Q8_0 -o gpt-oss-20b.4-layers.MXFP4.gguf",
+        "build/decode_bench gpt-oss-20b.4-layers.MXFP4.gguf --threads 1 --prefill 128 --depths 16 "
+        "--json OUT/cpu-gpt-oss-20b-decode.json"]),
     "cpu-strategies": Table(kinds.strategies_by_class, ["cpu-strategies-*.json"], [
         "build/knap bench --data $DATA/specbench.jsonl:writing,$DATA/specbench.jsonl:roleplay,"
         f"$DATA/specbench.jsonl:qa --limit 2 {EVERY} -r 2 -o OUT/cpu-strategies-chat.json",

@@ -94,6 +94,9 @@ std::string level_name(const Level& level) {
     if (level.kind == Level::Kind::window) {
         return concat("w", level.window.sinks, "+", level.window.recent);
     }
+    if (level.kind == Level::Kind::experts) {
+        return concat("e", level.n_experts);
+    }
     return level == Level::skip ? "skip" : "full";
 }
 

@@ -17,8 +17,9 @@ constexpr const char* kWindowColor = "#2f7fd166";  // at kWindowStrength
 constexpr std::string_view kOutline = "#a08b929c";
 
 // The shade of a level. All windows have the same shade: scaled by their share of a long context,
-// they would look skipped.
+// they would look skipped. So do MLPs with fewer experts.
 constexpr double kWindowStrength = 0.4;
+constexpr double kExpertsStrength = 0.6;
 double strength(const Level& level) {
     switch (level.kind) {
         case Level::Kind::full:
@@ -27,6 +28,8 @@ double strength(const Level& level) {
             return 0;
         case Level::Kind::window:
             return kWindowStrength;
+        case Level::Kind::experts:
+            return kExpertsStrength;
     }
     return 1;
 }

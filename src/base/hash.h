@@ -7,12 +7,14 @@
 #include <span>
 #include <string_view>
 
+#include "base/host_device.h"
+
 namespace knap {
 
 // Mixes `word` into `state`. The result is word number `word` of the SplitMix64 stream that starts
 // at `state` (Steele, Lea and Flood 2014; constants by Stafford). Every bit of either input affects
 // every bit of the result. Chain calls to hash several words.
-inline std::uint64_t mix_in(std::uint64_t state, std::uint64_t word) {
+KNAP_HOST_DEVICE inline std::uint64_t mix_in(std::uint64_t state, std::uint64_t word) {
     std::uint64_t bits = state + (word + 1) * 0x9e3779b97f4a7c15ULL;
     bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ULL;
     bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebULL;

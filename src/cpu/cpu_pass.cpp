@@ -5,13 +5,13 @@
 
 #include "base/error.h"
 #include "cpu/layer_heads.h"
-#include "cpu/row_math.h"
 #include "cpu/tiles.h"
 #include "cpu/weights_ahead.h"
 #include "forward/needed_modules.h"
 #include "graph/attention/cpu_attention.h"
 #include "kernels/attention/attention.h"
-#include "kernels/matmul/matmul.h"
+#include "kernels/matmul/packed_rows.h"
+#include "kernels/row_math.h"
 
 namespace knap {
 namespace {
@@ -23,39 +23,6 @@ constexpr int kOwnInputs = 2048;
 // of a pass depends on who meets in it: without this, a server's memory grew for thousands of
 // requests, until the largest of such passes had come.
 constexpr int kUsualLogitRows = 32;
-
-const MatmulKernel& matmul() {
-    return matmul_kernels().front();
-}
-
-std::size_t row_bytes(const PackedMatrix& matrix) {
-    return input_row_bytes(input_form(matrix.type), matrix.n_in);
-}
-
-bool takes_floats(const PackedMatrix& matrix) {
-    return input_form(matrix.type) == InputForm::floats;
-}
-
-// Some groups of a matrix as a matrix.
-PackedMatrix slice(const PackedMatrix& matrix, int first_group, int n_groups) {
-    PackedMatrix part = matrix;
-    part.data += group_bytes(matrix.type, matrix.n_in) * static_cast<std::size_t>(first_group);
-    part.n_out = std::min(n_groups * kGroupRows, matrix.n_out - first_group * kGroupRows);
-    return part;
-}
-
-std::span<QuantisedBlock> blocks_at(std::byte* row, int n_in) {
-    return {reinterpret_cast<QuantisedBlock*>(row), static_cast<std::size_t>(n_in / kQuantBlock)};
-}
-
-// A row in the form that a matrix takes.
-void copy_row(const float* x, int n, bool is_float, std::byte* out) {
-    if (is_float) {
-        std::memcpy(out, x, static_cast<std::size_t>(n) * sizeof(float));
-    } else {
-        matmul().quantise(x, blocks_at(out, n));
-    }
-}
 
 }  // namespace
 
@@ -75,9 +42,18 @@ CpuPass::CpuPass(CpuModel model, int max_rows, int n_threads)
     for (const CpuLayer& layer : model_.layers) {
         reserve(layer.q);
         reserve(layer.o);
-        if (layer.has_mlp()) {
+        if (layer.has_dense_mlp()) {
             reserve(layer.gate);
             hidden_bytes = std::max(hidden_bytes, row_bytes(*layer.down.matrix));
+        }
+        if (layer.has_experts()) {
+            reserve(layer.router);
+            const PackedMatrix& gate = layer.experts.gate.weight->matrix;
+            input_bytes = std::max(input_bytes, row_bytes(gate));
+            experts_.reserve(layer, config.n_experts_used(), max_rows);
+            for (Scratch& scratch : scratch_) {
+                scratch.experts.reserve(row_bytes(gate));
+            }
         }
     }
     // The head's rows are the stream's, in either form.
@@ -92,7 +68,10 @@ CpuPass::CpuPass(CpuModel model, int max_rows, int n_threads)
     if (config.head_norm == HeadNorm::whole_row) {
         keys_.resize(static_cast<std::size_t>(config.n_embd_kv()) * n_rows);
     }
-    if (std::ranges::any_of(model_.layers, &CpuLayer::has_post_norm)) {
+    const auto keeps_results = [](const CpuLayer& layer) {
+        return layer.has_post_norm() || (layer.has_experts() && layer.has_dense_mlp());
+    };
+    if (std::ranges::any_of(model_.layers, keeps_results)) {
         results_.resize(stream_.size());
     }
     inputs_.resize(input_bytes * n_rows);
@@ -111,9 +90,10 @@ std::size_t CpuPass::bytes() const {
     std::size_t n = (stream_.capacity() + queries_.capacity() + attended_.capacity() +
                      keys_.capacity() + results_.capacity() + logits_.capacity()) *
                         sizeof(float) +
-                    inputs_.capacity() + hidden_.capacity();
+                    inputs_.capacity() + hidden_.capacity() + experts_.bytes();
     for (const Scratch& scratch : scratch_) {
-        n += scratch.inputs.capacity() + scratch.tile.capacity() * sizeof(float);
+        n += scratch.inputs.capacity() + scratch.tile.capacity() * sizeof(float) +
+             scratch.experts.bytes();
     }
     for (const std::vector<float>& capture : captures_) {
         n += capture.capacity() * sizeof(float);
@@ -286,8 +266,8 @@ class CpuPass::Walk {
             } else if (is_float) {
                 norm_row(x, weight, config_.n_embd, config_.rms_eps, reinterpret_cast<float*>(out));
             } else {
-                matmul().norm_and_quantise(x, weight, config_.n_embd, config_.rms_eps, 0,
-                                           blocks_at(out, config_.n_embd));
+                matmul_kernel().norm_and_quantise(x, weight, config_.n_embd, config_.rms_eps, 0,
+                                                  blocks_at(out, config_.n_embd));
             }
         };
     }
@@ -315,19 +295,21 @@ class CpuPass::Walk {
                          int n_rows,
                          float* out,
                          int width) {
-        const PackedMatrix part = slice(*by.matrix, first_group, n_groups);
-        matmul().multiply({.matrix = &part,
-                           .n_groups = part.n_groups(),
-                           .inputs = inputs,
-                           .n_rows = n_rows,
-                           .out = out,
-                           .stride = width});
-        if (by.bias != nullptr) {
-            const float* bias = by.bias + static_cast<std::ptrdiff_t>(first_group) * kGroupRows;
-            for (int row = 0; row < n_rows; ++row) {
-                add_row(bias, part.n_out, out + static_cast<std::ptrdiff_t>(row) * width);
-            }
-        }
+        multiply_groups({.matrix = *by.matrix,
+                         .bias = by.bias,
+                         .first_group = first_group,
+                         .n_groups = n_groups,
+                         .inputs = inputs,
+                         .n_rows = n_rows,
+                         .out = out,
+                         .width = width});
+    }
+
+    // The product, left for what follows it.
+    void keep_product(const CpuMatrix& by, const Tile& tile, const std::byte* inputs) const {
+        multiply(by, tile.first_unit, tile.n_units, inputs, tile.n_rows,
+                 result_row(tile.first_row) + std::ptrdiff_t{tile.first_unit} * kGroupRows,
+                 config_.n_embd);
     }
 
     // Adds the product to the stream, or leaves it for add_results() if a norm follows.
@@ -337,21 +319,19 @@ class CpuPass::Walk {
                      const std::byte* inputs) const {
         const int width = config_.n_embd;
         if (post_norm != nullptr) {
-            multiply(by, tile.first_unit, tile.n_units, inputs, tile.n_rows,
-                     result_row(tile.first_row) + std::ptrdiff_t{tile.first_unit} * kGroupRows,
-                     width);
+            keep_product(by, tile, inputs);
             return;
         }
         float* out = stream_row(tile.first_row) + std::ptrdiff_t{tile.first_unit} * kGroupRows;
         if (by.bias == nullptr && config_.residual_scale == 1.0f) {
             const PackedMatrix part = slice(*by.matrix, tile.first_unit, tile.n_units);
-            matmul().multiply({.matrix = &part,
-                               .n_groups = part.n_groups(),
-                               .inputs = inputs,
-                               .n_rows = tile.n_rows,
-                               .out = out,
-                               .added = out,
-                               .stride = width});
+            matmul_kernel().multiply({.matrix = &part,
+                                      .n_groups = part.n_groups(),
+                                      .inputs = inputs,
+                                      .n_rows = tile.n_rows,
+                                      .out = out,
+                                      .added = out,
+                                      .stride = width});
             return;
         }
         // The product and its bias are added first, and the scale applies to their sum.
@@ -402,7 +382,8 @@ class CpuPass::Walk {
         const AttentionTasks& tasks = *request_.tasks[static_cast<std::size_t>(group)];
         const AttentionData data{.queries = pass_.queries_.data(),
                                  .out = pass_.attended_.data(),
-                                 .cached = cached(layer)};
+                                 .cached = cached(layer),
+                                 .sinks = model_.layer(layer).attn_sinks};
         share_long(tasks.n_shares(), [&](int share) { run_attention_share(data, tasks, share); });
         const CpuMatrix& o = model_.layer(layer).o;
         const float* post_norm = model_.layer(layer).attn_post_norm;
@@ -501,22 +482,108 @@ class CpuPass::Walk {
             2 * layer + 1 >= n_modules_) {
             return;
         }
-        const PackedMatrix& down = *weights.down.matrix;
+        if (weights.has_experts()) {
+            run_experts(layer);
+            return;
+        }
         ahead_.expect_down(layer, n_rows_);
+        share_gates(weights);
+        ahead_.expect_module(2 * layer + 2, n_rows_);
+        share_down(weights, [&](const Tile& tile, const std::byte* inputs) {
+            add_product(weights.down, weights.ffn_post_norm, tile, inputs);
+        });
+        add_results(weights.ffn_post_norm);
+    }
+
+    // Rows choose their experts, each of which multiplies all rows that have chosen it; then every
+    // row adds up what its experts have given.
+    void run_experts(int layer) {
+        const CpuLayer& weights = model_.layer(layer);
+        ExpertRows& experts = pass_.experts_;
+        const ExpertSpec& spec = *config_.layer(layer).experts;
+        const int n_used = n_experts_used(spec, request_.plan->level(layer, Module::mlp).n_experts);
+        route(weights, spec, n_used);
+        const ExpertMlp& mlp = weights.experts;
+        const ExpertGroups& groups = experts.groups();
+        const int n_slots = n_rows_ * n_used;
+        const ExpertTiles gates(groups, n_slots, mlp.gate, member_.n_threads());
+        share_long(gates.size(), [&](int item) {
+            mlp.run_gates(groups, gates[item], pass_.inputs_.data(), scratch_.experts,
+                          experts.hidden());
+        });
+        const ExpertTiles downs(groups, n_slots, mlp.down, member_.n_threads());
+        ahead_.expect_module(2 * layer + 2, n_rows_);
+        share_long(downs.size(), [&](int item) {
+            mlp.run_down(groups, downs[item], experts.hidden(), experts.results());
+        });
+        if (weights.has_dense_mlp()) {
+            share_gates(weights);
+            share_down(weights, [&](const Tile& tile, const std::byte* inputs) {
+                keep_product(weights.down, tile, inputs);
+            });
+        }
+        add_experts(weights.has_dense_mlp());
+    }
+
+    // The experts of every row, and the rows in the form that experts take.
+    void route(const CpuLayer& weights, const ExpertSpec& spec, int n_used) {
+        ExpertRows& experts = pass_.experts_;
+        const PackedMatrix& router = *weights.router.matrix;
+        const PackedMatrix& gate = weights.experts.gate.weight->matrix;
+        share_product(router, tiles_of(router), normed(weights.ffn_norm, router),
+                      [&](const Tile& tile, const std::byte* inputs) {
+                          multiply(weights.router, tile.first_unit, tile.n_units, inputs,
+                                   tile.n_rows,
+                                   experts.logits(tile.first_row, spec.n_experts) +
+                                       tile.first_unit * kGroupRows,
+                                   spec.n_experts);
+                      });
+        const auto prepare = normed(weights.ffn_norm, gate);
+        member_.share(n_rows_, [&](int row) {
+            prepare(row, pass_.inputs_.data() + static_cast<std::size_t>(row) * row_bytes(gate));
+            experts.choose(spec, row, n_used);
+        });
+        member_.share(1, [&](int /*item*/) { experts.group(spec, n_rows_, n_used); });
+    }
+
+    // Adds what the experts of each row have given to the stream, with the product that was kept
+    // if there is one.
+    void add_experts(bool has_kept) {
+        constexpr int kPiece = 512;
+        const int n_pieces = steps_for(config_.n_embd, kPiece);
+        const ExpertRows& experts = pass_.experts_;
+        member_.share(n_rows_ * n_pieces, [&](int item) {
+            const int row = item / n_pieces;
+            const int first = item % n_pieces * kPiece;
+            const int n = std::min(kPiece, config_.n_embd - first);
+            float sum[kPiece];
+            sum_experts(experts.groups(), experts.results(), config_.n_embd, row, first, n, sum);
+            if (has_kept) {
+                add_row(result_row(row) + first, n, sum);
+            }
+            scale_row(config_.residual_scale, n, sum);
+            add_row(sum, n, stream_row(row) + first);
+        });
+    }
+
+    void share_gates(const CpuLayer& weights) {
         share_product(
             *weights.gate.matrix,
             {weights.gate.matrix->n_groups(), n_rows_, member_.n_threads(), Tiles::kMaxGateUnits},
             normed(weights.ffn_norm, *weights.gate.matrix),
             [&](const Tile& tile, const std::byte* inputs) { run_gates(weights, tile, inputs); });
+    }
+
+    // Calls work(tile, inputs) for every tile of `down`.
+    template <typename Work>
+    void share_down(const CpuLayer& weights, Work work) {
+        const PackedMatrix& down = *weights.down.matrix;
         const Tiles tiles = tiles_of(down);
-        ahead_.expect_module(2 * layer + 2, n_rows_);
         share_long(tiles.size(), [&](int item) {
             const Tile tile = tiles[item];
-            add_product(
-                weights.down, weights.ffn_post_norm, tile,
-                pass_.hidden_.data() + static_cast<std::size_t>(tile.first_row) * row_bytes(down));
+            work(tile,
+                 pass_.hidden_.data() + static_cast<std::size_t>(tile.first_row) * row_bytes(down));
         });
-        add_results(weights.ffn_post_norm);
     }
 
     // The activated gate times up, in the form that `down` takes.
@@ -527,22 +594,15 @@ class CpuPass::Walk {
         float* ups = gates + static_cast<std::ptrdiff_t>(width) * tile.n_rows;
         multiply(weights.gate, tile.first_unit, tile.n_units, inputs, tile.n_rows, gates, width);
         multiply(weights.up, tile.first_unit, tile.n_units, inputs, tile.n_rows, ups, width);
-        const int first = tile.first_unit * kGroupRows;
-        const int n = std::min(width, down.n_in - first);
-        for (int row = 0; row < tile.n_rows; ++row) {
-            const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(row) * width;
-            std::byte* out = pass_.hidden_.data() +
-                             static_cast<std::size_t>(tile.first_row + row) * row_bytes(down);
-            if (takes_floats(down)) {
-                matmul().gate(config_.activation, gates + at, ups + at, n,
-                              reinterpret_cast<float*>(out) + first);
-            } else {
-                matmul().gate_and_quantise(config_.activation, gates + at, ups + at,
-                                           blocks_at(out, down.n_in)
-                                               .subspan(static_cast<std::size_t>(tile.first_unit),
-                                                        static_cast<std::size_t>(n / kQuantBlock)));
-            }
-        }
+        gate_rows({.activation = config_.activation,
+                   .gates = gates,
+                   .ups = ups,
+                   .width = width,
+                   .n_rows = tile.n_rows,
+                   .down = down,
+                   .first_group = tile.first_unit,
+                   .out = pass_.hidden_.data() +
+                          static_cast<std::size_t>(tile.first_row) * row_bytes(down)});
     }
 
     void run_head() {
@@ -586,7 +646,6 @@ class CpuPass::Walk {
 
 bool CpuPass::run(ThreadTeam& team, const CpuRequest& request) {
     KNAP_ASSERT(request.n_rows > 0 && request.n_rows <= max_rows_, "a pass has room for its rows");
-    static_assert(kGroupRows == kQuantBlock, "a group of gate and up is a block of `down`");
     const auto n_values = n_embd() * static_cast<std::size_t>(request.n_rows);
     if (captures_.size() < request.captures.size()) {
         captures_.resize(request.captures.size());

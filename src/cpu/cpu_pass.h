@@ -5,7 +5,8 @@
 // A layer is five phases: queries, keys and values (each head is rotated and stored as soon as it
 // is multiplied), attention, its output, gate and up (gated and rounded at once), down. Where there
 // are more than a few rows, the inputs of three of the products are prepared in a phase of their
-// own.
+// own. Experts take six phases in place of two: the router's logits, what rows choose, who has
+// chosen an expert, gate and up, down, and the sum.
 #pragma once
 
 #include <functional>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "cpu/cpu_weights.h"
+#include "cpu/expert_rows.h"
 #include "device/thread_team.h"
 #include "graph/attention/attention_groups.h"
 #include "graph/attention/attention_tasks.h"
@@ -81,6 +83,7 @@ class CpuPass {
     struct Scratch {
         std::vector<std::byte> inputs;  // of a few rows
         std::vector<float> tile;
+        ExpertScratch experts;
     };
 
     std::size_t n_embd() const { return static_cast<std::size_t>(model_.config.n_embd); }
@@ -94,7 +97,8 @@ class CpuPass {
     std::vector<float> results_;     // [n_embd, max_rows] of modules with a norm behind them
     std::vector<std::byte> inputs_;  // of a product: rows in its form
     std::vector<std::byte> hidden_;  // inputs of `down`
-    std::vector<float> logits_;      // of the largest pass so far
+    ExpertRows experts_;
+    std::vector<float> logits_;  // of the largest pass so far
     std::size_t n_logits_ = 0;
     std::vector<std::vector<float>> captures_;
     std::vector<std::span<const float>> capture_views_;

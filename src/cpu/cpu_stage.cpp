@@ -22,7 +22,7 @@ CpuModel cpu_model(const ModelConfig& config,
                    const GgmlKvStore& cache) {
     const LayerShare& share = cache.share();
     CpuModel model{.config = config,
-                   .layers = cpu_layers(tensors, share),
+                   .layers = cpu_layers(config, tensors, share),
                    .first_layer = share.first_layer,
                    .token_embd = tensors.token_embd};
     if (share.end_layer == config.n_layers && tensors.output_norm != nullptr) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "device/layer_map.h"
+#include "graph/experts/expert_mlp.h"
 #include "kernels/matmul/packed_matrix.h"
 #include "model/config.h"
 #include "model/weights.h"
@@ -23,11 +24,16 @@ struct CpuLayer {
     const float* q_norm = nullptr;
     const float* k_norm = nullptr;
     const float* attn_post_norm = nullptr;
+    const float* attn_sinks = nullptr;
     const float* ffn_norm = nullptr;
-    CpuMatrix gate, up, down;
+    CpuMatrix gate, up, down;  // of the MLP, or of the expert that every row uses
     const float* ffn_post_norm = nullptr;
+    CpuMatrix router;
+    ExpertMlp experts;
 
-    bool has_mlp() const { return down.matrix != nullptr; }
+    bool has_experts() const { return router.matrix != nullptr; }
+    bool has_dense_mlp() const { return down.matrix != nullptr; }
+    bool has_mlp() const { return has_dense_mlp() || has_experts(); }
     bool has_post_norm() const { return attn_post_norm != nullptr || ffn_post_norm != nullptr; }
 };
 
@@ -38,6 +44,8 @@ bool has_cpu_weights(const ModelConfig& config,
                      const LayerShare& share);
 
 CpuMatrix cpu_matrix(const ggml_tensor* weight, const ggml_tensor* bias);
-std::vector<CpuLayer> cpu_layers(const ModelTensors& tensors, const LayerShare& share);
+std::vector<CpuLayer> cpu_layers(const ModelConfig& config,
+                                 const ModelTensors& tensors,
+                                 const LayerShare& share);
 
 }  // namespace knap

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "cpu/row_math.h"
 #include "kernels/attention/attention.h"
+#include "kernels/row_math.h"
 
 namespace knap {
 

@@ -81,7 +81,9 @@ void WeightsAhead::plan_module(int module) {
             return plan_heads(weights);
         }
         if (!is_attention && weights.has_mlp() && request_.plan->runs(layer, Module::mlp)) {
-            return plan_gates(weights);
+            // Which experts come is known only once the router has been computed.
+            return weights.has_experts() ? plan_product(*weights.router.matrix)
+                                         : plan_gates(weights);
         }
     }
     if (!request_.logit_rows.empty()) {

@@ -11,11 +11,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cuda/attention_blocks.h"
+#include "cuda/cuda_stream_bank.h"
 #include "cuda/cuda_weights.h"
+#include "cuda/growing_memory.h"
 #include "cuda/pass_arena.h"
 #include "cuda/phase_list.h"
+#include "cuda/result_arena.h"
+#include "cuda/row_results.h"
 #include "graph/attention/rope_rows.h"
-#include "graph/pass_results.h"
 #include "graph/pass_rows.h"
 #include "kernels/cuda/cache_pages.h"
 #include "kernels/cuda/prefill.h"
@@ -27,6 +30,8 @@ namespace knap {
 namespace {
 
 constexpr int kMaxChain = 16;
+// A chain lists tokens by the largest logits of as many blocks, and a list has room for many more.
+constexpr int kMaxBest = 100;
 static_assert(kMaxPlanGroups <= kMaxCudaAttentions, "every group has a plan of attention");
 
 // The frequency divisors of the model, in host memory.
@@ -49,25 +54,6 @@ class HostDivisors {
     ggml_tensor* tensor_ = nullptr;
 };
 
-// Memory that grows to what the largest pass so far needed.
-class GrowingMemory {
-  public:
-    explicit GrowingMemory(const char* what) : what_(what) {}
-    float* reserve(std::size_t n_numbers, CudaStream& stream) {
-        if (memory_.bytes() < n_numbers * sizeof(float)) {
-            stream.wait();
-            memory_ = {};
-            memory_ = CudaMemory(n_numbers * sizeof(float), what_);
-        }
-        return memory_.as<float>();
-    }
-    std::size_t bytes() const { return memory_.bytes(); }
-
-  private:
-    const char* what_;
-    CudaMemory memory_;
-};
-
 class CudaStage final : public Stage {
   public:
     CudaStage(const ModelConfig& config,
@@ -79,10 +65,10 @@ class CudaStage final : public Stage {
     bool run(std::span<RowRun* const> runs, bool gives_stream) override;
     int max_rows(int /*first_row*/) const override { return max_rows_; }
     int max_chain(int /*first_row*/) const override { return std::min(kMaxChain, max_rows_); }
+    int max_best() const override { return std::min(kMaxBest, plan_.n_blocks); }
     bool run_chain(const ChainRun& run) override;
-    // Streams go through the host's memory.
-    std::shared_ptr<const StreamBank> borrow_bank(std::size_t /*n_rows*/) override { return {}; }
-    std::size_t n_bank_rows() const override { return 0; }
+    std::shared_ptr<const StreamBank> borrow_bank(std::size_t n_rows) override;
+    std::size_t n_bank_rows() const override { return bank_ != nullptr ? bank_->n_rows() : 0; }
     ForwardStatistics statistics() const override;
 
   private:
@@ -91,10 +77,11 @@ class CudaStage final : public Stage {
     void plan_attention(int n_steps, bool is_step);
     void list(const PhaseRequest& request);
     void add_rows(const RowRun& run, std::size_t first);
-    void set_pass(int n_rows, int n_steps);
+    void set_pass(int n_rows, int n_steps, const BankRows& bank = {});
     void start(bool is_step);
-    void deliver_rows(bool chooses);
-    std::span<const float> fetch(const float* from, std::size_t n_numbers);
+    bool check_guess(ChainRun& rest, std::optional<StopState>& stop);
+    void run_steps(const ChainRun& run, std::span<const Token> tokens, int n_steps);
+    void append_steps(const ChainRun& run, std::size_t n_all, bool may_end_early);
 
     const ModelConfig& config_;
     CudaKvStore& cache_;
@@ -106,13 +93,18 @@ class CudaStage final : public Stage {
     std::vector<CudaLayer> layer_table_;
     CudaMemory layers_;  // the same on the device
     CudaMemory memory_;  // what all passes use
-    GrowingMemory logits_{"logits"};
-    GrowingMemory captures_{"captured streams"};
+    GrowingMemory<float> logits_{"logits"};
+    GrowingMemory<float> captures_{"captured streams"};
+    GrowingMemory<float> cosines_{"cosines"};
+    // Null until one is wanted; kept for the next who wants one.
+    std::shared_ptr<CudaStreamBank> bank_;
+    BankPass bank_pass_;  // of the pass at hand
     CudaShape shape_;
     StepPlan plan_;
     CudaBuffers buffers_;
     PassArena arena_;
-    PinnedMemory results_;
+    ResultArena results_;  // of chains
+    RowResults row_results_;
     std::deque<CudaAttentionBlocks> attentions_;  // of each group
     ForwardStatistics statistics_;
     // Scratch of a pass, kept so that its vectors keep their memory.
@@ -125,7 +117,8 @@ class CudaStage final : public Stage {
     std::vector<CudaRow> pass_rows_;
     std::vector<float> turns_;
     std::vector<CudaPhase> phases_;
-    std::vector<std::span<const float>> capture_views_;
+    std::vector<int> bank_numbers_;
+    std::vector<Token> guess_rows_;
     CudaPassData pass_;
 };
 
@@ -145,7 +138,8 @@ CudaStage::CudaStage(const ModelConfig& config,
       divisors_(tensors.rope_freqs, stream_),
       rope_(config.rope, divisors_.tensor()),
       shape_(new_shape()),
-      plan_(plan_step(cache.device(), step_needs(config, tensors))) {
+      plan_(plan_step(cache.device(), step_needs(config, tensors))),
+      row_results_(config, plan_.max_rows) {
     for (int group = 0; group < kMaxGroups; ++group) {
         attentions_.emplace_back(config, cache.device().n_processors);
     }
@@ -219,6 +213,10 @@ void CudaStage::reserve_buffers() {
         take(buffers_.choices, n_rows);
         take(buffers_.probabilities, n_rows);
         take(buffers_.barrier, 2);
+        take(buffers_.listed, kMaxStepRows * kMaxListed);
+        take(buffers_.n_listed, kMaxStepRows);
+        take(buffers_.drawn, static_cast<std::size_t>(plan_.n_blocks) * kMaxStepRows);
+        take(buffers_.n_done, 1);
     };
     take_all();
     memory_ = CudaMemory(n_bytes, "passes");
@@ -228,7 +226,9 @@ void CudaStage::reserve_buffers() {
 ForwardStatistics CudaStage::statistics() const {
     ForwardStatistics statistics = statistics_;
     statistics.scratch_bytes = memory_.bytes() + logits_.bytes() + captures_.bytes() +
-                               arena_.bytes() + layers_.bytes() + rope_.bytes();
+                               row_results_.bytes() + cosines_.bytes() +
+                               (bank_ != nullptr ? bank_->bytes() : 0) + arena_.bytes() +
+                               layers_.bytes() + rope_.bytes();
     return statistics;
 }
 
@@ -272,7 +272,7 @@ void CudaStage::add_rows(const RowRun& run, std::size_t first) {
 }
 
 // Sends everything to the device.
-void CudaStage::set_pass(int n_rows, int n_steps) {
+void CudaStage::set_pass(int n_rows, int n_steps, const BankRows& bank) {
     struct Offsets {
         std::size_t blocks, runs, n_seen;
     };
@@ -290,7 +290,13 @@ void CudaStage::set_pass(int n_rows, int n_steps) {
     const std::size_t n_shared_bytes = arena_.bytes_used();
     const std::size_t pages = arena_.put(std::span<const int>(pages_));
     const std::size_t logit_rows = arena_.put(std::span<const int>(rows_.logit_rows));
+    bank_numbers_.clear();
+    for (const std::span<const int> part : {bank.hidden, bank.captured, bank.compared}) {
+        bank_numbers_.insert(bank_numbers_.end(), part.begin(), part.end());
+    }
+    const std::size_t bank_rows = arena_.put(std::span<const int>(bank_numbers_));
     arena_.upload(stream_);
+    bank_pass_ = {.rows = bank, .on_device = arena_.at<int>(bank_rows), .n_rows = n_rows};
     pass_ = {.n_shared_bytes = n_shared_bytes,
              .phases = arena_.at<CudaPhase>(phases),
              .n_phases = static_cast<int>(phases_.size()),
@@ -323,18 +329,6 @@ void CudaStage::start(bool is_step) {
     run_prefill(cache_.device(), shape_, buffers_, pass_, plan, stream_);
 }
 
-// Numbers from the device, valid until the next call.
-std::span<const float> CudaStage::fetch(const float* from, std::size_t n_numbers) {
-    const std::size_t n_bytes = n_numbers * sizeof(float);
-    if (results_.bytes() < n_bytes) {
-        results_ = PinnedMemory(n_bytes);
-    }
-    stream_.download(results_.data(), from, n_bytes);
-    stream_.wait();
-    statistics_.bytes_read += n_bytes;
-    return {results_.as<float>(), n_numbers};
-}
-
 bool CudaStage::run(std::span<RowRun* const> runs, bool gives_stream) {
     KNAP_ASSERT(!gives_stream, "all layers are on this device");
     if (are_unwanted(runs)) {
@@ -344,12 +338,8 @@ bool CudaStage::run(std::span<RowRun* const> runs, bool gives_stream) {
     const Stopwatch watch;
     rows_.assign(runs);
     const ForwardRequest& any = rows_.any_request();
-    KNAP_ASSERT(any.bank.n_numbers() == 0, "no bank is lent");
     const bool is_step = rows_.n_rows <= plan_.max_rows;
-    const bool chooses =
-        !rows_.logit_rows.empty() && std::ranges::all_of(runs, [](const RowRun* run) {
-            return run->request.chooses || run->request.logit_rows.empty();
-        });
+    row_results_.begin(rows_);
     groups_.assign(*any.plan, any.entry_layer, any.exit_layer);
     rows_.list_task_runs(groups_.has_windows(), task_runs_);
     pass_rows_.clear();
@@ -357,7 +347,7 @@ bool CudaStage::run(std::span<RowRun* const> runs, bool gives_stream) {
     for (std::size_t i = 0; i < runs.size(); ++i) {
         const RowRun& run = rows_.run(i);
         add_rows(run, static_cast<std::size_t>(rows_.first[i]));
-        if (run.request.tokens.empty()) {
+        if (!run.request.hidden.empty()) {
             const std::size_t n_embd = static_cast<std::size_t>(config_.n_embd);
             stream_.upload(buffers_.stream + static_cast<std::size_t>(rows_.first[i]) * n_embd,
                            run.request.hidden.data(),
@@ -371,121 +361,161 @@ bool CudaStage::run(std::span<RowRun* const> runs, bool gives_stream) {
           .captures = rows_.captures,
           .embeds_tokens = !any.tokens.empty(),
           .has_logits = !rows_.logit_rows.empty(),
-          .chooses = chooses});
+          .chooses = row_results_.has_choices()});
     const auto n_rows = static_cast<std::size_t>(rows_.n_rows);
-    const std::size_t n_logit_rows = rows_.logit_rows.empty() ? 0
-                                     : is_step                ? n_rows
-                                                              : rows_.logit_rows.size();
-    buffers_.logits =
-        logits_.reserve(n_logit_rows * static_cast<std::size_t>(config_.n_vocab), stream_);
+    buffers_.logits = logits_.reserve(
+        row_results_.n_logit_rows() * static_cast<std::size_t>(config_.n_vocab), stream_);
     buffers_.captures = captures_.reserve(
         rows_.captures.size() * n_rows * static_cast<std::size_t>(config_.n_embd), stream_);
-    set_pass(rows_.n_rows, 1);
+    set_pass(rows_.n_rows, 1, any.bank);
+    if (!any.bank.hidden.empty()) {
+        bank_->take(bank_pass_, buffers_.stream, stream_);
+    }
     start(is_step);
-    deliver_rows(chooses);
+    row_results_.list_best(buffers_.logits, stream_);
+    const std::size_t n_cosines = any.bank.compared.size();
+    const float* cosines = cosines_.reserve(n_cosines, stream_);
+    if (bank_pass_.keeps_streams()) {
+        bank_->keep(bank_pass_, buffers_.captures, cosines_.data(), stream_);
+    }
+    statistics_.bytes_read +=
+        row_results_.deliver(buffers_, bank_pass_.keeps_streams(), {cosines, n_cosines}, stream_);
     statistics_.compute_ms += watch.elapsed_ms();
     return true;
 }
 
-// In the step kernel all rows have logits, else only those that were asked for.
-void CudaStage::deliver_rows(bool chooses) {
-    const auto n_rows = static_cast<std::size_t>(rows_.n_rows);
+std::shared_ptr<const StreamBank> CudaStage::borrow_bank(std::size_t n_rows) {
     const auto n_embd = static_cast<std::size_t>(config_.n_embd);
-    const auto n_vocab = static_cast<std::size_t>(config_.n_vocab);
-    const bool is_step = rows_.n_rows <= plan_.max_rows;
-    const std::size_t n_logit_rows = rows_.logit_rows.size();
-    const std::size_t n_captured = rows_.captures.size() * n_rows * n_embd;
-    const std::size_t n_logits = chooses ? 0 : n_logit_rows * n_vocab;
-    const std::size_t n_choices = chooses ? n_rows : 0;
-    const std::size_t n_numbers = n_captured + n_logits + n_choices;
-    if (results_.bytes() < n_numbers * sizeof(float)) {
-        results_ = PinnedMemory(n_numbers * sizeof(float));
+    const bool is_lent = bank_.use_count() > 1;
+    if (is_lent || n_rows > kMaxBankBytes / sizeof(float) / n_embd) {
+        return nullptr;
     }
-    float* captured = results_.as<float>();
-    float* logits = captured + n_captured;
-    auto* choices = reinterpret_cast<std::int32_t*>(logits + n_logits);
-    if (n_captured > 0) {
-        stream_.download(captured, buffers_.captures, n_captured * sizeof(float));
+    if (n_bank_rows() < n_rows) {
+        use_device(cache_.device());
+        bank_.reset();
+        bank_ = CudaStreamBank::make(n_rows, config_.n_embd);
     }
-    if (n_logits > 0 && (!is_step || n_logit_rows == n_rows)) {
-        stream_.download(logits, buffers_.logits, n_logits * sizeof(float));
-    } else if (n_logits > 0) {
-        for (std::size_t i = 0; i < n_logit_rows; ++i) {
-            stream_.download(
-                logits + i * n_vocab,
-                buffers_.logits + static_cast<std::size_t>(rows_.logit_rows[i]) * n_vocab,
-                n_vocab * sizeof(float));
-        }
-    }
-    if (n_choices > 0) {
-        stream_.download(choices, buffers_.choices, n_choices * sizeof(std::int32_t));
-    }
-    stream_.wait();
-    statistics_.bytes_read += n_numbers * sizeof(float);
-    capture_views_.clear();
-    for (std::size_t i = 0; i < rows_.captures.size(); ++i) {
-        capture_views_.emplace_back(captured + i * n_rows * n_embd, n_rows * n_embd);
-    }
-    if (chooses && is_step) {
-        for (std::size_t i = 0; i < n_logit_rows; ++i) {
-            choices[i] = choices[rows_.logit_rows[i]];
-        }
-    }
-    deliver(config_, rows_,
-            {.logits = {logits, n_logits},
-             .choices = {choices, chooses ? n_logit_rows : 0},
-             .captures = capture_views_,
-             .n_logit_rows = static_cast<int>(n_logit_rows)});
+    return bank_;
 }
 
 bool CudaStage::run_chain(const ChainRun& run) {
-    const ChainRequest& request = run.request;
     if (run.is_cancelled != nullptr && *run.is_cancelled && (*run.is_cancelled)()) {
         return false;
     }
     use_device(cache_.device());
     const Stopwatch watch;
+    RunResult& result = *run.result;
+    result.choices.clear();
+    result.probabilities.clear();
+    result.captures.resize(run.request.captures.size());
+    for (std::vector<float>& capture : result.captures) {
+        capture.clear();
+    }
+    ChainRun rest = run;
+    std::optional<StopState> stop;
+    if (run.request.stop != nullptr) {
+        stop = *run.request.stop;
+        rest.request.stop = &*stop;
+    }
+    if (run.request.guess.empty() || check_guess(rest, stop)) {
+        run_steps(rest, std::span(&rest.request.token, 1), rest.request.n_steps);
+    }
+    result.n_rows = static_cast<int>(result.choices.size());
+    statistics_.compute_ms += watch.elapsed_ms();
+    return true;
+}
+
+// One pass over the first row and the guess, of which the rows that the choices agree with count.
+// Moves `rest` and its stop rule past those. Returns whether the chain goes on.
+bool CudaStage::check_guess(ChainRun& rest, std::optional<StopState>& stop) {
+    ChainRequest& request = rest.request;
+    guess_rows_.assign(1, request.token);
+    guess_rows_.insert(guess_rows_.end(), request.guess.begin(), request.guess.end());
+    run_steps(rest, guess_rows_, 1);
+    RunResult& result = *rest.result;
+    const auto n_agreed = static_cast<std::size_t>(
+        std::ranges::mismatch(request.guess, result.choices).in1 - request.guess.begin());
+    bool goes_on = true;
+    std::size_t n_kept = 0;
+    while (goes_on && n_kept <= n_agreed) {
+        goes_on = n_kept + 1 < static_cast<std::size_t>(request.n_steps);
+        goes_on = (!stop || stop->goes_on(result.probabilities[n_kept], false)) && goes_on;
+        ++n_kept;
+    }
+    result.choices.resize(n_kept);
+    result.probabilities.resize(n_kept);
+    for (std::vector<float>& capture : result.captures) {
+        capture.resize(n_kept * static_cast<std::size_t>(config_.n_embd));
+    }
+    request.token = result.choices.back();
+    request.first_row += static_cast<int>(n_kept);
+    request.n_steps -= static_cast<int>(n_kept);
+    return goes_on;
+}
+
+// Several rows in one pass, or the first of several steps. Appends what they chose.
+void CudaStage::run_steps(const ChainRun& run, std::span<const Token> tokens, int n_steps) {
+    const ChainRequest& request = run.request;
+    const auto n_rows = static_cast<int>(tokens.size());
+    const int n_all = std::max(n_rows, n_steps);
     groups_.assign(*request.plan, 0, config_.n_layers);
     task_runs_.assign(1, {.sequence = run.sequence,
                           .layout = {.context = run.context},
                           .first_row = request.first_row,
-                          .n_rows = 1});
+                          .n_rows = n_rows});
     pass_rows_.clear();
     turns_.clear();
     rows_.logit_rows.clear();
-    for (int step = 0; step < request.n_steps; ++step) {
-        const int row = request.first_row + step;
-        pass_rows_.push_back({.token = request.token, .stored = run.sequence->stored_row(row)});
+    for (int i = 0; i < n_all; ++i) {
+        const int row = request.first_row + i;
+        pass_rows_.push_back({.token = i < n_rows ? tokens[static_cast<std::size_t>(i)] : 0,
+                              .stored = run.sequence->stored_row(row)});
         const float* turns = rope_.at(row);
         turns_.insert(turns_.end(), turns, turns + config_.rope.n_rot);
     }
-    plan_attention(request.n_steps, true);
+    plan_attention(n_steps, true);
     list({.plan = request.plan,
           .exit_layer = config_.n_layers,
           .captures = request.captures,
           .has_logits = true,
-          .chooses = true});
-    const auto n_steps = static_cast<std::size_t>(request.n_steps);
+          .chooses = true,
+          .draws = !request.draw.is_greedy()});
     const auto n_embd = static_cast<std::size_t>(config_.n_embd);
-    buffers_.logits = logits_.reserve(static_cast<std::size_t>(config_.n_vocab), stream_);
-    buffers_.captures = captures_.reserve(request.captures.size() * n_steps * n_embd, stream_);
-    set_pass(1, request.n_steps);
-    start(true);
-    RunResult& result = *run.result;
-    result.n_rows = request.n_steps;
-    const std::span<const float> probabilities = fetch(buffers_.probabilities, n_steps);
-    result.probabilities.assign(probabilities.begin(), probabilities.end());
-    const auto* choices = reinterpret_cast<const std::int32_t*>(
-        fetch(reinterpret_cast<const float*>(buffers_.choices), n_steps).data());
-    result.choices.assign(choices, choices + n_steps);
-    result.captures.resize(request.captures.size());
-    for (std::size_t i = 0; i < result.captures.size(); ++i) {
-        const std::span<const float> captured =
-            fetch(buffers_.captures + i * n_steps * n_embd, n_steps * n_embd);
-        result.captures[i].assign(captured.begin(), captured.end());
+    buffers_.logits =
+        logits_.reserve(tokens.size() * static_cast<std::size_t>(config_.n_vocab), stream_);
+    buffers_.captures = captures_.reserve(
+        request.captures.size() * static_cast<std::size_t>(n_all) * n_embd, stream_);
+    set_pass(n_rows, n_steps);
+    pass_.draw = {.rule = request.draw, .first_position = request.first_row + 1};
+    if (request.stop != nullptr) {
+        pass_.draw.confidence_of = request.stop->rule().confidence_of;
+        pass_.draw.stops = n_rows == 1;
+        pass_.draw.stop = *request.stop;
     }
-    statistics_.compute_ms += watch.elapsed_ms();
-    return true;
+    start(true);
+    append_steps(run, static_cast<std::size_t>(n_all), n_rows == 1);
+}
+
+// Everything comes over before the host knows how many steps there were.
+void CudaStage::append_steps(const ChainRun& run, std::size_t n_all, bool may_end_early) {
+    const auto n_embd = static_cast<std::size_t>(config_.n_embd);
+    const std::size_t n_captures = run.request.captures.size();
+    results_.clear();
+    const std::size_t captured = results_.take(buffers_.captures, n_captures * n_all * n_embd);
+    const std::size_t probabilities = results_.take(buffers_.probabilities, n_all);
+    const std::size_t choices = results_.take(buffers_.choices, n_all);
+    const std::size_t n_done = results_.take(buffers_.n_done, 1);
+    statistics_.bytes_read += results_.fetch(stream_);
+    const std::size_t n =
+        may_end_early ? static_cast<std::size_t>(results_.at<int>(n_done, 1).front()) : n_all;
+    const auto append = [&](auto& to, auto from) { to.insert(to.end(), from.begin(), from.end()); };
+    RunResult& result = *run.result;
+    append(result.choices, results_.at<std::int32_t>(choices, n));
+    append(result.probabilities, results_.at<float>(probabilities, n));
+    for (std::size_t i = 0; i < n_captures; ++i) {
+        append(result.captures[i],
+               results_.at<float>(captured + i * n_all * n_embd * sizeof(float), n * n_embd));
+    }
 }
 
 }  // namespace

@@ -56,7 +56,10 @@ class PhaseLister {
         }
         if (request_.has_logits) {
             add({.op = Op::head, .parts = {weights_.head}});
-            if (request_.chooses) {
+            if (request_.draws) {
+                add({.op = Op::list});
+                add({.op = Op::draw});
+            } else if (request_.chooses) {
                 add({.op = Op::choose});
             }
         }

@@ -19,6 +19,7 @@ struct PhaseRequest {
     bool embeds_tokens = true;
     bool has_logits = false;
     bool chooses = false;
+    bool draws = false;  // chooses at random
 };
 
 // Replaces `phases`, which keeps its memory.

@@ -42,14 +42,17 @@ std::span<const float> DraftRows::next(Token token) {
     return logits_.subspan(row * n_vocab, n_vocab);
 }
 
-bool DraftRows::can_chain() const {
-    return forward_.max_chain(first_row_) > 0 && head_ == nullptr && guess_.empty() &&
-           plan_->head() == HeadLevel::full;
+bool DraftRows::can_chain(const DrawRule& rule) const {
+    return forward_.max_chain(first_row_) > 0 && forward_.can_draw(rule) && head_ == nullptr &&
+           (guess_.empty() || stops_by_itself()) && plan_->head() == HeadLevel::full;
 }
 
-std::optional<DraftRows::Chosen> DraftRows::next_choice(Token token, int n_steps) {
+std::optional<DraftRows::Chosen> DraftRows::next_choice(Token token,
+                                                        const DrawRule& rule,
+                                                        const StopState& stop,
+                                                        int n_steps) {
     const bool is_over = n_given_ == n_before_ + tokens_.size();
-    if (is_over && !run_chain(token, n_steps)) {
+    if (is_over && !run_chain(token, rule, stop, n_steps)) {
         return std::nullopt;
     }
     const std::size_t row = n_given_ - n_before_;
@@ -63,15 +66,20 @@ int DraftRows::row_of_pass() const {
     return first_row_ + static_cast<int>(n_before_);
 }
 
-bool DraftRows::run_chain(Token token, int n_steps) {
+bool DraftRows::run_chain(Token token, const DrawRule& rule, const StopState& stop, int n_steps) {
     n_before_ = n_given_;
     const int first_row = row_of_pass();
+    n_steps = std::min(n_steps, forward_.max_chain(first_row));
+    const auto n_guessed = n_given_ == 0 ? static_cast<std::size_t>(n_steps - 1) : 0;
     chain_ = forward_.run_chain({
         .token = token,
         .plan = plan_,
         .first_row = first_row,
-        .n_steps = std::min(n_steps, forward_.max_chain(first_row)),
+        .n_steps = n_steps,
         .captures = captures_,
+        .draw = rule,
+        .guess = guess_.first(std::min(guess_.size(), n_guessed)),
+        .stop = forward_.chains_stop() ? &stop : nullptr,
     });
     if (!chain_.is_complete) {
         return false;

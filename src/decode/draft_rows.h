@@ -43,16 +43,22 @@ class DraftRows {
     // empty when cancelled.
     std::span<const float> next(Token token);
 
-    // Whether the device can draft several tokens by itself, each the argmax of the step before. It
-    // needs the model's own whole head and no guess.
-    bool can_chain() const;
+    // Whether the device can draft several tokens by itself, each chosen after the step before. It
+    // needs the model's own whole head, and for a guess a device whose chains stop.
+    bool can_chain(const DrawRule& rule) const;
+    // Whether a chain ends where the stop rule says, so that it may be as long as the draft.
+    bool stops_by_itself() const { return forward_.chains_stop(); }
     struct Chosen {
         Token token;
         float probability;
     };
-    // Returns the most probable token after `token`, the next token of the draft. If all chained
-    // steps are used up, chains at most `n_steps` new ones. Returns nullopt when cancelled.
-    std::optional<Chosen> next_choice(Token token, int n_steps);
+    // Returns the choice after `token`, the next token of the draft. If all chained steps are used
+    // up, chains at most `n_steps` new ones. `stop` is the draft so far: a device that can ends the
+    // chain by it. Returns nullopt when cancelled.
+    std::optional<Chosen> next_choice(Token token,
+                                      const DrawRule& rule,
+                                      const StopState& stop,
+                                      int n_steps);
 
     // The rows that next() or next_choice() returned; valid until the next begin().
     ReusableRows reusable() const;
@@ -61,7 +67,7 @@ class DraftRows {
     bool is_computed(Token token) const;
     int row_of_pass() const;
     bool run_pass(Token token);
-    bool run_chain(Token token, int n_steps);
+    bool run_chain(Token token, const DrawRule& rule, const StopState& stop, int n_steps);
     void keep_streams(std::size_t row);
 
     Forward& forward_;

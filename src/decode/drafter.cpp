@@ -60,17 +60,15 @@ bool Drafter::draft_chain(Token pending, const DraftWithPlan& how, int max_nodes
     rule.n_max = std::min(rule.n_max, max_nodes);
     StopState stop(rule);
     rows_.begin(cache_.committed(), useful_part(how.guess, rule.n_max));
-    const bool is_chained = how.width == 1 && how.width_steps.empty() &&
-                            sampler_.takes_largest_logit() && rows_.can_chain();
+    const std::optional<DrawRule> chained = chain_rule(how);
     Token token = pending;
     int parent = kPendingNode;
     for (bool goes_on = stop.starts(); goes_on;) {
         // If nodes are scarce, siblings are given up before depth.
         const int n_reserved = rule.n_max + static_cast<int>(leaves_.size());
         const int n_children = std::min(how.width, 1 + max_nodes - n_reserved);
-        const auto step =
-            is_chained ? choose_on_device(token, how, tree.n_nodes(), rule.n_max - tree.n_nodes())
-                       : choose(token, how, tree.n_nodes(), n_children);
+        const auto step = chained ? choose_on_device(token, *chained, stop, tree.n_nodes())
+                                  : choose(token, how, tree.n_nodes(), n_children);
         if (!step) {
             return false;
         }
@@ -112,13 +110,23 @@ std::optional<Drafter::Step> Drafter::choose(Token token,
                 .choice = &choice};
 }
 
+// How the device chooses the tokens of a draft; nullopt: it does not.
+std::optional<DrawRule> Drafter::chain_rule(const DraftWithPlan& how) const {
+    const std::optional<DrawRule> rule = choices_.draw_rule();
+    const bool is_chain = how.width == 1 && how.width_steps.empty();
+    return is_chain && rule && rows_.can_chain(*rule) ? rule : std::nullopt;
+}
+
+// `stop` is the state of the draft, of `n_drafted` tokens so far.
 std::optional<Drafter::Step> Drafter::choose_on_device(Token token,
-                                                       const DraftWithPlan& how,
-                                                       int n_drafted,
-                                                       int n_left) {
-    const bool may_stop_early = how.stop.needs_confidence();
-    const auto chosen =
-        rows_.next_choice(token, chain_length_.next(n_drafted, n_left, may_stop_early));
+                                                       const DrawRule& rule,
+                                                       const StopState& stop,
+                                                       int n_drafted) {
+    const bool may_stop_early = stop.rule().needs_confidence();
+    const int n_left = stop.rule().n_max - n_drafted;
+    const int n_steps =
+        rows_.stops_by_itself() ? n_left : chain_length_.next(n_drafted, n_left, may_stop_early);
+    const auto chosen = rows_.next_choice(token, rule, stop, n_steps);
     if (!chosen) {
         return std::nullopt;
     }

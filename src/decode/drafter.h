@@ -64,9 +64,10 @@ class Drafter {
                                int n_drafted,
                                int n_children);
     std::optional<Step> choose_on_device(Token token,
-                                         const DraftWithPlan& how,
-                                         int n_drafted,
-                                         int n_left);
+                                         const DrawRule& rule,
+                                         const StopState& stop,
+                                         int n_drafted);
+    std::optional<DrawRule> chain_rule(const DraftWithPlan& how) const;
     void add_siblings(const DraftChoice& choice,
                       std::size_t width,
                       int parent,

@@ -28,7 +28,9 @@ std::optional<RoundOutcome> Round::run(Token pending, const Proposal& proposal) 
     const PassTotals drafted = forward_.pass_totals();
 
     const Stopwatch verify_watch;
-    const ForwardResult target = verifier_.run(pending, tree_, reusable_, proposal.captures);
+    const int n_best = options_.keeps_logits ? 0 : acceptance_.n_best_needed();
+    const ForwardResult target =
+        verifier_.run(pending, tree_, reusable_, proposal.captures, n_best);
     if (!target.is_complete) {
         return std::nullopt;
     }
@@ -36,7 +38,8 @@ std::optional<RoundOutcome> Round::run(Token pending, const Proposal& proposal) 
     const double wait_ms = forward_.pass_totals().wait_ms - drafted.wait_ms;
 
     // The pending token's position equals its cache row; the first draft follows it.
-    const Verdict& verdict = acceptance_.judge(tree_, target.logits, cache_.committed() + 1);
+    const LogitRows rows(target.logits, static_cast<std::size_t>(sampler_.n_vocab()), target.best);
+    const Verdict& verdict = acceptance_.judge(tree_, rows, cache_.committed() + 1);
     keep(verdict.path);
     emitted_.clear();
     for (const int node : verdict.path) {
@@ -48,7 +51,7 @@ std::optional<RoundOutcome> Round::run(Token pending, const Proposal& proposal) 
         .path = verdict.path,
         .emitted = emitted_,
         .gaps = verdict.gaps,
-        .logits = target.logits,
+        .logits = rows,
         .captures = target.captures,
         .confidences = confidences_,
         .n_guessed = n_guessed_,

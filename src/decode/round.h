@@ -25,7 +25,8 @@ namespace knap {
 struct RoundOptions {
     AcceptanceOptions acceptance{};
     std::function<bool(Token)> is_end_of_text;  // tokens after which nothing is drafted
-    int max_rows = 0;  // of a verification: the pending token and all drafts
+    int max_rows = 0;           // of a verification: the pending token and all drafts
+    bool keeps_logits = false;  // whole rows in RoundOutcome::logits, for who looks at them
 };
 
 class Round {

@@ -13,10 +13,11 @@
 #include "knap/types.h"
 
 #include "decode/forced_text.h"
-#include "decode/stop_rule.h"
 #include "forward/module_plan.h"
 #include "forward/pass.h"
 #include "sampling/draft_tree.h"
+#include "sampling/logit_rows.h"
+#include "sampling/stop_rule.h"
 #include "search/cost/cost_model.h"
 #include "search/saved_plans.h"
 
@@ -35,6 +36,7 @@ struct StrategyParts {
     const CostProfile& profile;          // layer classes; samples if this machine was measured
     std::span<const SavedPlan> plans{};  // saved by earlier runs
     int max_rows = 0;                    // of a verification, including the pending token
+    bool trees_are_exact = false;        // a verified tree has the bits of plain decoding
     AdapterHead* adapter = nullptr;      // null: the engine has none
 };
 
@@ -110,7 +112,7 @@ struct RoundOutcome {
     std::span<const int> path;       // accepted nodes
     std::span<const Token> emitted;  // the tokens of the path, then the whole model's own
     std::span<const float> gaps;     // Verdict::gaps
-    std::span<const float> logits;   // whole model: [n_vocab, n_nodes + 1], the pending token first
+    LogitRows logits;                // whole model: [n_nodes + 1], the pending token first
     std::span<const std::span<const float>> captures;  // as requested, [n_embd, n_nodes + 1] each
     // Confidences of the chain's tokens, by the draft's own logits; empty if nothing needs them.
     std::span<const float> confidences{};

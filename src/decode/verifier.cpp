@@ -1,5 +1,6 @@
 #include "decode/verifier.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "kv/sequence.h"
@@ -9,8 +10,26 @@ namespace knap {
 ForwardResult Verifier::run(Token pending,
                             const DraftTree& tree,
                             const ReusableRows& reusable,
-                            std::span<const int> captures) {
+                            std::span<const int> captures,
+                            int n_best) {
     set_rows(pending, tree);
+    n_best_ = n_best <= forward_.max_best() ? n_best : 0;
+    const ForwardResult result = run_rows(tree, reusable, captures);
+    const auto is_unknown = [&](int row) {
+        return result.best.row(static_cast<std::size_t>(row)).empty();
+    };
+    if (!result.is_complete || n_best_ == 0 || std::ranges::none_of(rows_, is_unknown)) {
+        return result;
+    }
+    // More tokens than expected tie, or a logit is no number: rare enough to compute the rows
+    // again.
+    n_best_ = 0;
+    return run_rows(tree, reusable, captures);
+}
+
+ForwardResult Verifier::run_rows(const DraftTree& tree,
+                                 const ReusableRows& reusable,
+                                 std::span<const int> captures) {
     return reusable.n_rows > 0 ? run_resumed(tree, reusable, captures) : run_whole(tree, captures);
 }
 
@@ -39,6 +58,7 @@ ForwardResult Verifier::run_whole(const DraftTree& tree, std::span<const int> ca
         .layout = layout(tree),
         .captures = captures,
         .logit_rows = rows_,
+        .n_best = n_best_,
     });
 }
 
@@ -71,6 +91,7 @@ ForwardResult Verifier::run_resumed(const DraftTree& tree,
         .entry_layer = reusable.n_layers,
         .captures = captures.subspan(n_lower),
         .logit_rows = rows_,
+        .n_best = n_best_,
     });
     all_views_.assign(streams_.begin(), streams_.begin() + static_cast<std::ptrdiff_t>(n_lower));
     all_views_.insert(all_views_.end(), upper.captures.begin(), upper.captures.end());

@@ -22,16 +22,21 @@ class Verifier {
     Verifier(Forward& forward, const Sequence& cache) : forward_(forward), cache_(cache) {}
 
     // Returns the logits of every row, the pending token's first, then those of the tree's nodes,
-    // and the requested captures of all rows. Valid until the next pass. The result is incomplete
-    // when cancelled.
+    // and the requested captures of all rows. With `n_best` above 0 the best tokens of every row
+    // stand for its logits, if the device ranks so many. Valid until the next pass. The result is
+    // incomplete when cancelled.
     ForwardResult run(Token pending,
                       const DraftTree& tree,
                       const ReusableRows& reusable,
-                      std::span<const int> captures);
+                      std::span<const int> captures,
+                      int n_best = 0);
 
   private:
     void set_rows(Token pending, const DraftTree& tree);
     AttentionLayout layout(const DraftTree& tree) const;
+    ForwardResult run_rows(const DraftTree& tree,
+                           const ReusableRows& reusable,
+                           std::span<const int> captures);
     ForwardResult run_whole(const DraftTree& tree, std::span<const int> captures);
     ForwardResult run_resumed(const DraftTree& tree,
                               const ReusableRows& reusable,
@@ -39,6 +44,7 @@ class Verifier {
 
     Forward& forward_;
     const Sequence& cache_;
+    int n_best_ = 0;             // of the latest pass
     std::vector<Token> tokens_;  // [n_rows]
     std::vector<int> parents_;   // [n_rows], as AttentionLayout expects them
     std::vector<int> rows_;      // 0, 1, 2, ... [n_rows]

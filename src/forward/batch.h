@@ -19,6 +19,8 @@ struct RunResult {
     int n_rows = 0;             // computed
     std::vector<float> logits;  // [n_vocab, n_logit_rows]
     std::vector<Token> choices;
+    std::vector<RankKey> best;                 // of all logit rows
+    std::vector<int> best_ends;                // of each, in `best`
     std::vector<std::vector<float>> captures;  // each [n_embd, n_rows]
     std::vector<float> cosines;
     std::vector<float> probabilities;  // of a chain: [n_steps]

@@ -66,6 +66,9 @@ void Forward::check(const ForwardRequest& request, int n_rows) const {
     KNAP_ASSERT(request.first_row >= 0 && request.first_row + n_rows <= sequence_.capacity(),
                 "rows fit the cache");
     KNAP_ASSERT(are_ascending(request.logit_rows, 0, n_rows - 1), "rows of the pass");
+    KNAP_ASSERT(request.n_best == 0 || (request.n_best > 0 && request.n_best <= max_best() &&
+                                        request.plan->head() == HeadLevel::full),
+                "as many tokens as the device ranks, of whole rows");
     KNAP_ASSERT(are_ascending(request.captures, 2 * request.entry_layer, 2 * request.exit_layer),
                 "captures lie within the layers that run");
     check_bank(request.bank, request.captures.size() * static_cast<std::size_t>(n_rows));
@@ -125,9 +128,15 @@ ForwardResult Forward::run(const ForwardRequest& request) {
     return {.n_rows = result_.n_rows,
             .logits = result_.logits,
             .choices = result_.choices,
+            .best = {result_.best, result_.best_ends},
             .captures = captures_,
             .cosines = result_.cosines,
             .pass = result_.pass};
+}
+
+bool Forward::can_draw(const DrawRule& rule) const {
+    const int n_most = pipeline_.max_best();
+    return rule.is_greedy() || (n_most > 0 && rule.top_k <= n_most);
 }
 
 ChainResult Forward::run_chain(const ChainRequest& request) {
@@ -146,12 +155,16 @@ ChainResult Forward::run_chain(const ChainRequest& request) {
                     filled.plan->head() == HeadLevel::full &&
                     are_ascending(filled.captures, 0, 2 * config().n_layers),
                 "a plan of this model, with captures in it");
+    KNAP_ASSERT(can_draw(filled.draw) &&
+                    ((filled.stop == nullptr && filled.guess.empty()) || chains_stop()),
+                "the device chooses by itself what it can");
+    KNAP_ASSERT(static_cast<int>(filled.guess.size()) < filled.n_steps, "steps for the guess");
     reserve(filled.first_row + filled.n_steps);
     runner_.run_alone([&] { pipeline_.run_chain(run); });
     if (!result_.is_complete) {
         return {.is_complete = false};
     }
-    count_pass(filled.n_steps);
+    count_pass(result_.n_rows);
     view_captures();
     return {
         .tokens = result_.choices, .probabilities = result_.probabilities, .captures = captures_};

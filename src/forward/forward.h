@@ -41,6 +41,11 @@ class Forward {
     // The most passes of a chain whose first row is cache row `first_row`. 0 for every row if the
     // device is the host, where returning to the program after every token costs nothing.
     int max_chain(int first_row) const { return pipeline_.max_chain(first_row); }
+    // The largest ForwardRequest::n_best; 0: the device returns whole rows.
+    int max_best() const { return pipeline_.max_best(); }
+    // Whether chains draw tokens by this rule, and whether they stop by themselves.
+    bool can_draw(const DrawRule& rule) const;
+    bool chains_stop() const { return pipeline_.max_best() > 0; }
     ChainResult run_chain(const ChainRequest& request);
 
     // Copies a row over a scratch row: see Sequence.

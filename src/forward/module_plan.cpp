@@ -25,6 +25,7 @@ std::size_t ModulePlan::hash() const {
         state = mix_in(state, static_cast<std::uint64_t>(level.kind));
         state = mix_in(state, static_cast<std::uint64_t>(level.window.sinks));
         state = mix_in(state, static_cast<std::uint64_t>(level.window.recent));
+        state = mix_in(state, static_cast<std::uint64_t>(level.n_experts));
     }
     return state;
 }
@@ -61,6 +62,14 @@ int exit_layer(const ModulePlan& plan) {
     return n_layers;
 }
 
+int most_experts(const ModulePlan& plan) {
+    int most = 0;
+    for (int layer = 0; layer < plan.n_layers(); ++layer) {
+        most = std::max(most, plan.level(layer, Module::mlp).n_experts);
+    }
+    return most;
+}
+
 std::vector<Window> distinct_windows(const ModulePlan& plan) {
     std::vector<Window> windows;
     for (int layer = 0; layer < plan.n_layers(); ++layer) {
@@ -89,6 +98,19 @@ void check_windows(const ModulePlan& plan, std::string_view where) {
     if (n_windows > kMaxWindows) {
         fail(where, ": expected at most ", kMaxWindows, " different windows, found ", n_windows);
     }
+}
+
+void check_experts(const ModulePlan& plan, int n_used, std::string_view where) {
+    const int n_found = most_experts(plan);
+    if (n_found == 0 || n_found < n_used) {
+        return;
+    }
+    if (n_used <= 1) {
+        fail(where, ": expected no level with fewer experts, because in this model ",
+             n_used == 0 ? "no layer has experts" : "a token uses one", "; found e", n_found);
+    }
+    fail(where, ": expected 1 to ", n_used - 1, " of the ", n_used,
+         " experts that a token uses, found e", n_found);
 }
 
 void check_runnable(const ModulePlan& plan,

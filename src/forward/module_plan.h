@@ -31,10 +31,13 @@ inline constexpr int kMaxWindowRows = 1 << 20;
 // The most distinct windows of one plan: each needs its own memory besides the cache.
 inline constexpr int kMaxWindows = 4;
 
+inline constexpr int kMaxExpertsOfLevel = 1024;
+
 struct Level {
-    enum class Kind : std::uint8_t { full, skip, window };
+    enum class Kind : std::uint8_t { full, skip, window, experts };
     Kind kind = Kind::full;
-    Window window{};  // of Kind::window; zeros otherwise
+    Window window{};    // of Kind::window; zeros otherwise
+    int n_experts = 0;  // of Kind::experts; 0 otherwise
 
     // Named as the kinds are: Level::full reads like an enumerator.
     // NOLINTBEGIN(readability-identifier-naming)
@@ -45,6 +48,8 @@ struct Level {
     static constexpr Level windowed(int sinks, int recent) {
         return {Kind::window, {sinks, recent}};
     }
+    // An MLP of experts of which each row uses its `n` best. Full where rows use no more anyway.
+    static constexpr Level with_experts(int n) { return {Kind::experts, {}, n}; }
 
     bool operator==(const Level&) const = default;
 };
@@ -60,7 +65,7 @@ class ModulePlan {
 
     int n_layers() const { return static_cast<int>(levels_.size() / 2); }
     const Level& level(int layer, Module module) const { return levels_[index(layer, module)]; }
-    // Only attentions can have windows.
+    // Only attentions can have windows, and only MLPs fewer experts.
     void set(int layer, Module module, Level level) { levels_[index(layer, module)] = level; }
     bool runs(int layer, Module module) const { return level(layer, module) != Level::skip; }
     void skip_from(int layer);  // both modules of that layer and of every later one
@@ -92,6 +97,8 @@ ModulePlan uniform_window_plan(int n_layers, Window window);
 int exact_layers(const ModulePlan& plan);
 // The number of layers up to the last one that runs anything: a pass may end there.
 int exit_layer(const ModulePlan& plan);
+// The largest number of experts that a level of the plan has; 0: no level has one.
+int most_experts(const ModulePlan& plan);
 // All windows in use, ascending, without duplicates.
 std::vector<Window> distinct_windows(const ModulePlan& plan);
 
@@ -104,6 +111,9 @@ inline constexpr std::string_view kPlanSetting = "`.settings[plan]`";
 
 // Throws if the plan has more than kMaxWindows windows. `where` begins the message.
 void check_windows(const ModulePlan& plan, std::string_view where);
+// Throws if a level of the plan has as many experts as rows of the model use, or more. `n_used` 0:
+// the model has none.
+void check_experts(const ModulePlan& plan, int n_used, std::string_view where);
 // Throws if the engine cannot run the plan on a model of `n_layers` layers whose cheapest available
 // head is `cheapest_head`.
 void check_runnable(const ModulePlan& plan,

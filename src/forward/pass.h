@@ -9,6 +9,9 @@
 
 #include "forward/attention_layout.h"
 #include "forward/module_plan.h"
+#include "sampling/draw_rule.h"
+#include "sampling/logit_rows.h"
+#include "sampling/stop_rule.h"
 
 namespace knap {
 
@@ -49,7 +52,10 @@ struct ForwardRequest {
     std::span<const int> captures{};
     std::span<const int> logit_rows{};  // rows to compute logits for, ascending
     bool chooses = false;               // return the argmax of those rows instead of their logits
-    BankRows bank{};                    // streams that stay on the device
+    // Above 0: return at least so many of the best tokens of those rows instead. At most
+    // Forward::max_best(), with the whole head.
+    int n_best = 0;
+    BankRows bank{};  // streams that stay on the device
     PassKind kind = PassKind::decode;
 };
 
@@ -84,28 +90,40 @@ struct ForwardResult {
     // [n_vocab, n_logit_rows]; -infinity for tokens that a reduced head does not have
     std::span<const float> logits{};
     std::span<const Token> choices{};  // [n_logit_rows] if the request sets `chooses`
+    BestTokens best{};                 // of n_logit_rows, if it sets `n_best`
     // Each [n_embd, n_rows]; empty if they go to the bank or are compared there
     std::span<const std::span<const float>> captures{};
     std::span<const float> cosines{};  // [n_rows, n_captures], if compared
     PassFacts pass{};
 };
 
-// One-row passes, chained on the device: each row but the first is the argmax after the previous
-// one. The host waits once for the whole chain, not after every token.
+// One-row passes, chained on the device: each row but the first is the token that was chosen after
+// the previous one. The host waits once for the whole chain, not after every token.
 struct ChainRequest {
     Token token = 0;                   // the first row
     const ModulePlan* plan = nullptr;  // null: every module at full
     int first_row = 0;                 // cache row of the first row; the others follow it
     int n_steps = 1;                   // passes, at most max_chain(first_row)
     std::span<const int> captures{};   // as in a ForwardRequest
+    // How tokens are chosen: greedily, or drawn as a Sampler does from the same logits, but for
+    // near ties (kernels/cuda/step_sampling.cuh).
+    DrawRule draw{};
+    // What the chain may choose: one pass computes rows for these tokens, too, which serve as far
+    // as the choices agree. Fewer than max_rows(), and than n_steps; only where chains stop.
+    std::span<const Token> guess{};
+    // Ends the chain early, going on with the draft so far. Null: only n_steps does.
+    const StopState* stop = nullptr;
 };
 
 // Views into memory of the Forward that ran the chain: valid until its next pass.
 struct ChainResult {
-    bool is_complete = true;                 // false: cancelled
-    std::span<const Token> tokens{};         // [n_steps] argmax after each row
-    std::span<const float> probabilities{};  // [n_steps] of these tokens, before any transform
-    std::span<const std::span<const float>> captures{};  // each [n_embd, n_steps]
+    bool is_complete = true;  // false: cancelled
+    // Of the n <= n_steps passes that ran.
+    std::span<const Token> tokens{};  // [n] chosen after each row
+    // [n] confidences, of what the stop rule says: without one, of these tokens before any
+    // transform
+    std::span<const float> probabilities{};
+    std::span<const std::span<const float>> captures{};  // each [n_embd, n]
 };
 
 // What other sessions ask for, as one of them sees it.

@@ -208,6 +208,10 @@ int Pipeline::max_chain(int first_row) const {
     return stages_.size() == 1 ? stages_.front()->max_chain(first_row) : 0;
 }
 
+int Pipeline::max_best() const {
+    return stages_.size() == 1 ? stages_.front()->max_best() : 0;
+}
+
 void Pipeline::run_chain(const ChainRun& run) {
     run.result->is_complete = stages_.front()->run_chain(run);
     run.result->pass = {.ms = count_pass()};

@@ -46,6 +46,7 @@ class Pipeline final : public BatchRunner {
     int max_rows(int first_row) const;
     // Chains and banks need a single device with all layers: see Stage.
     int max_chain(int first_row) const;
+    int max_best() const;
     void run_chain(const ChainRun& run);
     std::shared_ptr<const StreamBank> borrow_bank(std::size_t n_rows);
     std::size_t n_bank_rows() const;

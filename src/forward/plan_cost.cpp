@@ -1,6 +1,7 @@
 #include "forward/plan_cost.h"
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <iterator>
 
@@ -24,12 +25,25 @@ std::int64_t stored_bytes(std::initializer_list<const ggml_tensor*> tensors) {
     return n_bytes;
 }
 
-LayerCost layer_cost(const LayerWeights& w) {
+ExpertCost expert_cost(const LayerSpec& spec, const LayerWeights& w) {
+    if (!spec.experts) {
+        return {};
+    }
+    const std::int64_t all = stored_bytes({w.expert_gate, w.expert_up, w.expert_down,
+                                           w.expert_gate_b, w.expert_up_b, w.expert_down_b});
+    return {.bytes = all / spec.experts->n_experts,
+            .n_experts = spec.experts->n_experts,
+            .n_used = spec.experts->n_used};
+}
+
+LayerCost layer_cost(const LayerSpec& spec, const LayerWeights& w) {
     return {
         .attention_bytes = stored_bytes({w.wq, w.wk, w.wv, w.wo, w.attn_norm, w.attn_post_norm,
-                                         w.q_norm, w.k_norm, w.bq, w.bk, w.bv, w.bo}),
+                                         w.q_norm, w.k_norm, w.bq, w.bk, w.bv, w.bo, w.attn_sinks}),
         .mlp_bytes = stored_bytes({w.ffn_gate, w.ffn_up, w.ffn_down, w.ffn_norm, w.ffn_post_norm,
-                                   w.ffn_gate_b, w.ffn_up_b, w.ffn_down_b}),
+                                   w.ffn_gate_b, w.ffn_up_b, w.ffn_down_b, w.router, w.router_b}),
+        .experts = expert_cost(spec, w),
+        .window = spec.window,
     };
 }
 
@@ -49,6 +63,14 @@ int visible_rows(const Level& level, int own_window, int n_context) {
 
 }  // namespace
 
+double ExpertCost::n_read(int n_allowed, int n_rows) const {
+    if (n_experts == 0) {
+        return 0;
+    }
+    const int n = n_allowed > 0 ? std::min(n_allowed, n_used) : n_used;
+    return n_experts * (1 - std::pow(1 - static_cast<double>(n) / n_experts, n_rows));
+}
+
 ModelCost model_cost(const ModelConfig& config,
                      const Weights& weights,
                      std::size_t cache_row_bytes) {
@@ -61,10 +83,8 @@ ModelCost model_cost(const ModelConfig& config,
         .rope_bytes = stored_bytes(tensors.rope_freqs),
         .cache_row_bytes = static_cast<std::int64_t>(cache_row_bytes),
     };
-    std::ranges::transform(tensors.layers, std::back_inserter(cost.layers), layer_cost);
-    for (std::size_t i = 0; i < cost.layers.size(); ++i) {
-        cost.layers[i].window = config.layers[i].window;
-    }
+    std::ranges::transform(config.layers, tensors.layers, std::back_inserter(cost.layers),
+                           layer_cost);
     return cost;
 }
 
@@ -81,7 +101,10 @@ PlanCost plan_cost(const ModelCost& model, const ModulePlan& plan, int n_context
             cost.cache_bytes += model.cache_row_bytes * (n_visible + n_rows);
         }
         if (plan.runs(layer, Module::mlp)) {
-            cost.weight_bytes += modules.mlp_bytes;
+            const int n_allowed = plan.level(layer, Module::mlp).n_experts;
+            const double n_read = modules.experts.n_read(n_allowed, n_rows);
+            cost.weight_bytes += modules.mlp_bytes +
+                                 std::llround(n_read * static_cast<double>(modules.experts.bytes));
         }
     }
     cost.weight_bytes +=

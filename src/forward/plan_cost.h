@@ -14,10 +14,23 @@ namespace knap {
 class Weights;
 struct ModelConfig;
 
+// The experts of a layer of which each row chooses some. The more rows a pass has, the more experts
+// one of them has chosen: n rows read X (1 - (1 - k / X)^n) of X experts, if they choose k each and
+// their choices are independent.
+struct ExpertCost {
+    std::int64_t bytes = 0;  // of one expert
+    int n_experts = 0;       // 0: no experts
+    int n_used = 0;          // by a row of the whole model
+
+    // Experts that `n_rows` rows read if each uses `n_allowed` (0: as many as in the whole model).
+    double n_read(int n_allowed, int n_rows) const;
+};
+
 // Weights as stored, with norms and biases.
 struct LayerCost {
     std::int64_t attention_bytes = 0;
-    std::int64_t mlp_bytes = 0;
+    std::int64_t mlp_bytes = 0;  // without experts that rows choose
+    ExpertCost experts{};
     int window = 0;  // positions that its attention sees at most, the row's own included; 0: all
 };
 

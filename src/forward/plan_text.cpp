@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/error.h"
@@ -22,6 +23,8 @@ std::string level_text(const Level& level) {
             return "skip";
         case Level::Kind::window:
             return concat('w', level.window.sinks, '+', level.window.recent);
+        case Level::Kind::experts:
+            return concat('e', level.n_experts);
     }
     return {};
 }
@@ -93,6 +96,24 @@ std::string window_text(const ModulePlan& plan, int end, const Window& window) {
     return item_text('a', layers_where(end, has_level), end, level);
 }
 
+// The numbers of experts that levels below `end` have, ascending.
+std::set<int> expert_counts(const ModulePlan& plan, int end) {
+    std::set<int> counts;
+    for (int layer = 0; layer < end; ++layer) {
+        const Level& level = plan.level(layer, Module::mlp);
+        if (level.kind == Level::Kind::experts) {
+            counts.insert(level.n_experts);
+        }
+    }
+    return counts;
+}
+
+std::string experts_text(const ModulePlan& plan, int end, int n_experts) {
+    const Level level = Level::with_experts(n_experts);
+    const auto has_level = [&](int i) { return plan.level(i, Module::mlp) == level; };
+    return item_text('m', layers_where(end, has_level), end, level);
+}
+
 // --- reading ---
 
 // Digits and nothing else; none when they are too many for an int.
@@ -124,6 +145,7 @@ class PlanParser {
     int parse_layer(std::string_view text) const;
     Level parse_level(std::string_view text) const;
     Level parse_window(std::string_view text) const;
+    Level parse_experts(std::string_view text) const;
 
     template <typename Expected>
     [[noreturn]] void fail_at(const Expected& expected, std::string_view found) const {
@@ -161,6 +183,9 @@ void PlanParser::apply_levels(std::string_view modules, std::string_view value) 
     const Level level = parse_level(value);
     if (kind != 'a' && level.kind == Level::Kind::window) {
         fail_at("full or skip, windows being for attention (a) alone", value);
+    }
+    if (kind != 'm' && level.kind == Level::Kind::experts) {
+        fail_at("full, skip or a window, experts being for MLPs (m) alone", value);
     }
     const auto set = [&](Range range) {
         for (int layer = range.first; layer <= range.last; ++layer) {
@@ -227,7 +252,18 @@ Level PlanParser::parse_level(std::string_view text) const {
     if (text.starts_with('w')) {
         return parse_window(text);
     }
-    fail_at("full, skip or a window as wSINKS+RECENT", text);
+    if (text.starts_with('e')) {
+        return parse_experts(text);
+    }
+    fail_at("full, skip, a window as wSINKS+RECENT or a number of experts as eN", text);
+}
+
+Level PlanParser::parse_experts(std::string_view text) const {
+    const std::optional<int> n = text.size() > 1 ? parse_number(text.substr(1)) : std::nullopt;
+    if (!n || *n < 1 || *n > kMaxExpertsOfLevel) {
+        fail_at(concat("1 to ", kMaxExpertsOfLevel, " experts as eN"), text);
+    }
+    return Level::with_experts(*n);
 }
 
 Level PlanParser::parse_window(std::string_view text) const {
@@ -251,6 +287,9 @@ std::string to_string(const ModulePlan& plan) {
     std::vector<std::string> items{skips_text(plan, end)};
     for (const Window& window : distinct_windows(plan)) {
         items.push_back(window_text(plan, end, window));
+    }
+    for (const int n_experts : expert_counts(plan, end)) {
+        items.push_back(experts_text(plan, end, n_experts));
     }
     items.push_back(end < plan.n_layers() ? concat("exit=", end) : "");
     items.emplace_back(plan.head() == HeadLevel::reduced ? "head=reduced" : "");

@@ -1,7 +1,8 @@
 // The written form of a plan: "full" for the whole model, or a list of items such as
-//     a3-7=skip,m5=skip,a8+10-29=w16+256,exit=30,head=reduced
+//     a3-7=skip,m5=skip,m8=e4,a8+10-29=w16+256,exit=30,head=reduced
 // `a` selects attentions, `m` MLPs, `l` both, followed by layers as numbers and ranges joined by
-// `+`; none selects every layer. A level is `full`, `skip` or, for attention, `wSINKS+RECENT`.
+// `+`; none selects every layer. A level is `full`, `skip`, for attention `wSINKS+RECENT`, and for
+// MLPs of experts `eN`: rows use their N best.
 // `exit=N` skips layers N and above; `head` is `full` or `reduced`. Later items override earlier
 // ones; anything not selected is `full`.
 #pragma once

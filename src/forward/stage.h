@@ -8,11 +8,10 @@
 #include <string_view>
 
 #include "forward/batch.h"
+#include "forward/stream_bank.h"
 #include "kv/kv_memory.h"
 
 namespace knap {
-
-class StreamBank;
 
 class Stage {
   public:
@@ -30,6 +29,10 @@ class Stage {
     // --- only for a stage that has all layers ---
     // The most passes of a chain from row `first_row` on; 0: the device computes no chains.
     virtual int max_chain(int first_row) const = 0;
+    // The most tokens of a row that it ranks: for ForwardRequest::n_best, and for chains, which
+    // then draw from so many (top-k) and stop by themselves. 0: it returns choices or whole rows,
+    // and its chains are greedy and take all of their steps.
+    virtual int max_best() const { return 0; }
     // Fills choices, probabilities and captures. Returns false when cancelled.
     virtual bool run_chain(const ChainRun& run) = 0;
     // See Forward::borrow_bank().

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "graph/experts/expert_nodes.h"
 #include "graph/kernel_heads.h"
 #include "graph/products.h"
 #include "graph/rotation.h"
@@ -167,6 +168,26 @@ ggml_tensor* build_heads(
     return scale_queries(block, q);
 }
 
+// activation(gate) * up of the rows of `x`.
+ProductInput build_gates(const BlockContext& block, const LayerWeights& weights, ProductInput& x) {
+    const auto [gate, up] = build_products<2>(block.ctx, {weights.ffn_gate, weights.ffn_up},
+                                              {weights.ffn_gate_b, weights.ffn_up_b}, x);
+    return ProductInput::gated(gate, up, block.config.activation);
+}
+
+// The experts that rows have chosen, and the one that every row uses, added to the stream.
+ggml_tensor* build_expert_output(
+    const BlockContext& block, int layer, int n_experts, ProductInput& x, ggml_tensor* stream) {
+    const LayerWeights& weights = block.tensors.layers[static_cast<std::size_t>(layer)];
+    ggml_context* ctx = block.ctx;
+    ggml_tensor* sum = build_experts(ctx, block.config, layer, weights, n_experts, x);
+    if (weights.ffn_down != nullptr) {
+        ProductInput hidden = build_gates(block, weights, x);
+        sum = ggml_add(ctx, sum, build_product(ctx, weights.ffn_down, hidden));
+    }
+    return ggml_add(ctx, stream, scaled(ctx, sum, block.config.residual_scale));
+}
+
 }  // namespace
 
 ggml_tensor* build_attention_module(const BlockContext& block,
@@ -181,20 +202,24 @@ ggml_tensor* build_attention_module(const BlockContext& block,
     q = build_heads(block, layer, q, k, v);
 
     const AttentionInputs& inputs = block.attention[static_cast<std::size_t>(group)];
-    ggml_tensor* out = build_attention(ctx, block.config, block.cache, layer, q, inputs);
+    ggml_tensor* out =
+        build_attention(ctx, block.config, block.cache, layer, weights.attn_sinks, q, inputs);
     ProductInput heads = ProductInput::rows(out);
     return named(
         build_output(block, {weights.wo, weights.bo, weights.attn_post_norm}, heads, stream), layer,
         "attn.out");
 }
 
-ggml_tensor* build_mlp_module(const BlockContext& block, int layer, ggml_tensor* stream) {
+ggml_tensor* build_mlp_module(const BlockContext& block,
+                              int layer,
+                              int n_experts,
+                              ggml_tensor* stream) {
     const LayerWeights& weights = block.tensors.layers[static_cast<std::size_t>(layer)];
-    ggml_context* ctx = block.ctx;
     ProductInput x = module_input(block, stream, weights.ffn_norm);
-    const auto [gate, up] = build_products<2>(ctx, {weights.ffn_gate, weights.ffn_up},
-                                              {weights.ffn_gate_b, weights.ffn_up_b}, x);
-    ProductInput hidden = ProductInput::gated(gate, up, block.config.activation);
+    if (block.config.layer(layer).experts) {
+        return named(build_expert_output(block, layer, n_experts, x, stream), layer, "mlp.out");
+    }
+    ProductInput hidden = build_gates(block, weights, x);
     return named(build_output(block, {weights.ffn_down, weights.ffn_down_b, weights.ffn_post_norm},
                               hidden, stream),
                  layer, "mlp.out");

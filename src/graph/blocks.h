@@ -39,7 +39,11 @@ ggml_tensor* build_attention_module(const BlockContext& block,
                                     int group,
                                     ggml_tensor* stream);
 
-ggml_tensor* build_mlp_module(const BlockContext& block, int layer, ggml_tensor* stream);
+// Rows use `n_experts` of the layer's experts; 0: as many as in the whole model.
+ggml_tensor* build_mlp_module(const BlockContext& block,
+                              int layer,
+                              int n_experts,
+                              ggml_tensor* stream);
 
 // The rows of the embedding: tokens i32 [n_rows] -> [n_embd, n_rows].
 ggml_tensor* build_embedding(const BlockContext& block, ggml_tensor* tokens);

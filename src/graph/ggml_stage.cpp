@@ -30,7 +30,6 @@ namespace {
 
 constexpr std::size_t kMaxGraphs = 64;
 // Whoever wants more carries streams over the program's memory.
-constexpr std::size_t kMaxBankBytes = std::size_t{512} << 20;
 
 std::size_t arena_bytes(std::size_t n_tensors) {
     constexpr std::size_t kPage = 4096;
@@ -93,7 +92,8 @@ class GgmlStage final : public Stage {
     ForwardInputs inputs_;
     ggml_gallocr_ptr allocator_;
     GraphCache graphs_;
-    std::shared_ptr<StreamBank> bank_;  // null until one is wanted; kept for the next who wants one
+    std::shared_ptr<GgmlStreamBank>
+        bank_;                          // null until one is wanted; kept for the next who wants one
     std::deque<AttentionTasks> tasks_;  // of each group, for our kernel; graphs point to them
     ForwardOutputs outputs_;
     // Scratch of a pass, kept so that its vectors keep their memory.
@@ -114,7 +114,8 @@ GgmlStage::GgmlStage(const StageParts& parts)
       max_rows_(parts.max_rows),
       rules_(block_rules(config_, backend_, attention_)),
       n_tensors_(
-          max_pass_tensors(cache_.share().n_layers(),
+          max_pass_tensors(config_,
+                           cache_.share().n_layers(),
                            uses_kernel() ? 1 : max_blocks(cache_.page_rows(), rules_, max_rows_))),
       inputs_(config_, cache_, rules_, max_rows_),
       allocator_(ggml_gallocr_new(backend_.buffer_type())),
@@ -224,11 +225,14 @@ void GgmlStage::set_layers(const ModulePlan& plan, int exit_layer, GraphKey& key
     groups_.assign(plan, key.entry_layer, exit_layer, config_.layers);
     key.layers.clear();
     for (int layer = key.entry_layer; layer < exit_layer; ++layer) {
-        const bool has_mlp = tensors_.layers[static_cast<std::size_t>(layer)].ffn_down != nullptr;
+        const LayerWeights& weights = tensors_.layers[static_cast<std::size_t>(layer)];
+        const bool has_mlp = weights.ffn_down != nullptr || weights.expert_down != nullptr;
+        const Level& mlp = plan.level(layer, Module::mlp);
         key.layers.push_back(
             {.attention_group = groups_.group_of(plan.level(layer, Module::attention),
                                                  config_.layer(layer).window),
-             .has_mlp = has_mlp && plan.runs(layer, Module::mlp)});
+             .has_mlp = has_mlp && plan.runs(layer, Module::mlp),
+             .n_experts = mlp.n_experts});
     }
 }
 
@@ -436,7 +440,7 @@ std::shared_ptr<const StreamBank> GgmlStage::borrow_bank(std::size_t n_rows) {
             graphs_.clear();  // those that hold its tensors
             bank_.reset();
         }
-        bank_ = StreamBank::make(backend_, size);
+        bank_ = GgmlStreamBank::make(backend_, size);
     }
     return bank_;
 }

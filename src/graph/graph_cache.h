@@ -25,6 +25,7 @@ namespace knap {
 struct LayerShape {
     int attention_group = kNoGroup;
     bool has_mlp = false;
+    int n_experts = 0;  // that rows use; 0: as many as in the whole model
 
     bool operator==(const LayerShape&) const = default;
 };

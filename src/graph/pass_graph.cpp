@@ -8,6 +8,7 @@
 
 #include "forward/needed_modules.h"
 #include "graph/blocks.h"
+#include "graph/experts/expert_nodes.h"
 
 namespace knap {
 namespace {
@@ -127,13 +128,13 @@ class PassBuilder {
         n_captured_ = 0;
         pass(2 * key_.entry_layer);
         for (int layer = key_.entry_layer; layer < key_.exit_layer(); ++layer) {
-            const auto [group, has_mlp] = key_.layer(layer);
+            const auto [group, has_mlp, n_experts] = key_.layer(layer);
             if (group != kNoGroup) {
                 stream_ = build_attention_module(*block_, layer, group, stream_);
             }
             pass(2 * layer + 1);
             if (has_mlp) {
-                stream_ = build_mlp_module(*block_, layer, stream_);
+                stream_ = build_mlp_module(*block_, layer, n_experts, stream_);
             }
             pass(2 * layer + 2);
         }
@@ -218,14 +219,14 @@ void build_pass(const PassParts& parts, const GraphKey& key, BuiltGraph& built) 
     PassBuilder(parts, key, built).build();
 }
 
-std::size_t max_pass_tensors(int n_layers, int n_blocks) {
+std::size_t max_pass_tensors(const ModelConfig& config, int n_layers, int n_blocks) {
     // See blocks.cpp, attention.cpp and, for two captures a layer, stream_bank.cpp; the inputs of a
     // block are its mask and its runs.
     constexpr int kPerLayer = 84;
     constexpr int kPerBlock = 32;
     constexpr int kPerBlockInput = 2;
     constexpr std::size_t kPerGraph = 64;
-    const int per_layer = kPerLayer + kPerBlock * n_blocks;
+    const int per_layer = kPerLayer + max_expert_tensors(config) + kPerBlock * n_blocks;
     return static_cast<std::size_t>(n_layers) * static_cast<std::size_t>(per_layer) +
            static_cast<std::size_t>(kMaxGroups * kPerBlockInput) *
                static_cast<std::size_t>(n_blocks) +

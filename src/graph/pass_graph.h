@@ -21,7 +21,7 @@ struct PassParts {
     const GgmlKvStore& cache;  // of these layers
     const ForwardInputs& inputs;
     const std::deque<AttentionTasks>& tasks;  // of each group, for our kernel; else none
-    const StreamBank* bank;                   // null if there is none
+    const GgmlStreamBank* bank;               // null if there is none
     HeadTensors head{};                       // for passes with logits
 };
 
@@ -30,6 +30,6 @@ void build_pass(const PassParts& parts, const GraphKey& key, BuiltGraph& built);
 
 // An upper bound on the tensors of a graph of `n_layers` layers, views included, if the rows of a
 // pass are split into at most `n_blocks` blocks.
-std::size_t max_pass_tensors(int n_layers, int n_blocks);
+std::size_t max_pass_tensors(const ModelConfig& config, int n_layers, int n_blocks);
 
 }  // namespace knap

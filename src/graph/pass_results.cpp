@@ -40,7 +40,15 @@ void deliver(const ModelConfig& config, const PassRows& rows, const PassOutputs&
         const std::size_t n_values = static_cast<std::size_t>(run.n_rows) * n_embd;
         result.logits.clear();
         result.choices.clear();
-        if (!outputs.choices.empty()) {
+        result.best.clear();
+        result.best_ends.clear();
+        if (run.request.n_best > 0) {
+            for (std::size_t row = logit_row; row < logit_row + n_logits; ++row) {
+                const auto best = outputs.best.row(row);
+                result.best.insert(result.best.end(), best.begin(), best.end());
+                result.best_ends.push_back(static_cast<int>(result.best.size()));
+            }
+        } else if (run.request.chooses && !outputs.choices.empty()) {
             const auto own = outputs.choices.subspan(logit_row, n_logits);
             result.choices.assign(own.begin(), own.end());
         } else if (n_logits > 0) {

@@ -12,8 +12,10 @@ namespace knap {
 
 // What a pass gave, of all its rows, padding included.
 struct PassOutputs {
-    std::span<const float> logits{};   // [n_vocab or rows of a reduced head, n_logit_rows]
-    std::span<const Token> choices{};  // [n_logit_rows], or [n_steps] of a chain
+    // [n_vocab or rows of a reduced head, n_logit_rows]; only rows that somebody wants are filled
+    std::span<const float> logits{};
+    std::span<const Token> choices{};                    // [n_logit_rows], or [n_steps] of a chain
+    BestTokens best{};                                   // of n_logit_rows
     std::span<const std::span<const float>> captures{};  // each [n_embd, n_rows]
     std::span<const float> cosines{};
     std::span<const float> probabilities{};  // of a chain: [n_steps]

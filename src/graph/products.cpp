@@ -6,17 +6,13 @@
 
 #include "base/error.h"
 #include "graph/custom_node.h"
-#include "kernels/matmul/matmul.h"
+#include "kernels/matmul/packed_rows.h"
 #include "model/packed_weight.h"
 
 namespace knap {
 namespace {
 
 constexpr std::size_t kMaxJoined = 3;
-
-const MatmulKernel& matmul_kernel() {
-    return matmul_kernels().front();
-}
 
 // Calls visit(row, first block, blocks) for every piece of a row that falls into a thread's share
 // of all blocks of `node`: few rows are shared out in pieces.
@@ -120,6 +116,21 @@ ggml_tensor* custom_node(ggml_context* ctx,
                           const_cast<void*>(userdata));  // ggml passes it back as it is
 }
 
+ggml_tensor* gated_floats(ggml_context* ctx,
+                          Activation activation,
+                          ggml_tensor* gate,
+                          ggml_tensor* up) {
+    switch (activation) {
+        case Activation::silu:
+            break;
+        case Activation::gelu:
+            return ggml_geglu_split(ctx, gate, up);
+        case Activation::clamped_swiglu:
+            return ggml_swiglu_oai(ctx, gate, up, kSwigluAlpha, kSwigluLimit);
+    }
+    return ggml_swiglu_split(ctx, gate, up);
+}
+
 ggml_tensor* input_for(ggml_context* ctx, const ggml_tensor* weight, ProductInput& x) {
     return input_form(weight->type) == InputForm::floats ? x.floats(ctx) : x.quantised(ctx);
 }
@@ -151,9 +162,7 @@ ggml_tensor* ProductInput::floats(ggml_context* ctx) {
                 ctx, ggml_rms_norm(ctx, first_, *static_cast<const float*>(setting_)), second_);
             break;
         case Kind::gated:
-            floats_ = *static_cast<const Activation*>(setting_) == Activation::gelu
-                          ? ggml_geglu_split(ctx, first_, second_)
-                          : ggml_swiglu_split(ctx, first_, second_);
+            floats_ = gated_floats(ctx, *static_cast<const Activation*>(setting_), first_, second_);
             break;
     }
     return floats_;

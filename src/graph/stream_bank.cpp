@@ -36,9 +36,9 @@ std::size_t BankSize::bytes() const {
     return size_of(n_embd) * n_rows * sizeof(float);
 }
 
-std::shared_ptr<StreamBank> StreamBank::make(Backend& backend, const BankSize& size) {
+std::shared_ptr<GgmlStreamBank> GgmlStreamBank::make(Backend& backend, const BankSize& size) {
     // No make_shared: the constructor is private.
-    std::shared_ptr<StreamBank> bank(new StreamBank);
+    std::shared_ptr<GgmlStreamBank> bank(new GgmlStreamBank);
     bank->context_.reset(ggml_init({ggml_tensor_overhead(), nullptr, true}));
     bank->rows_ = ggml_set_name(ggml_new_tensor_2d(bank->context_.get(), GGML_TYPE_F32, size.n_embd,
                                                    static_cast<std::int64_t>(size.n_rows)),
@@ -57,11 +57,11 @@ std::shared_ptr<StreamBank> StreamBank::make(Backend& backend, const BankSize& s
     return bank;
 }
 
-std::size_t StreamBank::bytes() const {
+std::size_t GgmlStreamBank::bytes() const {
     return ggml_backend_buffer_get_size(buffer_.get()) + number_buffer_->size();
 }
 
-void StreamBank::set(const BankRows& rows) {
+void GgmlStreamBank::set(const BankRows& rows) {
     const auto numbers = number_buffer_->host<std::int32_t>(numbers_);
     KNAP_ASSERT(rows.n_numbers() <= numbers.size(), "a pass names no more rows than it may have");
     auto out = numbers.begin();
@@ -71,22 +71,22 @@ void StreamBank::set(const BankRows& rows) {
     number_buffer_->upload_until(numbers_, rows.n_numbers() * sizeof(std::int32_t));
 }
 
-ggml_tensor* StreamBank::take(ggml_context* ctx, const GraphKey& key) const {
+ggml_tensor* GgmlStreamBank::take(ggml_context* ctx, const GraphKey& key) const {
     return ggml_get_rows(ctx, rows_, view(ctx, numbers_, key.n_rows, 0));
 }
 
-ggml_tensor* StreamBank::put(ggml_context* ctx,
-                             const GraphKey& key,
-                             std::size_t capture,
-                             ggml_tensor* stream) const {
+ggml_tensor* GgmlStreamBank::put(ggml_context* ctx,
+                                 const GraphKey& key,
+                                 std::size_t capture,
+                                 ggml_tensor* stream) const {
     const std::size_t first = n_taken(key) + capture * size_of(key.n_rows);
     return ggml_set_rows(ctx, rows_, stream, view(ctx, numbers_, key.n_rows, first));
 }
 
-ggml_tensor* StreamBank::compare(ggml_context* ctx,
-                                 const GraphKey& key,
-                                 std::size_t capture,
-                                 ggml_tensor* stream) const {
+ggml_tensor* GgmlStreamBank::compare(ggml_context* ctx,
+                                     const GraphKey& key,
+                                     std::size_t capture,
+                                     ggml_tensor* stream) const {
     // A row that is shorter is divided by this, so that zeros stay zeros. Devices square it.
     constexpr float kShortest = 1e-18f;
     const std::size_t first =

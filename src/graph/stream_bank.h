@@ -1,6 +1,4 @@
-// Rows of residual streams that stay on a device from pass to pass. Passes resume from them, store
-// captured rows in them and compare captured rows with them, all by index (BankRows), so no stream
-// has to be copied to the host.
+// A bank of streams in a ggml tensor, and the nodes of passes that use it.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +9,7 @@
 
 #include "device/mirrored_buffer.h"
 #include "forward/pass.h"
+#include "forward/stream_bank.h"
 #include "graph/graph_cache.h"
 
 namespace knap {
@@ -25,10 +24,10 @@ struct BankSize {
     std::size_t bytes() const;  // of the rows
 };
 
-class StreamBank {
+class GgmlStreamBank final : public StreamBank {
   public:
     // Returns null if the device lacks the memory. `backend` must outlive the bank.
-    static std::shared_ptr<StreamBank> make(Backend& backend, const BankSize& size);
+    static std::shared_ptr<GgmlStreamBank> make(Backend& backend, const BankSize& size);
 
     std::size_t n_rows() const { return static_cast<std::size_t>(rows_->ne[1]); }
     std::size_t bytes() const;
@@ -52,7 +51,7 @@ class StreamBank {
                          ggml_tensor* stream) const;
 
   private:
-    StreamBank() = default;
+    GgmlStreamBank() = default;
 
     ggml_context_ptr context_;
     ggml_backend_buffer_ptr buffer_;

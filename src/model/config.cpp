@@ -10,6 +10,7 @@
 #include "base/quoted.h"
 #include "base/text.h"
 #include "model/architectures/architecture.h"
+#include "model/architectures/experts.h"
 #include "model/architectures/sliding_window.h"
 #include "model/architectures/unsupported.h"
 #include "model/config_reader.h"
@@ -31,12 +32,14 @@ constexpr int kMaxContext = std::numeric_limits<int>::max();
 // Fields that change what a model computes in ways that knap does not support. Converters write
 // some of them into every file, with a value that changes nothing.
 struct UnsupportedField {
-    const char* field;
+    std::string_view field;
     const char* meaning;
     double neutral;  // a value that changes nothing, as 0 always does
 };
 constexpr UnsupportedField kUnsupportedFields[] = {
-    {"expert_count", "a mixture of experts", 0},
+    {kExpertCount, "a mixture of experts", 0},
+    {"expert_group_count", "experts in groups", 1},
+    {"expert_weights_scale", "scaled weights of experts", 1},
     {"nextn_predict_layers", "layers for multi-token prediction", 0},
     {"attention.scale", "a custom attention scale", 0},
     {"attention.clamp_kqv", "clamped queries, keys and values", 0},
@@ -136,9 +139,15 @@ int read_vocabulary_size(const ConfigReader& reader) {
     return static_cast<int>(*n_tokens);
 }
 
-int read_feed_forward_length(const ConfigReader& reader, int n_layers) {
+// Models of experts alone need none.
+int read_feed_forward_length(const ConfigReader& reader,
+                             const Architecture& architecture,
+                             int n_layers) {
     constexpr char kField[] = "feed_forward_length";
     const auto length = reader.uniform_count(kField, n_layers, kMaxFeedForward);
+    if (!length && architecture.experts && !architecture.experts->may_be_dense) {
+        return 0;
+    }
     if (!length) {
         reader.fail_field(kField, concat("1 to ", kMaxFeedForward), "no such key");
     }
@@ -160,7 +169,10 @@ ModelConfig read_config(const GgufFile& file) {
     const Architecture& architecture = read_architecture(file);
     const ConfigReader reader(file, architecture.name);
     ModelConfig config = read_attention_config(file, architecture);
-    config.n_ff = read_feed_forward_length(reader, config.n_layers);
+    config.n_ff = read_feed_forward_length(reader, architecture, config.n_layers);
+    if (architecture.experts) {
+        read_experts(reader, *architecture.experts, config);
+    }
     config.n_vocab = read_vocabulary_size(reader);
     return config;
 }

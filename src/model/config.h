@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,10 +38,25 @@ struct RopeConfig {
 // ModelConfig::local_rope does.
 enum class Rotation : std::uint8_t { none, global, local };
 
+// What the weights of the experts that a row uses are made of: a softmax of the router's logits of
+// all experts, or of those of the chosen ones.
+enum class Gating : std::uint8_t { softmax, chosen };
+
+// The experts of a layer: MLPs of which a router chooses some for each row.
+struct ExpertSpec {
+    int n_experts = 0;
+    int n_used = 0;       // by a row of the whole model
+    int n_ff = 0;         // of one expert
+    int n_ff_shared = 0;  // of the expert that every row uses besides; 0: none
+    Gating gating = Gating::softmax;
+    bool normalises = false;  // the weights of a row's experts are divided by their sum
+};
+
 // What one layer computes, beyond what its tensors tell: a norm or bias that it lacks is null.
 struct LayerSpec {
     Rotation rotation = Rotation::global;
     int window = 0;  // how many positions a row attends to, its own included; 0: all before it
+    std::optional<ExpertSpec> experts{};  // in place of one MLP
 };
 
 // Where queries and keys are normalised, if they are: each head or the whole row before they
@@ -62,7 +78,7 @@ struct ModelConfig {
     int n_heads = 0;
     int n_kv_heads = 0;
     int head_dim = 0;  // the same for queries, keys and values
-    int n_ff = 0;
+    int n_ff = 0;      // of layers without experts; 0: unknown
     int n_vocab = 0;
     int n_ctx_train = 0;
     float rms_eps = 1e-5f;
@@ -82,6 +98,14 @@ struct ModelConfig {
     const LayerSpec& layer(int i) const { return layers[static_cast<std::size_t>(i)]; }
     bool has(Rotation rotation) const {  // in some layer
         return std::ranges::find(layers, rotation, &LayerSpec::rotation) != layers.end();
+    }
+    // Of any layer; 0: no layer has experts.
+    int n_experts_used() const {
+        int n_used = 0;
+        for (const LayerSpec& layer : layers) {
+            n_used = std::max(n_used, layer.experts ? layer.experts->n_used : 0);
+        }
+        return n_used;
     }
     const RopeConfig& rope_of(Rotation rotation) const {
         return rotation == Rotation::local ? local_rope : rope;

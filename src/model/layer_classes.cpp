@@ -12,10 +12,11 @@ namespace knap {
 namespace {
 
 bool are_alike(const LayerWeights& a, const LayerWeights& b) {
-    return std::ranges::equal(
-        matrices(a), matrices(b), [](const ggml_tensor* one, const ggml_tensor* other) {
-            return one->type == other->type && ggml_are_same_shape(one, other);
-        });
+    const auto are_like = [](const ggml_tensor* one, const ggml_tensor* other) {
+        return one->type == other->type && ggml_are_same_shape(one, other);
+    };
+    return std::ranges::equal(matrices(a), matrices(b), are_like) &&
+           std::ranges::equal(expert_matrices(a), expert_matrices(b), are_like);
 }
 
 }  // namespace

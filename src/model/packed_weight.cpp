@@ -4,6 +4,13 @@
 
 namespace knap {
 
+PackedMatrix PackedWeight::plane(int i) const {
+    PackedMatrix of_expert = matrix;
+    of_expert.data +=
+        packed_bytes(matrix.type, matrix.n_in, matrix.n_out) * static_cast<std::size_t>(i);
+    return of_expert;
+}
+
 const PackedWeight* packed_weight(const ggml_tensor* tensor) {
     // Outside host memory ggml uses the field itself.
     return ggml_backend_buffer_is_host(tensor->buffer)

@@ -10,8 +10,12 @@
 namespace knap {
 
 struct PackedWeight {
-    PackedMatrix matrix;
+    PackedMatrix matrix;                // of experts: that of the first one
     const std::byte* stored = nullptr;  // the original rows in the mapped file
+    int n_planes = 1;                   // matrices one after the other: one for each expert
+
+    // The matrix of an expert.
+    PackedMatrix plane(int i) const;
 };
 
 // Returns null when the tensor has another layout.

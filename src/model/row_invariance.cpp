@@ -39,6 +39,14 @@ constexpr RowPromise kPromises[] = {
     {GGML_TYPE_Q4_K, WeightLayout::repacked, 3},
 };
 
+// ggml multiplies these by one row after the other when it chooses among matrices, and the others
+// with a tiled kernel where an expert has many rows.
+constexpr ggml_type kRowByRow[] = {
+    GGML_TYPE_F32,  GGML_TYPE_F16,  GGML_TYPE_BF16, GGML_TYPE_Q8_0,   GGML_TYPE_Q4_0,
+    GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_IQ4_NL, GGML_TYPE_MXFP4,
+};
+constexpr int kTiledFrom = 8;  // rows of one expert
+
 // ggml-cuda multiplies quantised matrices by up to eight rows with one kernel, but from five rows
 // on its threads split the sums differently.
 constexpr int kCudaRows = 4;
@@ -90,6 +98,18 @@ int row_invariant_rows(ggml_type type, WeightLayout layout) {
     return promise != std::end(kPromises) ? promise->n_rows : 1;
 }
 
+int row_invariant_rows_by_id(ggml_type type, WeightLayout layout) {
+    switch (layout) {
+        case WeightLayout::packed:
+            return kAnyRows;
+        case WeightLayout::plain:
+            return std::ranges::find(kRowByRow, type) != std::end(kRowByRow) ? kAnyRows
+                                                                             : kTiledFrom - 1;
+        default:
+            return 1;
+    }
+}
+
 int row_invariant_rows(const Weights& weights) {
     const ModelTensors& tensors = weights.tensors();
     const auto matrix_rows = [&](const ggml_tensor* matrix) {
@@ -99,6 +119,9 @@ int row_invariant_rows(const Weights& weights) {
     for (const LayerWeights& layer : tensors.layers) {
         for (const ggml_tensor* matrix : matrices(layer)) {
             n_rows = std::min(n_rows, matrix_rows(matrix));
+        }
+        for (const ggml_tensor* matrix : expert_matrices(layer)) {
+            n_rows = std::min(n_rows, row_invariant_rows_by_id(matrix->type, layout_of(matrix)));
         }
     }
     return n_rows;

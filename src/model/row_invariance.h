@@ -36,5 +36,7 @@ std::string_view to_string(WeightLayout layout);
 // lookup, norms and biases never mix rows and do not count.
 int row_invariant_rows(ggml_type type, WeightLayout layout);
 int row_invariant_rows(const Weights& weights);
+// For products with the matrices of experts, each row with those that it has chosen.
+int row_invariant_rows_by_id(ggml_type type, WeightLayout layout);
 
 }  // namespace knap

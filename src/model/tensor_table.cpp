@@ -15,7 +15,10 @@
 namespace knap {
 namespace {
 
-std::int64_t value_of(Size size, const ModelConfig& config) {
+// Of a layer; -1: of none.
+std::int64_t value_of(Size size, const ModelConfig& config, int layer) {
+    const ExpertSpec experts =
+        layer >= 0 ? config.layer(layer).experts.value_or(ExpertSpec{}) : ExpertSpec{};
     switch (size) {
         case Size::one:
             return 1;
@@ -27,15 +30,38 @@ std::int64_t value_of(Size size, const ModelConfig& config) {
             return config.n_embd_kv();
         case Size::head_dim:
             return config.head_dim;
+        case Size::n_heads:
+            return config.n_heads;
         case Size::n_rot_half:
             return config.rope.n_rot / 2;
         case Size::n_ff:
             return config.n_ff;
+        case Size::n_ff_expert:
+            return experts.n_ff;
+        case Size::n_ff_shared:
+            return experts.n_ff_shared;
+        case Size::n_experts:
+            return experts.n_experts;
         case Size::n_vocab:
             return config.n_vocab;
     }
     KNAP_ASSERT(false, "every size has a value");
     return 0;
+}
+
+bool is_in(InLayers layers, const ModelConfig& config, int layer) {
+    const bool has_experts = layer >= 0 && config.layer(layer).experts.has_value();
+    switch (layers) {
+        case InLayers::all:
+            return true;
+        case InLayers::without_experts:
+            return !has_experts;
+        case InLayers::with_experts:
+            return has_experts;
+        case InLayers::with_shared_expert:
+            return has_experts && config.layer(layer).experts->n_ff_shared > 0;
+    }
+    return false;
 }
 
 std::string describe(const std::int64_t* ne) {
@@ -60,6 +86,9 @@ class Binder {
               Owner& owner,
               int layer) {
         for (const TensorSpec<Owner>& spec : specs) {
+            if (!is_in(spec.in_layers, config_, layer)) {
+                continue;
+            }
             const std::string name = prefix + std::string(spec.name);
             const auto part = parts_.find(name);
             const TensorInfo* info = part != parts_.end() ? part->second.get() : file_.find(name);
@@ -70,19 +99,21 @@ class Binder {
                 }
                 continue;
             }
-            check_shape(*info, spec.shape);
+            check_shape(*info, spec.shape, layer);
             check_type(*info, spec.shape.is_matrix());
-            bindings_.push_back({info, &(owner.*spec.place), spec.shape.is_matrix(), layer,
-                                 part != parts_.end() ? part->second : nullptr});
+            const bool is_of_experts =
+                spec.shape.planes == Size::n_experts || spec.shape.is_vectors;
+            bindings_.push_back({info, &(owner.*spec.place), spec.shape.is_matrix(), is_of_experts,
+                                 layer, part != parts_.end() ? part->second : nullptr});
         }
     }
 
     // Cuts the fused tensors of a layer into parts, for bind() to find.
-    void cut(const TensorTable& table, const std::string& prefix) {
+    void cut(const TensorTable& table, const std::string& prefix, int layer) {
         for (const FusedTensors& fused : table.fused) {
             const TensorInfo* whole = file_.find(prefix + std::string(fused.name));
             if (whole != nullptr) {
-                cut(*whole, fused, table.of_layer, prefix);
+                cut(*whole, fused, table.of_layer, prefix, layer);
             }
         }
     }
@@ -106,7 +137,8 @@ class Binder {
     void cut(const TensorInfo& whole,
              const FusedTensors& fused,
              const std::vector<TensorSpec<LayerWeights>>& specs,
-             const std::string& prefix) {
+             const std::string& prefix,
+             int layer) {
         const auto spec_of = [&](std::string_view name) {
             return std::ranges::find(specs, name, &TensorSpec<LayerWeights>::name);
         };
@@ -116,7 +148,7 @@ class Binder {
         expected[axis] = 0;
         for (const std::string_view name : fused.parts) {
             const Shape shape = spec_of(name)->shape;
-            expected[axis] += value_of(is_matrix ? shape.rows : shape.columns, config_);
+            expected[axis] += value_of(is_matrix ? shape.rows : shape.columns, config_, layer);
         }
         check_extents(whole, expected);
         check_type(whole, is_matrix);
@@ -124,7 +156,7 @@ class Binder {
         std::int64_t first = 0;
         for (const std::string_view name : fused.parts) {
             const Shape shape = spec_of(name)->shape;
-            const std::int64_t n = value_of(is_matrix ? shape.rows : shape.columns, config_);
+            const std::int64_t n = value_of(is_matrix ? shape.rows : shape.columns, config_, layer);
             const std::size_t row_bytes =
                 is_matrix ? ggml_row_size(whole.type, whole.ne[0]) : sizeof(float);
             const std::size_t skipped = static_cast<std::size_t>(first) * row_bytes;
@@ -139,9 +171,10 @@ class Binder {
         }
     }
 
-    void check_shape(const TensorInfo& info, Shape shape) const {
-        const std::int64_t expected[GGML_MAX_DIMS] = {value_of(shape.columns, config_),
-                                                      value_of(shape.rows, config_), 1, 1};
+    void check_shape(const TensorInfo& info, Shape shape, int layer) const {
+        const std::int64_t expected[GGML_MAX_DIMS] = {value_of(shape.columns, config_, layer),
+                                                      value_of(shape.rows, config_, layer),
+                                                      value_of(shape.planes, config_, layer), 1};
         check_extents(info, expected);
     }
 
@@ -263,7 +296,7 @@ std::vector<TensorBinding> bind_tensors(const GgufFile& file,
     binder.bind(table.of_model, "", tensors, -1);
     for (int layer = 0; layer < config.n_layers; ++layer) {
         const std::string prefix = concat("blk.", layer, ".");
-        binder.cut(table, prefix);
+        binder.cut(table, prefix, layer);
         binder.bind(table.of_layer, prefix, tensors.layers[static_cast<std::size_t>(layer)], layer);
     }
     return binder.finish();

@@ -14,15 +14,32 @@ namespace knap {
 struct TensorInfo;
 
 // The sizes in shapes. ModelConfig gives their values.
-enum class Size { one, n_embd, n_embd_q, n_embd_kv, head_dim, n_rot_half, n_ff, n_vocab };
+enum class Size {
+    one,
+    n_embd,
+    n_embd_q,
+    n_embd_kv,
+    head_dim,
+    n_heads,
+    n_rot_half,
+    n_ff,
+    n_ff_expert,
+    n_ff_shared,
+    n_experts,
+    n_vocab,
+};
 
 struct Shape {
-    Size columns;           // ne[0]: the inputs of a matrix, or the length of a vector
-    Size rows = Size::one;  // ne[1]: the outputs of a matrix
-    bool is_matrix() const { return rows != Size::one; }
+    Size columns;             // ne[0]: the inputs of a matrix, or the length of a vector
+    Size rows = Size::one;    // ne[1]: the outputs of a matrix
+    Size planes = Size::one;  // ne[2]: matrices of experts
+    bool is_vectors = false;  // each row is a vector, such as a bias of one expert
+    bool is_matrix() const { return rows != Size::one && !is_vectors; }
 };
 
 enum class Presence { required, optional };
+// Which layers have a tensor: all, or those whose MLP is of the kind.
+enum class InLayers { all, without_experts, with_experts, with_shared_expert };
 
 // `Owner` is ModelTensors for a tensor that the model has once, LayerWeights for one per layer.
 template <typename Owner>
@@ -31,6 +48,7 @@ struct TensorSpec {
     ggml_tensor* Owner::*place;
     Shape shape;
     Presence presence;
+    InLayers in_layers = InLayers::all;
 };
 
 // Tensors of a layer that a file may store as one, their rows one after the other. Each is bound as
@@ -76,6 +94,7 @@ struct TensorBinding {
     const TensorInfo* info;
     ggml_tensor** place;
     bool is_matrix;
+    bool is_of_experts = false;                // one part for each expert
     int layer = -1;                            // -1: belongs to no layer
     std::shared_ptr<const TensorInfo> part{};  // what `info` points to, if it is part of a tensor
 };

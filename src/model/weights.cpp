@@ -28,7 +28,18 @@ std::vector<std::pair<std::string, int>> count_types(const std::vector<TensorBin
     return types;
 }
 
+// Of a tensor of experts a row reads its share.
+std::int64_t bytes_per_token(const TensorBinding& binding, const ModelConfig& config) {
+    const auto n_bytes = static_cast<std::int64_t>(binding.info->n_bytes);
+    if (!binding.is_of_experts) {
+        return n_bytes;
+    }
+    const ExpertSpec& experts = *config.layer(binding.layer).experts;
+    return n_bytes / experts.n_experts * experts.n_used;
+}
+
 void count_stored(const std::vector<TensorBinding>& bindings,
+                  const ModelConfig& config,
                   const ModelTensors& tensors,
                   WeightStatistics& statistics) {
     for (const TensorBinding& binding : bindings) {
@@ -41,7 +52,7 @@ void count_stored(const std::vector<TensorBinding>& bindings,
                 static_cast<std::int64_t>(ggml_row_size(info.type, info.ne[0]));
             statistics.per_token_bytes += statistics.has_tied_head ? n_bytes : 0;
         } else {
-            statistics.per_token_bytes += n_bytes;
+            statistics.per_token_bytes += bytes_per_token(binding, config);
         }
     }
     statistics.types = count_types(bindings);
@@ -65,6 +76,19 @@ void count_layouts(const std::vector<Placement>& placements, WeightStatistics& s
 }
 
 }  // namespace
+
+std::vector<ggml_tensor*> matrices(const LayerWeights& layer) {
+    std::vector<ggml_tensor*> all{layer.wq,       layer.wk,     layer.wv,       layer.wo,
+                                  layer.ffn_gate, layer.ffn_up, layer.ffn_down, layer.router};
+    std::erase(all, nullptr);
+    return all;
+}
+
+std::vector<ggml_tensor*> expert_matrices(const LayerWeights& layer) {
+    return layer.expert_down == nullptr
+               ? std::vector<ggml_tensor*>()
+               : std::vector<ggml_tensor*>{layer.expert_gate, layer.expert_up, layer.expert_down};
+}
 
 struct Weights::Impl {
     ModelTensors tensors;
@@ -111,7 +135,7 @@ std::unique_ptr<Weights> Weights::load(const GgufFile& file,
     if (tensors.output == nullptr) {
         tensors.output = tensors.token_embd;
     }
-    count_stored(bindings, tensors, statistics);
+    count_stored(bindings, config, tensors, statistics);
     count_layouts(placements, statistics);
     return weights;
 }

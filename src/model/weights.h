@@ -3,7 +3,6 @@
 // it. On an NVIDIA GPU all matrices are in strips if our kernels compute the model.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,22 +35,32 @@ struct LayerWeights {
     ggml_tensor* q_norm = nullptr;          // {head_dim}, or {n_embd_q}
     ggml_tensor* k_norm = nullptr;          // {head_dim}, or {n_embd_kv}
     ggml_tensor* attn_post_norm = nullptr;  // {n_embd}, of what attention adds to the stream
+    ggml_tensor* attn_sinks = nullptr;      // {n_heads}: scores of a position without a value
     ggml_tensor* ffn_norm = nullptr;        // {n_embd}
-    ggml_tensor* ffn_gate = nullptr;        // {n_embd, n_ff}
-    ggml_tensor* ffn_up = nullptr;          // {n_embd, n_ff}
-    ggml_tensor* ffn_down = nullptr;        // {n_ff, n_embd}
-    ggml_tensor* ffn_gate_b = nullptr;      // {n_ff}
-    ggml_tensor* ffn_up_b = nullptr;        // {n_ff}
-    ggml_tensor* ffn_down_b = nullptr;      // {n_embd}
-    ggml_tensor* ffn_post_norm = nullptr;   // {n_embd}, of what the MLP adds to the stream
+    // Of the MLP, or in layers with experts of the one that every row uses.
+    ggml_tensor* ffn_gate = nullptr;       // {n_embd, n_ff}
+    ggml_tensor* ffn_up = nullptr;         // {n_embd, n_ff}
+    ggml_tensor* ffn_down = nullptr;       // {n_ff, n_embd}
+    ggml_tensor* ffn_gate_b = nullptr;     // {n_ff}
+    ggml_tensor* ffn_up_b = nullptr;       // {n_ff}
+    ggml_tensor* ffn_down_b = nullptr;     // {n_embd}
+    ggml_tensor* ffn_post_norm = nullptr;  // {n_embd}, of what the MLP adds to the stream
+    ggml_tensor* router = nullptr;         // {n_embd, n_experts}
+    ggml_tensor* router_b = nullptr;       // {n_experts}
+    ggml_tensor* expert_gate = nullptr;    // {n_embd, n_ff, n_experts}
+    ggml_tensor* expert_up = nullptr;      // {n_embd, n_ff, n_experts}
+    ggml_tensor* expert_down = nullptr;    // {n_ff, n_embd, n_experts}
+    ggml_tensor* expert_gate_b = nullptr;  // {n_ff, n_experts}
+    ggml_tensor* expert_up_b = nullptr;    // {n_ff, n_experts}
+    ggml_tensor* expert_down_b = nullptr;  // {n_embd, n_experts}
     // {n_rot / 2} f32: frequency divisors of Llama 3.1 and later, one tensor per device
     ggml_tensor* rope_freqs = nullptr;
 };
 
-// The matrices of a layer, attention's first.
-inline std::array<ggml_tensor*, 7> matrices(const LayerWeights& layer) {
-    return {layer.wq, layer.wk, layer.wv, layer.wo, layer.ffn_gate, layer.ffn_up, layer.ffn_down};
-}
+// The matrices of a layer, attention's first; those of experts are left out.
+std::vector<ggml_tensor*> matrices(const LayerWeights& layer);
+// The matrices of a layer's experts; none: it has none.
+std::vector<ggml_tensor*> expert_matrices(const LayerWeights& layer);
 
 struct ModelTensors {
     ggml_tensor* token_embd = nullptr;   // {n_embd, n_vocab}
@@ -81,7 +90,8 @@ struct WeightOptions {
 
 struct WeightStatistics {
     std::int64_t total_bytes = 0;  // of all tensors, as stored in the file
-    // Bytes read to decode one token: every matrix and norm, and one embedding row
+    // Bytes read to decode one token: every matrix and norm, but of experts only those that a row
+    // uses, and one embedding row
     std::int64_t per_token_bytes = 0;
     std::int64_t n_parameters = 0;
     std::vector<std::pair<std::string, int>> types;  // tensor type -> count, most frequent first

@@ -71,6 +71,7 @@ RoundOptions Generation::round_options() const {
                        .measures_gaps = may_be_inexact},
         .is_end_of_text = [this](Token token) { return tokenizer_.is_end_of_generation(token); },
         .max_rows = session_.max_verify_rows(),
+        .keeps_logits = options_.n_logprobs >= 0,
     };
 }
 

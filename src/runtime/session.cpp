@@ -84,6 +84,7 @@ std::unique_ptr<Strategy> Session::Impl::new_strategy(const SpeculationOptions& 
                                    .profile = profile,
                                    .plans = plans,
                                    .max_rows = max_verify_rows(),
+                                   .trees_are_exact = trees_are_exact,
                                    .adapter = adapter ? &*adapter : nullptr});
 }
 

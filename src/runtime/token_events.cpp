@@ -18,10 +18,8 @@ TokenOrigin origin_of(const RoundOutcome& outcome, std::size_t i) {
 
 // A token follows the accepted node before it, and the first one follows the pending token.
 std::span<const float> deciding_row(const RoundOutcome& outcome, std::size_t i) {
-    const std::size_t n_rows = outcome.tree.tokens().size() + 1;  // the pending token's first
-    const std::size_t n_vocab = outcome.logits.size() / n_rows;
     const int node = i == 0 ? kPendingNode : outcome.path[i - 1];
-    return outcome.logits.subspan(row_of(node) * n_vocab, n_vocab);
+    return outcome.logits.row(row_of(node)).logits;
 }
 
 }  // namespace

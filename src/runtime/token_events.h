@@ -16,7 +16,9 @@ namespace knap {
 struct DecidedToken {
     Token token = 0;
     TokenOrigin origin = TokenOrigin::plain;
-    std::span<const float> logits;  // [n_vocab] of the whole model, from the row before the token
+    // [n_vocab] of the whole model, from the row before the token; empty unless RoundOptions asks
+    // for whole rows
+    std::span<const float> logits;
 };
 
 // The `i`-th token that a round emitted; valid as long as the outcome is.

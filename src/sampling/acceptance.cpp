@@ -21,21 +21,28 @@ int find_child(const DraftTree& tree, int parent, Token token) {
 Acceptance::Acceptance(Sampler& sampler, const AcceptanceOptions& options)
     : sampler_(sampler), options_(options) {}
 
+int Acceptance::n_best_needed() const {
+    return follows_ratio() ? 0 : sampler_.n_best_needed();
+}
+
 const Verdict& Acceptance::judge(const DraftTree& tree,
                                  std::span<const float> logits,
                                  std::int64_t position) {
-    const auto n_vocab = static_cast<std::size_t>(sampler_.n_vocab());
-    KNAP_ASSERT(logits.size() == row_of(tree.n_nodes()) * n_vocab,
+    return judge(tree, LogitRows(logits, static_cast<std::size_t>(sampler_.n_vocab())), position);
+}
+
+const Verdict& Acceptance::judge(const DraftTree& tree,
+                                 const LogitRows& rows,
+                                 std::int64_t position) {
+    KNAP_ASSERT(rows.n_rows() == row_of(tree.n_nodes()),
                 "every node and the pending token have a row");
     verdict_.path.clear();
     verdict_.gaps.clear();
     HistoryExtension ancestors(sampler_);
     int node = kPendingNode;
     for (;;) {
-        const int child = follow({.tree = tree,
-                                  .node = node,
-                                  .row = logits.subspan(row_of(node) * n_vocab, n_vocab),
-                                  .position = position});
+        const int child = follow(
+            {.tree = tree, .node = node, .row = rows.row(row_of(node)), .position = position});
         if (child == kNoNode) {
             return verdict_;
         }
@@ -55,8 +62,11 @@ int Acceptance::follow(const Place& place) {
     if (options_.assumed_rate) {
         return follow_assumption(place);
     }
-    const bool is_ratio = options_.rule == AcceptanceRule::ratio && !sampler_.is_greedy();
-    return is_ratio ? follow_ratio(place) : follow_choice(place);
+    return follows_ratio() ? follow_ratio(place) : follow_choice(place);
+}
+
+bool Acceptance::follows_ratio() const {
+    return options_.rule == AcceptanceRule::ratio && !sampler_.is_greedy();
 }
 
 // Emits the whole model's own choices, whatever was drafted.
@@ -85,7 +95,7 @@ int Acceptance::follow_ratio(const Place& place) {
     }
     const PositionNoise own = sampler_.noise(position);
     const PositionNoise coins = own.independent(NoisePurpose::acceptance);
-    sampler_.allowed_distribution(row, p_);
+    sampler_.allowed_distribution(row.logits, p_);
     trial_.start(p_, tree.drawn_from(node), sampler_.n_vocab());
     int n_tried = 0;
     for (int child = tree.first_child(node); child != kNoNode; child = tree.next_sibling(child)) {

@@ -25,6 +25,7 @@
 
 #include "sampling/distribution.h"
 #include "sampling/draft_tree.h"
+#include "sampling/logit_rows.h"
 #include "sampling/ratio_rule.h"
 #include "sampling/sampler.h"
 
@@ -55,9 +56,14 @@ class Acceptance {
     // becomes text next. It must outlive the object.
     Acceptance(Sampler& sampler, const AcceptanceOptions& options);
 
-    // `logits` [n_vocab, n_nodes + 1]: row 0 follows the pending token, row i + 1 follows node i.
-    // `position` is that of the first draft, counted from the start of the conversation. The result
-    // is valid until the next call.
+    // How many of the best tokens of a row it needs; 0: the row itself.
+    int n_best_needed() const;
+
+    // `rows` [n_nodes + 1]: row 0 follows the pending token, row i + 1 follows node i. `position`
+    // is that of the first draft, counted from the start of the conversation. The result is valid
+    // until the next call.
+    const Verdict& judge(const DraftTree& tree, const LogitRows& rows, std::int64_t position);
+    // The same for whole rows: `logits` [n_vocab, n_nodes + 1].
     const Verdict& judge(const DraftTree& tree,
                          std::span<const float> logits,
                          std::int64_t position);
@@ -67,13 +73,14 @@ class Acceptance {
     struct Place {
         const DraftTree& tree;
         int node;
-        std::span<const float> row;  // [n_vocab] logits that follow the node
-        std::int64_t position;       // of its children
+        LogitRow row;           // logits that follow the node
+        std::int64_t position;  // of its children
     };
 
     // Returns the accepted child, or kNoNode; then verdict_.next follows the node.
     int follow(const Place& place);
     int follow_choice(const Place& place);
+    bool follows_ratio() const;
     int follow_ratio(const Place& place);
     int follow_assumption(const Place& place);
 

@@ -21,9 +21,22 @@ void SamplingTransform::apply(std::span<const float> logits, Distribution& out) 
     const float maximum = find_maximum(logits).logit;
     if (top_k_ > 0 && top_k_ < logits.size()) {
         ranking_.take_largest(logits, top_k_);
+        ranking_.sort();
     } else {
         ranking_.take_all(logits);
     }
+    cut(maximum, out);
+}
+
+void SamplingTransform::apply(std::span<const RankKey> best, Distribution& out) {
+    KNAP_ASSERT(top_k_ > 0 && !best.empty(), "without top-k every token counts");
+    ranking_.take_largest(best, top_k_);
+    ranking_.sort();
+    cut(logit_of(ranking_.keys().front()), out);
+}
+
+// Of the ranking: in order with top-k, so that sums do not depend on how it was found.
+void SamplingTransform::cut(float maximum, Distribution& out) {
     // Top-p and min-p both keep a prefix of the ranking, so min-p may go first and leave less to
     // sort. Top-p measures the mass of everything that top-k left.
     const double total = drop_improbable(maximum);

@@ -34,8 +34,11 @@ class SamplingTransform {
     // `logits` [n_vocab] include bias and penalties. Overwrites `out`, reusing its memory. Throws
     // when nothing can be chosen (row_maximum.h).
     void apply(std::span<const float> logits, Distribution& out);
+    // The same from the tokens of a row that top-k may keep, in any order. Needs top-k.
+    void apply(std::span<const RankKey> best, Distribution& out);
 
   private:
+    void cut(float maximum, Distribution& out);
     double drop_improbable(float maximum);
     float weight(float logit, float maximum) const;
 

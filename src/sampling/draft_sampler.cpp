@@ -12,6 +12,11 @@ namespace knap {
 DraftSampler::DraftSampler(Sampler& sampler, AcceptanceRule rule)
     : sampler_(sampler), rule_(rule) {}
 
+std::optional<DrawRule> DraftSampler::draw_rule() const {
+    const bool has_own_noise = !sampler_.is_greedy() && rule_ != AcceptanceRule::shared_noise;
+    return has_own_noise ? std::nullopt : sampler_.draw_rule();
+}
+
 const DraftChoice& DraftSampler::choose(std::span<const float> logits,
                                         std::int64_t position,
                                         int n_tokens) {

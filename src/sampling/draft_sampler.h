@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "sampling/noise.h"
 #include "sampling/ranking.h"
 #include "sampling/sampler.h"
+#include "sampling/stop_rule.h"
 
 namespace knap {
 
@@ -29,6 +31,10 @@ class DraftSampler {
     // The sampler's history must end with the token that the logits follow. `sampler` must outlive
     // this object.
     DraftSampler(Sampler& sampler, AcceptanceRule rule);
+
+    // How a device chooses the same single tokens from raw logits; nullopt where it cannot, because
+    // of bias, penalties, or noise that depends on what was drafted before.
+    std::optional<DrawRule> draw_rule() const;
 
     // Chooses at most `n_tokens` children for `position`, fewer when fewer can be drawn. The result
     // is valid until the next call.
@@ -52,12 +58,7 @@ class DraftSampler {
 // (row_maximum.h).
 float confidence(std::span<const float> logits, Token token);
 
-// The token whose probability is the confidence.
-enum class ConfidenceOf : std::uint8_t {
-    drafted,        // the first drafted token, before the transform
-    most_probable,  // the most probable token, before the transform
-    drawn,          // the first drafted token, in `q`; when greedy, the same as `drafted`
-};
+// The same for the token that a stop rule looks at.
 float confidence(std::span<const float> logits, const DraftChoice& choice, ConfidenceOf whose);
 
 }  // namespace knap

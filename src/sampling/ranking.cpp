@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <limits>
 #include <utility>
 
@@ -11,7 +10,6 @@ namespace knap {
 namespace {
 
 constexpr float kLowest = std::numeric_limits<float>::lowest();  // only -infinity is lower
-constexpr std::uint32_t kSignBit = 0x80000000u;
 
 // A fixed count, so that the compiler vectorises the comparisons.
 constexpr std::size_t kRankingBlock = 64;
@@ -50,23 +48,6 @@ void radix_sort_by_logit(std::vector<RankKey>& keys, std::vector<RankKey>& scrat
 
 }  // namespace
 
-RankKey rank_key(float logit, Token token) {
-    const auto bits = std::bit_cast<std::uint32_t>(logit + 0.0f);  // -0 becomes 0
-    // Flipping the sign bit puts positive floats above negative ones. Negative floats need all bits
-    // flipped.
-    const std::uint32_t ascending = bits & kSignBit ? ~bits : bits | kSignBit;
-    return RankKey{~ascending} << 32 | static_cast<std::uint32_t>(token);
-}
-
-float logit_of(RankKey key) {
-    const auto ascending = ~static_cast<std::uint32_t>(key >> 32);
-    return std::bit_cast<float>(ascending & kSignBit ? ascending & ~kSignBit : ~ascending);
-}
-
-Token token_of(RankKey key) {
-    return static_cast<Token>(static_cast<std::uint32_t>(key));
-}
-
 void Ranking::take_all(std::span<const float> logits) {
     is_in_token_order_ = true;
     keys_.clear();
@@ -100,6 +81,12 @@ void Ranking::take_largest(std::span<const float> logits, std::size_t n) {
             n_tolerated = std::max(n_tolerated, 2 * keys_.size());  // ties may leave many
         }
     }
+    keep_largest(n);
+}
+
+void Ranking::take_largest(std::span<const RankKey> tokens, std::size_t n) {
+    is_in_token_order_ = false;
+    keys_.assign(tokens.begin(), tokens.end());
     keep_largest(n);
 }
 

@@ -14,6 +14,7 @@ namespace knap {
 namespace {
 
 constexpr float kForbidden = -std::numeric_limits<float>::infinity();
+constexpr float kNoSecond = std::numeric_limits<float>::infinity();  // a gap
 
 // How many of the largest logits the constraint is asked about, as long as too few of them fit.
 constexpr std::array<std::size_t, 3> kNumbersAsked = {64, 1024,
@@ -23,8 +24,11 @@ constexpr std::array<std::size_t, 3> kNumbersAsked = {64, 1024,
 
 Sampler::Sampler(const SamplingOptions& options, int n_vocab, int n_ctx)
     : n_vocab_(n_vocab),
-      seed_(options.seed),
-      temperature_(options.temperature),
+      rule_{.temperature = options.temperature,
+            .top_k = options.top_k,
+            .top_p = options.top_p,
+            .min_p = options.min_p,
+            .seed = options.seed},
       n_ranked_(static_cast<std::size_t>(options.top_k > 0 ? options.top_k : n_vocab)),
       has_cuts_(options.top_k > 0 || options.top_p < 1.0f || options.min_p > 0.0f),
       bias_(options.logit_bias),
@@ -66,7 +70,6 @@ Token Sampler::choose(std::span<const float> adjusted, std::int64_t position) {
 }
 
 Choice Sampler::sample_with_gap(std::span<const float> logits, std::int64_t position) {
-    constexpr float kNoSecond = std::numeric_limits<float>::infinity();
     const std::span<const float> adjusted =
         constraint_ == nullptr ? adjust(logits) : allow(adjust(logits), 2);
     if (is_greedy()) {
@@ -77,12 +80,56 @@ Choice Sampler::sample_with_gap(std::span<const float> logits, std::int64_t posi
         return {best.token, ranked.size() < 2 ? kNoSecond : best.logit - logit_of(ranked[1])};
     }
     transform_->apply(adjusted, drawn_from_);
+    return draw_with_gap(position);
+}
+
+Choice Sampler::draw_with_gap(std::int64_t position) {
     draw_several(drawn_from_, noise(position), 2, best_two_);
     if (best_two_.size() < 2) {
         return {best_two_[0].token, kNoSecond};
     }
-    const double gap = temperature_ * std::log(best_two_[0].ratio / best_two_[1].ratio);
+    const double gap = rule_.temperature * std::log(best_two_[0].ratio / best_two_[1].ratio);
     return {best_two_[0].token, static_cast<float>(gap)};
+}
+
+int Sampler::n_best_needed() const {
+    if (!takes_raw_logits() || constraint_ != nullptr) {
+        return 0;
+    }
+    if (is_greedy()) {
+        return std::min(2, n_vocab_);
+    }
+    return rule_.top_k < n_vocab_ ? rule_.top_k : 0;
+}
+
+Token Sampler::sample(const LogitRow& row, std::int64_t position) {
+    if (!row.logits.empty()) {
+        return sample(row.logits, position);
+    }
+    if (is_greedy()) {
+        return best_token(row);
+    }
+    transform_->apply(row.best, drawn_from_);
+    return draw(drawn_from_, position);
+}
+
+Choice Sampler::sample_with_gap(const LogitRow& row, std::int64_t position) {
+    if (!row.logits.empty()) {
+        return sample_with_gap(row.logits, position);
+    }
+    if (!is_greedy()) {
+        transform_->apply(row.best, drawn_from_);
+        return draw_with_gap(position);
+    }
+    ranking_.take_largest(row.best, 2);
+    ranking_.sort();
+    const std::vector<RankKey>& ranked = ranking_.keys();
+    const float gap = ranked.size() < 2 ? kNoSecond : logit_of(ranked[0]) - logit_of(ranked[1]);
+    return {token_of(ranked[0]), gap};
+}
+
+std::optional<DrawRule> Sampler::draw_rule() const {
+    return takes_raw_logits() ? std::optional(rule_) : std::nullopt;
 }
 
 void Sampler::distribution(std::span<const float> logits, Distribution& out) {

@@ -20,6 +20,8 @@
 #include "knap/types.h"
 
 #include "sampling/distribution.h"
+#include "sampling/draw_rule.h"
+#include "sampling/logit_rows.h"
 #include "sampling/noise.h"
 #include "sampling/penalties.h"
 #include "sampling/ranking.h"
@@ -49,6 +51,12 @@ class Sampler {
     // The same as sample(), and measures the gap.
     Choice sample_with_gap(std::span<const float> logits, std::int64_t position);
 
+    // How many of the best tokens of a row decide on sample() and the gap; 0: the row itself does.
+    int n_best_needed() const;
+    // The same from either. A row without logits has as many of its best tokens as needed.
+    Token sample(const LogitRow& row, std::int64_t position);
+    Choice sample_with_gap(const LogitRow& row, std::int64_t position);
+
     // The two halves of sample(). At temperature 0 the distribution has only the greedy choice.
     void distribution(std::span<const float> logits, Distribution& out);
     Token draw(const Distribution& distribution, std::int64_t position) const;
@@ -77,24 +85,27 @@ class Sampler {
 
     bool is_greedy() const { return !transform_.has_value(); }
     // True when the choice is the largest raw logit: greedy, without bias or penalties.
-    bool takes_largest_logit() const { return is_greedy() && bias_.empty() && !window_; }
+    bool takes_largest_logit() const { return is_greedy() && takes_raw_logits(); }
+    // How a device draws the same from raw logits; nullopt with bias or penalties.
+    std::optional<DrawRule> draw_rule() const;
     int n_vocab() const { return n_vocab_; }
     // The noise that draw() uses at a position.
-    PositionNoise noise(std::int64_t position) const { return {seed_, position}; }
+    PositionNoise noise(std::int64_t position) const { return {rule_.seed, position}; }
     // The row with bias and penalties, which every choice starts from. Valid while `logits` is,
     // until the next call of any function that takes logits.
     std::span<const float> adjust(std::span<const float> logits);
 
   private:
+    bool takes_raw_logits() const { return bias_.empty() && !window_; }
     // The choice from a row with bias and penalties, whatever the constraint.
     Token choose(std::span<const float> adjusted, std::int64_t position);
+    Choice draw_with_gap(std::int64_t position);
     void advance_constraint(Token token);
     void distribute(std::span<const float> adjusted, Distribution& out);
     std::span<const float> allow(std::span<const float> adjusted, std::size_t n_best = 1);
 
     int n_vocab_;
-    std::uint64_t seed_;
-    float temperature_;
+    DrawRule rule_;
     std::size_t n_ranked_;  // with a temperature: how many of the largest logits count
     bool has_cuts_;         // so does a token's rank: top-k, top-p, min-p
     std::vector<std::pair<Token, float>> bias_;

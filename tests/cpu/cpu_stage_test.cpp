@@ -126,7 +126,7 @@ TEST_P(CpuStage, ComputesRowsBitForBit) {
 
 TEST_P(CpuStage, ComputesPlansBitForBit) {
     for (const char* text : {"a0=skip", "m1=skip", "l0-1=skip", "a=w4+16", "a0=w4+16,a1=w2+40",
-                             "exit=1", "a=skip", "head=reduced"}) {
+                             "exit=1", "a=skip", "head=reduced", "m=e1", "m0=e2,m1=skip"}) {
         const ModulePlan plan = parse_plan(text, n_layers());
         expect_same({.tokens = tokens_, .plan = &plan, .logit_rows = all_rows_}, text);
         const std::vector<int> last{kRows - 1};
@@ -198,7 +198,14 @@ INSTANTIATE_TEST_SUITE_P(Models,
                                            Case{"tiny-olmo2", "Q8_0", CacheType::f16, 3},
                                            Case{"tiny-phi", "Q8_0", CacheType::f16, 2},
                                            Case{"tiny-qwen3vl", "Q8_0", CacheType::f16, 2},
-                                           Case{"tiny-smollm3", "Q4_0", CacheType::f16, 2}));
+                                           Case{"tiny-smollm3", "Q4_0", CacheType::f16, 2},
+                                           Case{"tiny-qwen3moe", "Q8_0", CacheType::f16, 2},
+                                           Case{"small-qwen3moe", "Q4_K", CacheType::q8_0, 3},
+                                           Case{"tiny-gpt-oss", "MXFP4", CacheType::f16, 3},
+                                           Case{"tiny-gpt-oss", "Q8_0", CacheType::q8_0, 5},
+                                           Case{"tiny-mixtral", "F16", CacheType::f16, 2},
+                                           Case{"tiny-granitemoe", "Q4_1", CacheType::f16, 2},
+                                           Case{"tiny-qwen3vlmoe", "Q4_0", CacheType::f16, 1}));
 
 }  // namespace
 }  // namespace knap::test::cpu_stage_test

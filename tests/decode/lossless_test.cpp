@@ -169,7 +169,13 @@ INSTANTIATE_TEST_SUITE_P(
                       packed("tiny-phi", "Q4_1"),
                       packed("tiny-qwen3vl", "Q8_0"),
                       packed("tiny-seed-oss", "Q8_0"),
-                      packed("tiny-smollm3", "Q4_1")));
+                      packed("tiny-smollm3", "Q4_1"),
+                      packed("tiny-qwen3moe", "Q8_0"),
+                      packed("small-qwen3moe", "Q4_K_M"),
+                      packed("tiny-gpt-oss", "MXFP4"),
+                      packed("tiny-mixtral", "Q4_0"),
+                      packed("tiny-granitemoe", "Q4_1"),
+                      packed("tiny-qwen3vlmoe", "Q8_0")));
 
 TEST_P(ExactTrees, EqualPlainDecodingBitForBit) {
     for (unsigned seed = 1; seed <= kCasesPerModel; ++seed) {
@@ -210,7 +216,11 @@ INSTANTIATE_TEST_SUITE_P(
                       packed("tiny-mistral3", "Q4_1"),
                       packed("tiny-olmo2", "Q8_0"),
                       packed("tiny-phi", "Q4_1"),
-                      packed("tiny-smollm3", "Q8_0")));
+                      packed("tiny-smollm3", "Q8_0"),
+                      packed("tiny-qwen3moe", "Q4_1"),
+                      packed("tiny-gpt-oss", "MXFP4"),
+                      packed("tiny-gpt-oss", "Q8_0", CacheType::q8_0),
+                      packed("tiny-granitemoe", "Q8_0")));
 
 // Verifications and single-row passes each round the factors of their products, at different
 // places, so a logit can differ by twice the error of one rounding (support/rounding_error.h). On

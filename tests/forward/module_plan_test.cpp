@@ -163,6 +163,25 @@ TEST(RunnablePlan, HasAtMostFourWindows) {
               "`.settings[plan]`: expected at most 4 different windows, found 5");
 }
 
+TEST(RunnablePlan, HasFewerExpertsThanTheModelUses) {
+    ModulePlan plan(4);
+    EXPECT_NO_THROW(check_experts(plan, 0, "here"));
+    plan.set(1, Module::mlp, Level::with_experts(2));
+    plan.set(2, Module::mlp, Level::with_experts(1));
+    EXPECT_EQ(most_experts(plan), 2);
+    EXPECT_NO_THROW(check_experts(plan, 3, "here"));
+    EXPECT_THROW(check_experts(plan, 2, "here"), Error);
+    EXPECT_THROW(check_experts(plan, 1, "here"), Error);
+    EXPECT_THROW(check_experts(plan, 0, "here"), Error);
+    EXPECT_EQ(exact_layers(plan), 1);
+    EXPECT_FALSE(plan.is_full());
+    EXPECT_TRUE(plan.runs(1, Module::mlp));
+    ModulePlan other = plan;
+    other.set(1, Module::mlp, Level::with_experts(3));
+    EXPECT_NE(other, plan);
+    EXPECT_NE(other.hash(), plan.hash());
+}
+
 TEST(RunnablePlan, HasAnAvailableHead) {
     ModulePlan plan(4);
     EXPECT_NO_THROW(check_runnable(plan, 4, "here", HeadLevel::full));

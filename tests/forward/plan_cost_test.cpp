@@ -1,5 +1,6 @@
 #include "forward/plan_cost.h"
 
+#include <cmath>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -61,7 +62,8 @@ TEST(PlanCost, IsComputedFromTheShape) {
 }
 
 TEST(PlanCost, FullPlanReadsWhatDecodingATokenReads) {
-    for (const char* shape : {"tiny-llama", "tiny-qwen2", "tiny-qwen3", "small-qwen3"}) {
+    for (const char* shape : {"tiny-llama", "tiny-qwen2", "tiny-qwen3", "small-qwen3",
+                              "tiny-qwen3moe", "tiny-gpt-oss", "tiny-granitemoe"}) {
         const LoadedModel model(tiny_model(shape, "Q8_0"));
         const ModulePlan full(model.config.n_layers);
         EXPECT_EQ(plan_cost(cost_of(model), full, 50, 1).weight_bytes,
@@ -193,6 +195,33 @@ TEST_F(PlanCosts, ManyRowsReadWeightsOnce) {
     const PlanCost eight = plan_cost(cost_, full, 0, 8);
     EXPECT_EQ(eight.weight_bytes - one.weight_bytes, 7 * cost_.embedding_row_bytes);
     EXPECT_EQ(eight.cache_bytes, 8 * one.cache_bytes);
+}
+
+// 8 experts of 32 with three Q8_0 matrices of 32 x 64, of which rows use 3.
+TEST(ExpertCosts, MoreRowsReadMoreExperts) {
+    const LoadedModel model(tiny_model("tiny-qwen3moe", "Q8_0"));
+    const ModelCost cost = cost_of(model);
+    const ExpertCost& experts = cost.layers[1].experts;
+    EXPECT_EQ(experts.bytes, 3 * 32 * 64 / 32 * 34);
+    EXPECT_EQ(experts.n_experts, 8);
+    EXPECT_EQ(experts.n_used, 3);
+    EXPECT_DOUBLE_EQ(experts.n_read(0, 1), 3);
+    EXPECT_DOUBLE_EQ(experts.n_read(0, 2), 8 * (1 - 0.625 * 0.625));
+    EXPECT_DOUBLE_EQ(experts.n_read(1, 2), 8 * (1 - 0.875 * 0.875));
+    EXPECT_NEAR(experts.n_read(0, 100), 8, 1e-9);
+    EXPECT_DOUBLE_EQ(experts.n_read(5, 1), 3) << "no more than in the whole model";
+
+    ModulePlan plan(model.config.n_layers);
+    const PlanCost one = plan_cost(cost, plan, 0, 1);
+    const PlanCost two = plan_cost(cost, plan, 0, 2);
+    EXPECT_EQ(two.weight_bytes - one.weight_bytes - cost.embedding_row_bytes,
+              plan.n_layers() *
+                  std::llround((8 * (1 - 0.625 * 0.625) - 3) * static_cast<double>(experts.bytes)));
+    plan.set(2, Module::mlp, Level::with_experts(1));
+    EXPECT_EQ(one.weight_bytes - plan_cost(cost, plan, 0, 1).weight_bytes, 2 * experts.bytes);
+    plan.set(2, Module::mlp, Level::skip);
+    EXPECT_EQ(one.weight_bytes - plan_cost(cost, plan, 0, 1).weight_bytes,
+              cost.layers[2].mlp_bytes + 3 * experts.bytes);
 }
 
 }  // namespace

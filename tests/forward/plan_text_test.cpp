@@ -46,9 +46,11 @@ ModulePlan random_plan(std::mt19937& engine) {
     ModulePlan plan(1 + below(40));
     const Level levels[] = {Level::full, Level::skip, Level::windowed(16, 1 + below(3)),
                             Level::windowed(0, 256), Level::windowed(kMaxWindowRows, 0)};
+    const Level mlps[] = {Level::full, Level::skip, Level::with_experts(1 + below(3)),
+                          Level::with_experts(kMaxExpertsOfLevel)};
     for (const Module module : {Module::attention, Module::mlp}) {
         for (int layer = 0; layer < plan.n_layers();) {
-            const Level& level = levels[below(module == Module::attention ? 5 : 2)];
+            const Level& level = module == Module::attention ? levels[below(5)] : mlps[below(4)];
             for (int n = 1 + below(12); n > 0 && layer < plan.n_layers(); --n) {
                 plan.set(layer++, module, level);
             }
@@ -84,6 +86,9 @@ TEST(PlanText, IsCanonical) {
              {"a29=skip,m28-29=skip", "m28=skip,exit=29"},
              {"a=w4+8,a3=w2+9,a0=w4+7", "a3=w2+9,a0=w4+7,a1-2+4-29=w4+8"},
              {"a3=w016+0256", "a3=w16+256"},
+             {"m=e4", "m=e4"},
+             {"m=e04,m3=e2,m5=skip", "m5=skip,m3=e2,m0-2+4+6-29=e4"},
+             {"m=e4,exit=5", "m=e4,exit=5"},
              {"head=reduced", "head=reduced"},
              {"head=reduced,exit=4,head=full", "exit=4"},
          }) {
@@ -143,10 +148,10 @@ TEST(PlanText, RefusalStatesWhatWasExpectedAndWhere) {
         "`.settings[plan]`: expected a, m, l, exit or head before '=', found x3 in 'x3=skip'");
     EXPECT_EQ(refusal_of("a3=w0+0"),
               "`.settings[plan]`: expected a window of 1 to 1048576 rows, found w0+0 in 'a3=w0+0'");
-    EXPECT_EQ(
-        refusal_of("a3="),
-        "`.settings[plan]`: expected full, skip or a window as wSINKS+RECENT, found nothing in "
-        "'a3='");
+    EXPECT_EQ(refusal_of("a3="),
+              "`.settings[plan]`: expected full, skip, a window as wSINKS+RECENT or a number of "
+              "experts as eN, found nothing in "
+              "'a3='");
     EXPECT_EQ(refusal_of("exit=31"),
               "`.settings[plan]`: expected a number of layers up to 30, found 31 in 'exit=31'");
     EXPECT_EQ(

@@ -67,6 +67,7 @@ class Oracle : public ::testing::TestWithParam<OracleCase> {
     }
 
     void expect_close(LoadedModel& model, AttentionPath path, float bound);
+    void expect_close(const std::vector<std::vector<float>>& rows, float bound);
 
     std::filesystem::path path_;
     LlamaPeer oracle_;
@@ -115,23 +116,28 @@ TEST_P(Oracle, FoldedPathStaysWithinTheBound) {
 void Oracle::expect_close(LoadedModel& model, AttentionPath path, float bound) {
     run_oracle();
     ForwardRig rig(model, {.path = path});
-    const auto rows = run([&](std::span<const Token> tokens) { return rig.feed(tokens); });
+    expect_close(run([&](std::span<const Token> tokens) { return rig.feed(tokens); }), bound);
+}
+
+// Where layers have experts, rounding may choose another one, in a row or in one that it attends
+// to. Router's logits are steep here, so that this is rare.
+void Oracle::expect_close(const std::vector<std::vector<float>>& rows, float bound) {
+    const bool has_experts = model_.config.n_experts_used() > 0;
+    const float limit = has_experts ? 3 * bound : bound;
     ASSERT_EQ(rows.size(), expected_.size());
+    std::vector<std::size_t> far;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        EXPECT_LT(max_abs_difference(rows[i], expected_[i]), bound) << "row " << i;
-        if (argmax(rows[i]) != argmax(expected_[i])) {
-            EXPECT_LT(top_two_gap(expected_[i]), 2 * bound) << "row " << i << ": not a near tie";
+        if (max_abs_difference(rows[i], expected_[i]) >= limit) {
+            far.push_back(i);
+        } else if (argmax(rows[i]) != argmax(expected_[i])) {
+            EXPECT_LT(top_two_gap(expected_[i]), 2 * limit) << "row " << i << ": not a near tie";
         }
     }
+    EXPECT_LE(far.size(), has_experts ? rows.size() / 10 : 0) << ::testing::PrintToString(far);
 }
 
 TEST_P(Oracle, FlashAttentionStaysWithinTheBound) {
-    run_oracle();
-    ForwardRig rig(model_, {.path = AttentionPath::flash});
-    const auto rows = run([&](std::span<const Token> tokens) { return rig.feed(tokens); });
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        EXPECT_LT(max_abs_difference(rows[i], expected_[i]), bound(GetParam().type)) << "row " << i;
-    }
+    expect_close(model_, AttentionPath::flash, bound(GetParam().type));
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures,
@@ -191,7 +197,20 @@ INSTANTIATE_TEST_SUITE_P(Architectures,
                                            OracleCase{"tiny-seed-oss", "F32"},
                                            OracleCase{"tiny-seed-oss", "Q5_0"},
                                            OracleCase{"tiny-smollm3", "F32"},
-                                           OracleCase{"tiny-smollm3", "Q4_1"}),
+                                           OracleCase{"tiny-smollm3", "Q4_1"},
+                                           OracleCase{"tiny-qwen3moe", "F32"},
+                                           OracleCase{"tiny-qwen3moe", "Q8_0"},
+                                           OracleCase{"small-qwen3moe", "Q4_K"},
+                                           OracleCase{"tiny-gpt-oss", "F32"},
+                                           OracleCase{"tiny-gpt-oss", "MXFP4"},
+                                           OracleCase{"small-gpt-oss", "Q8_0"},
+                                           OracleCase{"tiny-mixtral", "F32"},
+                                           OracleCase{"tiny-mixtral", "Q4_0"},
+                                           OracleCase{"small-mixtral", "Q5_K"},
+                                           OracleCase{"tiny-granitemoe", "F32"},
+                                           OracleCase{"tiny-granitemoe", "Q4_1"},
+                                           OracleCase{"tiny-qwen3vlmoe", "F32"},
+                                           OracleCase{"small-qwen3vlmoe", "Q4_K"}),
                          [](const auto& test) {
                              std::string name =
                                  std::string(test.param.shape) + "_" + test.param.type;
@@ -319,6 +338,19 @@ INSTANTIATE_TEST_SUITE_P(
                       FieldCase{"tiny-olmo2", "attention.sliding_window", 7},
                       FieldCase{"tiny-olmo2", "attention.sliding_window_pattern", 2},
                       FieldCase{"tiny-olmo2", "rope.scaling.factor", 16.0f},
+                      FieldCase{"tiny-qwen3moe", "expert_used_count", 2},
+                      FieldCase{"tiny-qwen3moe", "expert_used_count", 1},
+                      FieldCase{"tiny-qwen3moe", "expert_used_count", 8},
+                      FieldCase{"tiny-mixtral", "expert_used_count", 1},
+                      FieldCase{"tiny-gpt-oss", "expert_used_count", 2},
+                      FieldCase{"tiny-gpt-oss", "attention.sliding_window", 7},
+                      FieldCase{"tiny-gpt-oss", "attention.sliding_window_pattern", 3},
+                      FieldCase{"tiny-gpt-oss", "rope.freq_base_swa", 50.0f},
+                      FieldCase{"tiny-gpt-oss", "rope.scaling.factor", 16.0f},
+                      FieldCase{"tiny-granitemoe", "residual_scale", 0.5f},
+                      FieldCase{"tiny-granitemoe", "embedding_scale", 3.0f},
+                      FieldCase{"tiny-granitemoe", "attention.scale", 0.4f},
+                      FieldCase{"tiny-granitemoe", "logit_scale", 2.0f},
                       FieldCase{"tiny-phi", "rope.scaling.attn_factor", 1.5f},
                       FieldCase{"tiny-phi", "rope.scaling.original_context_length", 2048}));
 

@@ -35,7 +35,9 @@ ModulePlan random_plan(std::mt19937& engine, int n_layers) {
                                 Level::windowed(first.sinks, first.recent),
                                 Level::windowed(second.sinks, second.recent)};
         plan.set(layer, Module::attention, levels[random_between(engine, 0, 3)]);
-        plan.set(layer, Module::mlp, levels[random_between(engine, 0, 1)]);
+        // Where layers have no experts the last level is the whole MLP.
+        const Level mlps[] = {Level::full, Level::skip, Level::with_experts(2)};
+        plan.set(layer, Module::mlp, mlps[random_between(engine, 0, 2)]);
     }
     return plan;
 }
@@ -52,8 +54,11 @@ class PlanOracle : public ::testing::TestWithParam<PathCase> {
         reference_.feed(text);
     }
 
-    // The largest difference of any logit.
-    float distance(const RandomPass& pass, const ModulePlan& plan, unsigned seed) {
+    // The rows in which some logit differs by more than `bound`.
+    std::size_t count_far(const RandomPass& pass,
+                          const ModulePlan& plan,
+                          unsigned seed,
+                          float bound) {
         const auto tokens = random_tokens(pass.n_rows, model_.config.n_vocab, seed);
         const auto rows = rig_.run(
             {.tokens = tokens, .plan = &plan, .first_row = pass.first_row, .layout = pass.layout});
@@ -71,16 +76,18 @@ class PlanOracle : public ::testing::TestWithParam<PathCase> {
                 },
             .plan = &plan,
         });
-        float most = 0;
+        n_rows_ += expected.size();
+        std::size_t n_far = 0;
         for (std::size_t row = 0; row < expected.size(); ++row) {
-            most = std::max(most, max_abs_difference(rows[row], expected[row]));
+            n_far += max_abs_difference(rows[row], expected[row]) > bound ? 1 : 0;
         }
-        return most;
+        return n_far;
     }
 
     LoadedModel model_;
     ForwardRig rig_;
     ReferenceForward reference_;
+    std::size_t n_rows_ = 0;  // compared
 };
 
 TEST_P(PlanOracle, RandomPlansInEveryLayoutAgree) {
@@ -89,15 +96,20 @@ TEST_P(PlanOracle, RandomPlansInEveryLayoutAgree) {
     const float bound = GetParam().path == AttentionPath::folded   ? 0.005f
                         : GetParam().path == AttentionPath::kernel ? 0.02f
                                                                    : 0.1f;
+    const bool has_experts = model_.config.n_experts_used() > 0;
+    std::size_t n_far = 0;
     std::mt19937 engine(3);
     for (const Kind kind : {Kind::causal, Kind::tree, Kind::branches, Kind::replay}) {
         for (unsigned trial = 0; trial < 12; ++trial) {
             const RandomPass pass = random_pass(engine, kind, kCapacity, trial % 3 == 0 ? 1 : 40);
             const ModulePlan plan = random_plan(engine, model_.config.n_layers);
-            ASSERT_LT(distance(pass, plan, trial), bound)
+            n_far += count_far(pass, plan, trial, bound);
+            ASSERT_TRUE(n_far == 0 || has_experts)
                 << "layout " << static_cast<int>(kind) << ", trial " << trial;
         }
     }
+    // Rounding may choose another expert, in a row or in one that it attends to.
+    EXPECT_LE(20 * n_far, n_rows_);
 }
 
 INSTANTIATE_TEST_SUITE_P(Paths, PlanOracle, all_path_cases());

@@ -170,7 +170,6 @@ TEST(Config, CountsOutOfRangeAreRefused) {
         {"attention.head_count_kv", 8, "expected a divisor of the 4 heads, found 8"},
         {"attention.value_length", 16, "expected the size of keys, 8, found 16"},
         {"rope.dimension_count", 4, "expected the head size, 8, found 4"},
-        {"expert_count", 8, "8 (a mixture of experts, not supported)"},
         {"nextn_predict_layers", 1, "not supported"},
         {"attention.sliding_window", 64, "expected none, found 64 (not supported)"},
     };

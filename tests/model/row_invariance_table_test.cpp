@@ -47,6 +47,25 @@ TEST(RowInvarianceTable, PromisesNothingThatWasNotMeasured) {
     EXPECT_EQ(row_invariant_rows(GGML_TYPE_F16, WeightLayout::strips), kAnyRows);
 }
 
+TEST(RowInvarianceTable, ProductsByExpertHaveLimitsOfTheirOwn) {
+    EXPECT_EQ(row_invariant_rows_by_id(GGML_TYPE_F32, WeightLayout::plain), kAnyRows);
+    EXPECT_EQ(row_invariant_rows_by_id(GGML_TYPE_Q8_0, WeightLayout::plain), kAnyRows);
+    EXPECT_EQ(row_invariant_rows_by_id(GGML_TYPE_Q4_K, WeightLayout::plain), 7);
+    EXPECT_EQ(row_invariant_rows_by_id(GGML_TYPE_IQ3_XXS, WeightLayout::plain), 7);
+    EXPECT_EQ(row_invariant_rows_by_id(GGML_TYPE_Q4_K, WeightLayout::packed), kAnyRows);
+    EXPECT_EQ(row_invariant_rows_by_id(GGML_TYPE_Q4_0, WeightLayout::cuda), 1);
+}
+
+// Of a model with experts, ggml's product with the router is exact for single rows only.
+TEST(ModelRowInvariance, RoutersCountUnlessTheyArePacked) {
+    const auto path = tiny_model("tiny-qwen3moe", "Q8_0");
+    EXPECT_EQ(row_invariant_rows(*LoadedModel(path).weights), 1);
+    if (has_fast_matmul()) {
+        const LoadedModel packed(path, Repack::automatic, 1, Kernels::automatic);
+        EXPECT_EQ(row_invariant_rows(*packed.weights), kAnyRows);
+    }
+}
+
 int rows_of(const TinyGguf& tiny, Repack repack = Repack::off) {
     const std::filesystem::path path = temporary_folder() / "row-invariance.gguf";
     tiny.write(path);

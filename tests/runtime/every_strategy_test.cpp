@@ -203,6 +203,10 @@ INSTANTIATE_TEST_SUITE_P(All,
                                            "tiny-gemma2",
                                            "tiny-gemma3",
                                            "tiny-glm4",
+                                           "tiny-gpt-oss",
+                                           "tiny-granitemoe",
+                                           "tiny-mixtral",
+                                           "tiny-qwen3moe",
                                            "tiny-granite",
                                            "tiny-hunyuan-dense",
                                            "tiny-mistral3",
@@ -211,6 +215,49 @@ INSTANTIATE_TEST_SUITE_P(All,
                                            "tiny-qwen3vl",
                                            "tiny-seed-oss",
                                            "tiny-smollm3"));
+
+// With fewer experts than the model uses.
+TEST(FewerExperts, DraftWhatPlainDecodingAcceptsOrNot) {
+    for (const char* shape : {"tiny-qwen3moe", "tiny-gpt-oss"}) {
+        Engine engine(config_of_shape(shape));
+        Session session(engine);
+        const std::vector<Token> tokens = random_tokens(90, 256, 3);
+        GenerateOptions request{.n_predict = 40, .ignore_eos = true};
+        const Result plain = plain_text(session, tokens, request);
+        int n_drafted = 0;
+        int n_accepted = 0;
+        for (const char* plan : {"m=e1", "m=e2", "m0=e1,m2-3=e2", "a1=skip,m=e2"}) {
+            request.speculation = {.strategy = "static", .settings = {{"plan", plan}}};
+            const Result result = session.generate(tokens, request);
+            EXPECT_EQ(result.tokens, plain.tokens) << shape << ", " << plan;
+            n_drafted += result.speculation.n_drafted;
+            n_accepted += result.speculation.n_accepted;
+        }
+        EXPECT_GT(n_accepted, 0) << shape;
+        EXPECT_LT(n_accepted, n_drafted) << shape;
+    }
+}
+
+TEST(FewerExperts, AreRefusedWhereTheModelUsesNoMore) {
+    const auto refusal = [](const char* shape, const char* plan) -> std::string {
+        Engine engine(config_of_shape(shape));
+        Session session(engine);
+        try {
+            session.generate(random_tokens(9, 256, 3),
+                             {.n_predict = 2,
+                              .speculation = {.strategy = "static", .settings = {{"plan", plan}}}});
+        } catch (const Error& error) {
+            return error.what();
+        }
+        return "accepted";
+    };
+    EXPECT_EQ(refusal("tiny-qwen3moe", "m=e2"), "accepted");
+    EXPECT_EQ(refusal("tiny-qwen3moe", "m1=e3"),
+              "`.settings[plan]`: expected 1 to 2 of the 3 experts that a token uses, found e3");
+    EXPECT_EQ(refusal("tiny-llama", "m1=e3"),
+              "`.settings[plan]`: expected no level with fewer experts, because in this model no "
+              "layer has experts; found e3");
+}
 
 TEST(EveryStrategyList, IsComplete) {
     std::set<std::string> covered{"autoregressive"};

@@ -37,10 +37,16 @@ TEST(SessionOnGpu, RunsOnTheGpuByDefault) {
 TEST(SessionOnGpu, FreesAllItsMemory) {
     KNAP_SKIP_WITHOUT_GPU();
     Engine engine(on_gpu());
+    // Some draft with a plan while sampling, some as they would by default.
     const auto request = [&](unsigned seed) {
         Session session(engine);
         const auto prompt = random_tokens(1 + static_cast<int>(seed) % 100, 256, seed);
-        session.generate(prompt, {.n_predict = 8, .ignore_eos = true});
+        GenerateOptions options{.n_predict = 8, .ignore_eos = true};
+        if (seed % 2 == 1) {
+            options.sampling.temperature = 0.8f;
+            options.speculation = {.strategy = "static", .settings = {{"plan", "m1=skip"}}};
+        }
+        session.generate(prompt, options);
     };
     // ggml-cuda keeps captured graphs for ten seconds after their last use.
     const auto free_after = [&](unsigned n_requests) {

@@ -8,7 +8,7 @@ from pathlib import Path
 BELOW = {
     "base": [],
     "device": ["base"],
-    "kernels": ["base"],
+    "kernels": ["base", "sampling"],
     "model": ["device", "kernels"],
     "kv": ["kernels", "model"],
     "forward": ["kv"],

@@ -45,7 +45,7 @@ RoundOutcome FakeRound::outcome() const {
         .path = path_,
         .emitted = emitted_,
         .gaps = {},
-        .logits = logits_,
+        .logits = LogitRows(logits_, static_cast<std::size_t>(shape_.n_vocab)),
         .captures = captures_,
         .is_forced = shape_.is_forced,
         .draft_ms = shape_.draft_ms,

@@ -30,8 +30,8 @@ inline void PrintTo(const PathCase& c, std::ostream* out) {
 }
 
 // Grouped heads, heads with norms, one query head per KV head; layers with windows of their own,
-// with a second rotation, with soft caps; norms behind modules, scaled modules; every path, and our
-// int8 cache.
+// with a second rotation, with soft caps; norms behind modules, scaled modules; experts; every
+// path, and our int8 cache.
 inline auto all_path_cases() {
     return ::testing::Values(
         PathCase{"tiny-llama", AttentionPath::kernel},
@@ -45,7 +45,11 @@ inline auto all_path_cases() {
         PathCase{"tiny-gemma2", AttentionPath::kernel, CacheType::q8_0},
         PathCase{"tiny-gemma2", AttentionPath::flash},
         PathCase{"tiny-granite", AttentionPath::kernel},
-        PathCase{"tiny-olmo2", AttentionPath::folded});
+        PathCase{"tiny-olmo2", AttentionPath::folded},
+        PathCase{"tiny-qwen3moe", AttentionPath::kernel},
+        PathCase{"tiny-gpt-oss", AttentionPath::kernel},
+        PathCase{"tiny-gpt-oss", AttentionPath::folded},
+        PathCase{"tiny-gpt-oss", AttentionPath::flash});
 }
 
 }  // namespace knap::test

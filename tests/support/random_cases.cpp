@@ -22,6 +22,9 @@ Level random_level(std::mt19937& random, Module module) {
     constexpr std::array kWindows{Level::windowed(0, 16), Level::windowed(4, 60),
                                   Level::windowed(16, 0), Level::windowed(16, 256)};
     const int kind = below(random, module == Module::attention ? 4 : 3);
+    if (module == Module::mlp && kind == 1) {  // the whole MLP where layers have no experts
+        return Level::with_experts(1);
+    }
     return kind == 3 ? one_of(random, kWindows) : kind == 2 ? Level::skip : Level::full;
 }
 

@@ -31,6 +31,12 @@ bool scales_queries(const ModelConfig& config) {
            config.architecture == "gemma3";
 }
 
+ggml_tensor* gated(ggml_context* ctx, Activation activation, ggml_tensor* gate, ggml_tensor* up) {
+    return activation == Activation::clamped_swiglu ? ggml_swiglu_oai(ctx, gate, up, 1.702f, 7.0f)
+           : activation == Activation::gelu         ? ggml_geglu_split(ctx, gate, up)
+                                                    : ggml_swiglu_split(ctx, gate, up);
+}
+
 ggml_tensor* scaled(ggml_context* ctx, ggml_tensor* x, float scale) {
     return scale == 1.0f ? x : ggml_scale(ctx, x, scale);
 }
@@ -144,6 +150,7 @@ ggml_tensor* ReferenceForward::attention(Graph& g, int layer, ggml_tensor* x) {
         ggml_mul_mat(ctx, cached_k, ggml_permute(ctx, q, 0, 2, 1, 3));  // [n_kv, n_rows, n_heads]
     scores = capped(ctx, scores, c.soft_cap);
     scores = ggml_soft_max_ext(ctx, scores, g.masks[static_cast<std::size_t>(layer)], scale, 0.0f);
+    ggml_soft_max_add_sinks(scores, w.attn_sinks);
     ggml_tensor* out = ggml_mul_mat(ctx, cached_v, scores);  // [head_dim, n_rows, n_heads]
     out = ggml_cont_2d(ctx, ggml_permute(ctx, out, 0, 2, 1, 3), c.n_embd_q(), g.n_rows);
     out = norm_if(ctx, linear(ctx, w.wo, w.bo, out), w.attn_post_norm, c.rms_eps);
@@ -155,10 +162,70 @@ ggml_tensor* ReferenceForward::mlp(Graph& g, int layer, ggml_tensor* x) {
     ggml_context* ctx = g.context.get();
     ggml_tensor* up = linear(ctx, w.ffn_up, w.ffn_up_b, x);
     ggml_tensor* gate = linear(ctx, w.ffn_gate, w.ffn_gate_b, x);
+    return linear(ctx, w.ffn_down, w.ffn_down_b, gated(ctx, model_.config.activation, gate, up));
+}
+
+// In libllama's order, with a matrix of each expert as a plane.
+ggml_tensor* ReferenceForward::experts(Graph& g, int layer, int n_used, ggml_tensor* x) {
     const ModelConfig& c = model_.config;
-    ggml_tensor* hidden = c.activation == Activation::gelu ? ggml_geglu_split(ctx, gate, up)
-                                                           : ggml_swiglu_split(ctx, gate, up);
-    ggml_tensor* out = linear(ctx, w.ffn_down, w.ffn_down_b, hidden);
+    const ExpertSpec& spec = *c.layer(layer).experts;
+    const LayerWeights& w = model_.weights->tensors().layers[static_cast<std::size_t>(layer)];
+    ggml_context* ctx = g.context.get();
+    const std::int64_t n_rows = x->ne[1];
+    ggml_tensor* probabilities = linear(ctx, w.router, w.router_b, x);
+    if (spec.gating == Gating::softmax) {
+        probabilities = ggml_soft_max(ctx, probabilities);
+    }
+    ggml_tensor* ids = ggml_argsort_top_k(ctx, probabilities, n_used);
+    ggml_tensor* weights =
+        ggml_get_rows(ctx, ggml_reshape_3d(ctx, probabilities, 1, spec.n_experts, n_rows), ids);
+    weights = ggml_reshape_2d(ctx, weights, n_used, n_rows);
+    if (spec.gating == Gating::chosen) {
+        weights = ggml_soft_max(ctx, weights);
+    }
+    if (spec.normalises) {
+        weights = ggml_div(ctx, weights,
+                           ggml_clamp(ctx, ggml_sum_rows(ctx, weights), 6.103515625e-5f, INFINITY));
+    }
+    weights = ggml_reshape_3d(ctx, weights, 1, n_used, n_rows);
+    const auto of_experts = [&](ggml_tensor* weight, ggml_tensor* bias, ggml_tensor* rows) {
+        if (factors_ != Factors::as_stored && weight->type != GGML_TYPE_F32) {
+            weight = ggml_cast(ctx, weight, GGML_TYPE_F32);
+        }
+        if (factors_ == Factors::f16) {
+            weight = ggml_cast(ctx, weight, GGML_TYPE_F16);
+        }
+        ggml_tensor* y = ggml_mul_mat_id(ctx, weight, rows, ids);
+        return bias == nullptr ? y : ggml_add_id(ctx, y, bias, ids);
+    };
+    ggml_tensor* rows = ggml_reshape_3d(ctx, x, c.n_embd, 1, n_rows);
+    ggml_tensor* up = of_experts(w.expert_up, w.expert_up_b, rows);
+    ggml_tensor* gate = of_experts(w.expert_gate, w.expert_gate_b, rows);
+    ggml_tensor* results =
+        of_experts(w.expert_down, w.expert_down_b, gated(ctx, c.activation, gate, up));
+    results = ggml_mul(ctx, results, weights);
+    ggml_tensor* sum = nullptr;
+    for (int rank = 0; rank < n_used; ++rank) {
+        ggml_tensor* of_rank = ggml_view_2d(ctx, results, c.n_embd, n_rows, results->nb[2],
+                                            static_cast<std::size_t>(rank) * results->nb[1]);
+        sum = sum == nullptr ? ggml_cont(ctx, of_rank) : ggml_add(ctx, sum, of_rank);
+    }
+    return sum;
+}
+
+// The MLP, or experts and the one that every row uses.
+ggml_tensor* ReferenceForward::mlp_module(Graph& g, int layer, const Level& level, ggml_tensor* x) {
+    const ModelConfig& c = model_.config;
+    const LayerWeights& w = model_.weights->tensors().layers[static_cast<std::size_t>(layer)];
+    ggml_context* ctx = g.context.get();
+    ggml_tensor* out = nullptr;
+    if (const auto& spec = c.layer(layer).experts) {
+        out = experts(g, layer, level.n_experts > 0 ? level.n_experts : spec->n_used, x);
+    }
+    if (w.ffn_down != nullptr) {
+        ggml_tensor* dense = mlp(g, layer, x);
+        out = out == nullptr ? dense : ggml_add(ctx, out, dense);
+    }
     return scaled(ctx, norm_if(ctx, out, w.ffn_post_norm, c.rms_eps), c.residual_scale);
 }
 
@@ -255,7 +322,10 @@ std::vector<std::vector<float>> ReferenceForward::run(const ReferencePass& pass)
             x = ggml_add(ctx, attention(g, layer, norm_if(ctx, x, lw.attn_norm, c.rms_eps)), x);
         }
         if (plan.runs(layer, Module::mlp)) {
-            x = ggml_add(ctx, mlp(g, layer, norm_if(ctx, x, lw.ffn_norm, c.rms_eps)), x);
+            x = ggml_add(ctx,
+                         mlp_module(g, layer, plan.level(layer, Module::mlp),
+                                    norm_if(ctx, x, lw.ffn_norm, c.rms_eps)),
+                         x);
         }
     }
     ggml_tensor* logits =

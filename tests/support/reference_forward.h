@@ -47,6 +47,8 @@ class ReferenceForward {
     ggml_tensor* linear(ggml_context* ctx, ggml_tensor* weight, ggml_tensor* bias, ggml_tensor* x);
     ggml_tensor* attention(Graph& g, int layer, ggml_tensor* x);
     ggml_tensor* mlp(Graph& g, int layer, ggml_tensor* x);
+    ggml_tensor* experts(Graph& g, int layer, int n_used, ggml_tensor* x);
+    ggml_tensor* mlp_module(Graph& g, int layer, const Level& level, ggml_tensor* x);
     void set_inputs(Graph& g, const ReferencePass& pass);
 
     LoadedModel& model_;

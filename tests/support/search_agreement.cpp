@@ -9,13 +9,21 @@
 namespace knap::test {
 
 DeviceSearch search_on_device(SearchRig& rig, int n_rows, Streams streams) {
+    return search_on_device(rig.rig.forward, rig.rig.cache, rig.text, n_rows, streams);
+}
+
+DeviceSearch search_on_device(Forward& forward,
+                              const Sequence& cache,
+                              std::span<const Token> text,
+                              int n_rows,
+                              Streams streams) {
     constexpr int kAnyRows = std::numeric_limits<int>::max();
+    const int n_layers = forward.config().n_layers;
     const auto problem =
-        problem_with_windows(rig.n_layers(), std::vector<Window>{{8, 32}}, 3 * rig.n_layers() / 2);
+        problem_with_windows(n_layers, std::vector<Window>{{8, 32}}, 3 * n_layers / 2);
     const std::size_t n_states = most_states(problem, 0);
-    Forward& forward = rig.rig.forward;
     const TargetRows target =
-        collect_target_rows(forward, rig.rig.cache, rig.text,
+        collect_target_rows(forward, cache, text,
                             {.n_rows = n_rows,
                              .streams = true,
                              .n_more_streams = streams == Streams::collected ? n_states : 0});
@@ -24,7 +32,7 @@ DeviceSearch search_on_device(SearchRig& rig, int n_rows, Streams streams) {
         found.is_cancelled = true;
         return found;
     }
-    SimilarityEvaluator evaluator(forward, rig.rig.cache, target, kAnyRows,
+    SimilarityEvaluator evaluator(forward, cache, target, kAnyRows,
                                   streams == Streams::carried ? 0 : n_states);
     const std::size_t before = forward.statistics().bytes_read;
     CountingEvaluator counting(evaluator);

@@ -27,6 +27,12 @@ struct DeviceSearch {
 
 // Solves a knapsack over the last `n_rows` tokens, with several levels.
 DeviceSearch search_on_device(SearchRig& rig, int n_rows, Streams streams);
+// The same over a text whose rows are in `cache`.
+DeviceSearch search_on_device(Forward& forward,
+                              const Sequence& cache,
+                              std::span<const Token> text,
+                              int n_rows,
+                              Streams streams);
 
 // Expects the same plans, choices and work, and scores that differ only by summing in f32 or
 // double.

@@ -1,6 +1,6 @@
 // Vocabularies with chat templates, as small as they can be and still be recognised as what they
 // are: one like Qwen's (thinking, tool calls in tags), one like Llama 3's (tool calls as bare
-// JSON).
+// JSON), one like that of gpt-oss (channels).
 #pragma once
 
 #include <memory>
@@ -97,6 +97,18 @@ inline constexpr const char* kLlamaTemplate = R"({{- bos_token }}
 {%- endfor %}
 {%- if add_generation_prompt %}
     {{- '<|start_header_id|>assistant<|end_header_id|>\n\n' }}
+{%- endif %})";
+
+// Like that of gpt-oss: thoughts and the answer are messages on different channels.
+inline constexpr const char* kChannelTemplate = R"({%- for message in messages %}
+    {%- if message.role == 'assistant' %}
+        {{- '<|start|>assistant<|channel|>final<|message|>' + message.content + '<|end|>' }}
+    {%- else %}
+        {{- '<|start|>' + message.role + '<|message|>' + message.content + '<|end|>' }}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|start|>assistant' }}
 {%- endif %})";
 
 // The vocabulary of tiny_vocabulary.h (258 is "he") with these control tokens after it.

@@ -147,6 +147,28 @@ TEST(ChatTools, ReasoningStaysInTheContentIfAsked) {
     EXPECT_EQ(model.format.parse(model.format.render(request), answer, false).content, answer);
 }
 
+TEST(ChatTools, ChannelsAreSeparatedFromTheAnswer) {
+    const ChatModel model(test::kChannelTemplate);
+    const ChatPrompt prompt = model.format.render({.messages = {{"user", "a"}}});
+    EXPECT_EQ(prompt.text, "<|start|>user<|message|>a<|end|><|start|>assistant");
+    const std::string answer =
+        "<|channel|>analysis<|message|>Hm.<|end|>"
+        "<|start|>assistant<|channel|>final<|message|>Yes.";
+    const ChatMessage message = model.format.parse(prompt, answer, false);
+    EXPECT_EQ(message.content, "Yes.");
+    EXPECT_EQ(message.reasoning, "Hm.");
+    ChatMessage before{"assistant", ""};
+    for (std::size_t n = 0; n <= answer.size(); ++n) {
+        const ChatMessage now = model.format.parse(prompt, answer.substr(0, n), true);
+        EXPECT_THAT(now.content, testing::StartsWith(before.content)) << n;
+        EXPECT_THAT(now.content, testing::Not(HasSubstr("<"))) << "part of a mark, after " << n;
+        EXPECT_THAT(now.reasoning, testing::StartsWith(before.reasoning)) << n;
+        EXPECT_THAT(now.reasoning, testing::Not(HasSubstr("<"))) << "part of a mark, after " << n;
+        before = now;
+    }
+    EXPECT_EQ(before.content, "Yes.");
+}
+
 // What was said once is never taken back while the answer grows, and no name is incomplete.
 TEST(ChatTools, PartialAnswersOnlyGrow) {
     const ChatModel model(test::kQwenTemplate);

@@ -98,6 +98,16 @@ void set_hyperparameters(gguf_context* gguf, const ModelShape& shape) {
         keys.set("attention.key_length", shape.head_dim);
         keys.set("attention.value_length", shape.head_dim);
     }
+    if (const ExpertShape& experts = shape.experts; experts.n_experts > 0) {
+        keys.set("expert_count", experts.n_experts);
+        keys.set("expert_used_count", experts.n_used);
+        if (experts.n_ff > 0) {
+            keys.set("expert_feed_forward_length", experts.n_ff);
+        }
+        if (experts.n_ff_shared > 0) {
+            keys.set("expert_shared_feed_forward_length", experts.n_ff_shared);
+        }
+    }
     for (const ShapeField& field : shape.fields) {
         std::visit([&](const auto& value) { keys.set(field.name, value); }, field.value);
     }
@@ -131,10 +141,10 @@ void add_tensors(gguf_context* gguf, const std::vector<RandomTensor>& tensors) {
                                             .mem_buffer = nullptr,
                                             .no_alloc = true}));
     for (const RandomTensor& tensor : tensors) {
-        ggml_tensor* declared =
-            tensor.is_matrix()
-                ? ggml_new_tensor_2d(names.get(), tensor.type, tensor.n_in, tensor.n_rows)
-                : ggml_new_tensor_1d(names.get(), tensor.type, tensor.n_in);
+        const std::int64_t sizes[] = {tensor.n_in, tensor.n_rows / tensor.n_planes,
+                                      tensor.n_planes};
+        const int n_dims = tensor.n_planes > 1 ? 3 : tensor.is_matrix() ? 2 : 1;
+        ggml_tensor* declared = ggml_new_tensor(names.get(), tensor.type, n_dims, sizes);
         ggml_set_name(declared, tensor.name.c_str());
         gguf_add_tensor(gguf, declared);
     }

@@ -16,8 +16,9 @@ namespace knap {
 struct RandomTensor {
     std::string name = {};
     ggml_type type = GGML_TYPE_F32;
-    std::int64_t n_in = 0;    // values per row
-    std::int64_t n_rows = 1;  // 1: a vector
+    std::int64_t n_in = 0;      // values per row
+    std::int64_t n_rows = 1;    // of all planes; 1: a vector
+    std::int64_t n_planes = 1;  // matrices of experts
     float mean = 0.0f;
     float deviation = 0.0f;
     std::vector<float> values = {};  // if not empty: these n_in values instead of random ones

@@ -71,6 +71,23 @@ constexpr ShapeField kPhi4Mini[] = {{"rope.scaling.original_context_length", 409
                                     {"rope.scaling.attn_factor", 1.1902381f},
                                     {"attention.sliding_window", 262144}};
 
+constexpr ShapeField kTinyGptOss[] = {{"attention.sliding_window", 24},
+                                      {"rope.scaling.type", "yarn"},
+                                      {"rope.scaling.factor", 4.0f},
+                                      {"rope.scaling.original_context_length", 16}};
+constexpr ShapeField kGptOss[] = {{"attention.sliding_window", 128},
+                                  {"rope.scaling.type", "yarn"},
+                                  {"rope.scaling.factor", 32.0f},
+                                  {"rope.scaling.original_context_length", 4096}};
+constexpr ShapeField kGranite3b[] = {{"embedding_scale", 12.0f},
+                                     {"residual_scale", 0.22f},
+                                     {"attention.scale", 0.015625f},
+                                     {"logit_scale", 6.0f}};
+
+// Experts: how many, how many a row uses, their length, that of a shared one.
+constexpr ExpertShape kTinyExperts{8, 3, 32};
+constexpr ExpertShape kSmallExperts{8, 3, 256};
+
 // clang-format off
 constexpr ModelShape kShapes[] = {
     // name, architecture, layers, embd, heads, kv heads, head_dim, ff, vocab, context, tied head, rms_eps, rope base
@@ -115,6 +132,17 @@ constexpr ModelShape kShapes[] = {
     {"tiny-hunyuan-dense", "hunyuan-dense", 4, 64, 4, 2, 16, 128, 288, 1024, true, 1e-5f, 10000.0f, {}, kTinyHunyuan},
     {"small-hunyuan-dense", "hunyuan-dense", 4, 256, 4, 2, 64, 512, 288, 1024, true, 1e-5f, 10000.0f, {}, kTinyHunyuan},
 
+    {"tiny-qwen3moe", "qwen3moe", 4, 64, 4, 2, 16, 96, 288, 1024, false, 1e-6f, 1e6f, {}, {}, 0, kTinyExperts},
+    {"small-qwen3moe", "qwen3moe", 4, 256, 4, 2, 128, 768, 288, 1024, false, 1e-6f, 1e6f, {}, {}, 0, kSmallExperts},
+    {"tiny-gpt-oss", "gpt-oss", 4, 64, 4, 2, 32, 32, 288, 1024, false, 1e-5f, 150000.0f, {}, kTinyGptOss, 0, kTinyExperts},
+    {"small-gpt-oss", "gpt-oss", 4, 256, 8, 2, 64, 256, 288, 1024, false, 1e-5f, 150000.0f, {}, kTinyGptOss, 0, kSmallExperts},
+    {"tiny-mixtral", "llama", 4, 64, 4, 2, 16, 96, 288, 1024, false, 1e-5f, 1e6f, {}, {}, 0, {8, 2}},
+    {"small-mixtral", "llama", 4, 256, 4, 2, 64, 512, 288, 1024, false, 1e-5f, 1e6f, {}, {}, 0, {8, 2}},
+    {"tiny-granitemoe", "granitemoe", 4, 64, 4, 2, 16, 32, 288, 1024, false, 1e-6f, 10000.0f, {}, kTinyGranite, 0, {8, 3, 0, 64}},
+    {"small-granitemoe", "granitemoe", 4, 256, 4, 2, 64, 256, 288, 1024, false, 1e-6f, 10000.0f, {}, kTinyGranite, 0, {8, 3, 0, 512}},
+    {"tiny-qwen3vlmoe", "qwen3vlmoe", 4, 64, 4, 2, 16, 96, 288, 1024, false, 1e-6f, 5e6f, {}, kTinyQwen3Vl, 0, kTinyExperts},
+    {"small-qwen3vlmoe", "qwen3vlmoe", 4, 256, 4, 2, 128, 768, 288, 1024, false, 1e-6f, 5e6f, {}, kQwen3Vl, 0, kSmallExperts},
+
     {"smollm2-135m", "llama", 30, 576, 9, 3, 64, 1536, 49152, 8192, true, 1e-5f, 100000.0f},
 
     {"llama-3.2-1b", "llama", 16, 2048, 32, 8, 64, 8192, 128256, 131072, true, 1e-5f, 500000.0f, kScaleBy32},
@@ -142,6 +170,12 @@ constexpr ModelShape kShapes[] = {
     {"ministral-3-8b", "mistral3", 34, 4096, 32, 8, 128, 14336, 131072, 262144, false, 1e-5f, 1e6f, {}, kMinistral8b},
     {"phi-4-mini", "phi3", 32, 3072, 24, 8, 128, 8192, 200064, 131072, true, 1e-5f, 10000.0f, {}, kPhi4Mini, 96},
     {"seed-oss-36b", "seed_oss", 64, 5120, 80, 8, 128, 27648, 155136, 524288, false, 1e-6f, 1e7f},
+    {"qwen3-30b-a3b", "qwen3moe", 48, 2048, 32, 4, 128, 6144, 151936, 40960, false, 1e-6f, 1e6f, {}, {}, 0, {128, 8, 768}},
+    {"gpt-oss-20b", "gpt-oss", 24, 2880, 64, 8, 64, 2880, 201088, 131072, false, 1e-5f, 150000.0f, {}, kGptOss, 0, {32, 4, 2880}},
+    {"gpt-oss-120b", "gpt-oss", 36, 2880, 64, 8, 64, 2880, 201088, 131072, false, 1e-5f, 150000.0f, {}, kGptOss, 0, {128, 4, 2880}},
+    {"mixtral-8x7b", "llama", 32, 4096, 32, 8, 128, 14336, 32000, 32768, false, 1e-5f, 1e6f, {}, {}, 0, {8, 2}},
+    {"granite-3.1-3b-a800m", "granitemoe", 32, 1536, 24, 8, 64, 512, 49155, 131072, true, 1e-6f, 1e7f, {}, kGranite3b, 0, {40, 8}},
+    {"qwen3-vl-30b-a3b", "qwen3vlmoe", 48, 2048, 32, 4, 128, 6144, 151936, 262144, false, 1e-6f, 5e6f, {}, kQwen3Vl, 0, {128, 8, 768}},
     {"smollm3-3b", "smollm3", 36, 2048, 16, 4, 128, 11008, 128256, 65536, true, 1e-6f, 5e6f},
 };
 // clang-format on

@@ -30,6 +30,14 @@ struct ShapeField {
     std::variant<int, float, const char*, std::array<std::int32_t, 4>> value;
 };
 
+// The experts of every layer.
+struct ExpertShape {
+    int n_experts = 0;  // 0: layers have one MLP
+    int n_used = 0;
+    int n_ff = 0;         // of one expert; 0: that of the shape
+    int n_ff_shared = 0;  // of an expert that every row uses; 0: none
+};
+
 struct ModelShape {
     std::string_view name;
     std::string_view architecture;  // as in model/architectures
@@ -47,9 +55,11 @@ struct ModelShape {
     std::optional<Llama3RopeScaling> rope_scaling = std::nullopt;
     std::span<const ShapeField> fields = {};
     int n_rot = 0;  // channels of a head that rotate; 0: all
+    ExpertShape experts = {};
 
     int n_embd_q() const { return n_heads * head_dim; }
     int n_embd_kv() const { return n_kv_heads * head_dim; }
+    int n_ff_expert() const { return experts.n_ff > 0 ? experts.n_ff : n_ff; }
 };
 
 std::span<const ModelShape> known_shapes();

@@ -65,6 +65,12 @@ double gmac_per_second(Backend& backend, const PackedMatrix& model_matrix) {
     return n / best_ms * kMsPerSecond / kGiga;
 }
 
+// Of all that a row goes through in a layer; the router's is left out.
+int mlp_width(const ModelConfig& config, const LayerSpec& layer) {
+    return layer.experts ? layer.experts->n_used * layer.experts->n_ff + layer.experts->n_ff_shared
+                         : config.n_ff;
+}
+
 }  // namespace
 
 double LeastWork::memory_ms(const MachineLimits& limits) const {
@@ -86,7 +92,7 @@ std::optional<MachineLimits> measure_limits(const Engine& engine) {
     if (!is_cpu || !has_cpu_weights(impl.model, impl.weights->tensors(), share)) {
         return std::nullopt;
     }
-    const ggml_tensor* weight = impl.weights->tensors().layers.front().ffn_gate;
+    const ggml_tensor* weight = impl.weights->tensors().layers.front().wq;
     return MachineLimits{
         .gb_per_second = memory_gb_per_second(impl.config.n_threads),
         .gmac_per_second = gmac_per_second(*share.backend, packed_weight(weight)->matrix)};
@@ -97,13 +103,14 @@ LeastWork whole_pass_work(const Engine& engine, int n_context, int n_rows) {
     const ModelConfig& config = impl.model;
     const PlanCost cost = plan_cost(impl.cost, ModulePlan(config.n_layers), n_context, n_rows);
     const auto product = [](int n_in, int n_out) { return std::int64_t{n_in} * n_out; };
-    const std::int64_t per_layer =
-        product(config.n_embd, config.n_embd_q() + 2 * config.n_embd_kv()) +
-        product(config.n_embd_q(), config.n_embd) + 3 * product(config.n_embd, config.n_ff) +
-        2 * product(config.n_embd_q(), n_context + n_rows);
-    return {.bytes = cost.weight_bytes + cost.cache_bytes,
-            .n_multiply_adds =
-                n_rows * (config.n_layers * per_layer + product(config.n_embd, config.n_vocab))};
+    std::int64_t n = product(config.n_embd, config.n_vocab);
+    for (const LayerSpec& layer : config.layers) {
+        n += product(config.n_embd, config.n_embd_q() + 2 * config.n_embd_kv()) +
+             product(config.n_embd_q(), config.n_embd) +
+             3 * product(config.n_embd, mlp_width(config, layer)) +
+             2 * product(config.n_embd_q(), n_context + n_rows);
+    }
+    return {.bytes = cost.weight_bytes + cost.cache_bytes, .n_multiply_adds = n_rows * n};
 }
 
 }  // namespace knap

@@ -116,6 +116,7 @@ std::optional<CostProfile> profile_engine(Engine& engine,
                             .seconds = seconds,
                             .bytes = blank.bytes,
                             .layer_windows = blank.layer_windows,
+                            .expert_shares = blank.expert_shares,
                             .on_progress = observer.on_progress});
 }
 

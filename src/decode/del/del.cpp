@@ -44,12 +44,10 @@ class ModelShadows final : public ShadowSource {
 DelStrategy::DelStrategy(const DelOptions& options,
                          int n_layers,
                          int n_embd,
-                         int n_vocab,
                          std::unique_ptr<ShadowSource> source)
     : options_(options),
       n_layers_(n_layers),
       n_embd_(static_cast<std::size_t>(n_embd)),
-      n_vocab_(static_cast<std::size_t>(n_vocab)),
       source_(std::move(source)),
       statistics_(n_layers, static_cast<double>(options.decay), kRatedLength),
       plan_(early_exit_plan(n_layers, choice_.n_layers)) {
@@ -139,14 +137,14 @@ void DelStrategy::observe(const RoundOutcome& outcome) {
         hidden_.insert(hidden_.end(), rows.begin(), rows.end());
     }
     for (std::size_t row = 0; row < n_rows; ++row) {
-        target_.push_back(find_maximum(outcome.logits.subspan(row * n_vocab_, n_vocab_)).token);
+        target_.push_back(best_token(outcome.logits.row(row)));
     }
 }
 
 std::unique_ptr<Strategy> build_del(const SpeculationOptions& options, const StrategyParts& parts) {
     const ModelConfig& config = parts.config;
     return std::make_unique<DelStrategy>(read_del_options(options), config.n_layers, config.n_embd,
-                                         config.n_vocab, std::make_unique<ModelShadows>(parts));
+                                         std::make_unique<ModelShadows>(parts));
 }
 
 }  // namespace knap

@@ -32,7 +32,6 @@ class DelStrategy final : public Strategy {
     DelStrategy(const DelOptions& options,
                 int n_layers,
                 int n_embd,
-                int n_vocab,
                 std::unique_ptr<ShadowSource> source);
 
     void begin(const RequestStart& request) override;
@@ -49,7 +48,6 @@ class DelStrategy final : public Strategy {
     DelOptions options_;
     int n_layers_;
     std::size_t n_embd_;
-    std::size_t n_vocab_;
     std::vector<int> captures_;  // after each layer but the last
     std::unique_ptr<ShadowSource> source_;
 

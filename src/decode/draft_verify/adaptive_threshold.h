@@ -4,7 +4,7 @@
 // the cap. Arithmetic only.
 #pragma once
 
-#include "decode/stop_rule.h"
+#include "sampling/stop_rule.h"
 
 namespace knap {
 

@@ -7,63 +7,95 @@
 
 namespace knap {
 
-CopyDrafts::CopyDrafts() : source_(kCopyMatches) {}
+namespace {
+
+// Candidates at a position.
+constexpr std::size_t kWidth = 3;
+// No row is so cheap that a token less likely than this would pay.
+constexpr double kLeastReached = 0.02;
+
+}  // namespace
 
 void CopyDrafts::begin(const RequestStart& request) {
-    source_.begin(request.prompt, request.references, request.prediction);
+    texts_.begin(request.prompt, request.references, request.prediction);
     prediction_.begin(request.prediction);
     n_followed_ = request.prompt.size();
+    is_sampled_ = request.sampling.temperature > 0;
     is_constrained_ = request.is_constrained;
     is_choice_ = false;
     of_matches().fade();
-    choices_.fade();
-    predicted_.fade();
+    learned().choices.fade();
+    learned().predicted.fade();
     ledger_.clear();
     suspended_until_ = 0;
     n_suspensions_ = 0;
+    look_up();
 }
 
 void CopyDrafts::follow(std::span<const Token> history) {
-    for (; n_followed_ < history.size(); ++n_followed_) {
-        const Token token = history[n_followed_];
-        const auto found = source_.find(history.first(n_followed_), 1);
-        if (!found.tokens.empty()) {
-            of_next().observe(found.match_length, found.tokens.front() == token);
-        }
-        is_choice_ = false;  // not known inside a round
-        if (const auto expected = prediction_.next(); !expected.empty()) {
-            predicted_.observe(prediction_.match_length(), expected.front() == token);
-        }
-        prediction_.accept(token);
+    while (n_followed_ < history.size()) {
+        observe(history[n_followed_]);
+        texts_.follow(history.first(++n_followed_));
+        look_up();
     }
 }
 
-std::optional<CopyDrafts::Offer> CopyDrafts::offer(std::span<const Token> history,
-                                                   int max_tokens,
-                                                   bool is_choice) {
+void CopyDrafts::look_up() {
+    matches_ = texts_.find();
+    rank_candidates(matches_, {}, kWidth, candidates_);
+}
+
+// The text goes on with `token`.
+void CopyDrafts::observe(Token token) {
+    for (const CopyCandidate& candidate : candidates_) {
+        of_next().observe(candidate.evidence, candidate.token == token);
+    }
+    is_choice_ = false;  // not known inside a round
+    if (const auto expected = prediction_.next(); !expected.empty()) {
+        learned().predicted.observe(predicted_evidence(0), expected.front() == token);
+    }
+    prediction_.accept(token);
+}
+
+CopyEvidence CopyDrafts::predicted_evidence(int depth) const {
+    return {.length = prediction_.match_length() + depth,
+            .standing = CopyEvidence::Standing::leading};
+}
+
+std::vector<CopyNode> CopyDrafts::offer(int max_nodes, bool is_choice) {
     is_choice_ = is_choice;
-    if (max_tokens <= 0 || is_suspended()) {
-        return std::nullopt;
+    if (max_nodes <= 0 || is_suspended()) {
+        return {};
     }
-    const auto make_offer = [](std::span<const Token> tokens, int match_length,
-                               const MatchAcceptance& acceptance) {
-        return Offer{
-            .tokens = tokens,
-            .acceptance = acceptance.of_copy(match_length, static_cast<int>(tokens.size()))};
-    };
-    const auto found = source_.find(history, max_tokens);
-    const auto expected = prediction_.next();
-    if (!expected.empty() && (found.tokens.empty() || predicted_.at(prediction_.match_length()) >=
-                                                          of_next().at(found.match_length))) {
-        const auto n = std::min(expected.size(), static_cast<std::size_t>(max_tokens));
-        return make_offer(expected.first(n), prediction_.match_length(), predicted_);
+    if (prefers_prediction()) {
+        return follow_prediction(max_nodes);
     }
-    if (found.tokens.empty()) {
-        return std::nullopt;
+    // A grammar may trust some tokens of a copy more than this does, so it gets all of a chain.
+    const bool may_branch = may_branch_ && !is_constrained_;
+    return grow_copy_tree(matches_, of_next(), of_matches(),
+                          {.max_nodes = max_nodes,
+                           .width = may_branch ? kWidth : 1,
+                           .least_reached = is_constrained_ ? 0 : kLeastReached});
+}
+
+bool CopyDrafts::prefers_prediction() {
+    return !prediction_.next().empty() &&
+           (candidates_.empty() || learned().predicted.at(predicted_evidence(0)) >=
+                                       of_next().at(candidates_.front().evidence));
+}
+
+std::vector<CopyNode> CopyDrafts::follow_prediction(int max_nodes) {
+    std::vector<CopyNode> nodes;
+    double reached = 1;
+    for (const Token token : prediction_.next()) {
+        const int depth = static_cast<int>(nodes.size());
+        if (depth == max_nodes) {
+            break;
+        }
+        reached *= learned().predicted.at(predicted_evidence(depth));
+        nodes.push_back({.token = token, .parent = depth - 1, .reached = reached});
     }
-    Offer offer = make_offer(found.tokens, found.match_length, of_matches());
-    offer.acceptance.first.front() = of_next().at(found.match_length);
-    return offer;
+    return nodes;
 }
 
 bool CopyDrafts::record_round(double ms, double plain_ms) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "base/text.h"
@@ -26,16 +27,20 @@ constexpr double kWorthGuessing = 0.3;
 // Of a token that spells forced text. Other tokens can spell it too.
 constexpr double kForcedAcceptance = 0.95;
 
-// How many tokens of a copy are worth a row in a pass of a plan; at least one.
-int worth_guessing(const CopyDrafts::Offer& offer, int max_length) {
-    const int n_tokens = std::min(max_length, static_cast<int>(offer.tokens.size()));
-    double reached = 1;
-    int n = 0;
-    while (n < n_tokens && (n == 0 || reached >= kWorthGuessing)) {
-        reached *= offer.acceptance.at(n);
-        ++n;
+// The most likely path of a copy, as far as its tokens are worth a row in a pass of a plan, but at
+// least one token.
+std::vector<CopyNode> worth_guessing(std::span<const CopyNode> copy, int max_length) {
+    std::vector<CopyNode> path;
+    int last = kPendingNode;
+    for (int node = 0; node < static_cast<int>(copy.size()); ++node) {
+        const CopyNode& next = copy[static_cast<std::size_t>(node)];
+        const bool is_likely = path.empty() || path.back().reached >= kWorthGuessing;
+        if (next.parent == last && is_likely && static_cast<int>(path.size()) < max_length) {
+            path.push_back(next);
+            last = node;
+        }
     }
-    return n;
+    return path;
 }
 
 bool is_choice(const RoundState& state) {
@@ -44,10 +49,16 @@ bool is_choice(const RoundState& state) {
 
 // A copy that spells what the grammar forces is right so far, but its last token may be a longer
 // one.
-void trust_forced(int n_agreeing, CopyDrafts::Offer& offer) {
-    for (int i = 0; i + 1 < n_agreeing; ++i) {
-        double& acceptance = offer.acceptance.first[static_cast<std::size_t>(i)];
-        acceptance = std::max(acceptance, kForcedAcceptance);
+void trust_forced(const ForcedText& forced, std::vector<CopyNode>& chain) {
+    std::vector<Token> tokens;
+    std::ranges::transform(chain, std::back_inserter(tokens), &CopyNode::token);
+    const auto n_agreeing = static_cast<std::size_t>(forced.n_agreeing(tokens));
+    double believed = 1;  // that all before the token are right
+    double reached = 1;   // the same with what is known of the grammar
+    for (std::size_t i = 0; i < chain.size(); ++i) {
+        const double acceptance = chain[i].reached / std::exchange(believed, chain[i].reached);
+        reached *= i + 1 < n_agreeing ? std::max(acceptance, kForcedAcceptance) : acceptance;
+        chain[i].reached = reached;
     }
 }
 
@@ -58,6 +69,7 @@ KnapspecStrategy::KnapspecStrategy(const StrategyParts& parts, const KnapspecOpt
       learner_(parts),
       budget_(options.budget),
       scout_(parts, options.scout),
+      copies_(parts.trees_are_exact),
       plan_(parts.config.n_layers) {}
 
 void KnapspecStrategy::begin(const RequestStart& request) {
@@ -127,20 +139,31 @@ void KnapspecStrategy::refresh() {
 // a whole step, and the expected loss must fit the budget.
 std::optional<Proposal> KnapspecStrategy::try_copy(const RoundState& state) {
     const int length = std::min(kTrialLength, state.n_room);
-    const bool may_copy = options_.copies && is_alone_;
-    const auto offer =
-        may_copy ? copies_.offer(state.history, length, is_choice(state)) : std::nullopt;
-    if (!offer) {
+    const auto copy = is_alone_ ? offer_copy(state, length) : std::vector<CopyNode>();
+    if (copy.empty()) {
         return std::nullopt;
     }
-    const double tokens = expected_tokens(offer->acceptance, length);
-    const double risked_ms = (length + 1 - tokens) * plain_ms();
+    double risked_ms = 0;
+    for (const CopyNode& node : copy) {
+        risked_ms += (1 - node.reached) * plain_ms();
+    }
     if (risked_ms > budget_.left_ms()) {
         return std::nullopt;
     }
     source_ = DraftSource::copy;
     budget_.spend(risked_ms);
-    return draft_copy(*offer, length);
+    return draft_copy(copy);
+}
+
+std::vector<CopyNode> KnapspecStrategy::offer_copy(const RoundState& state, int max_nodes) {
+    if (!options_.copies) {
+        return {};
+    }
+    std::vector<CopyNode> copy = copies_.offer(max_nodes, is_choice(state));
+    if (state.forced != nullptr) {
+        trust_forced(*state.forced, copy);
+    }
+    return copy;
 }
 
 Proposal KnapspecStrategy::choose(const RoundState& state) {
@@ -155,22 +178,20 @@ Proposal KnapspecStrategy::choose(const RoundState& state) {
     const double rate =
         std::max(usual.tokens_per_ms(), (1 + options_.scout.margin) * plain.tokens_per_ms());
     const int max_copy = std::min(options_.max_copy, state.n_room);
-    auto offer =
-        options_.copies ? copies_.offer(state.history, max_copy, is_choice(state)) : std::nullopt;
-    if (offer && state.forced != nullptr) {
-        trust_forced(state.forced->n_agreeing(offer->tokens), *offer);
-    }
-    if (offer) {
-        const SourceRating copy = rate_copy(offer->acceptance, round_cost_, max_copy, rate);
-        const SourceRating cascade = rate_cascade_of(*offer, max_length, rate);
-        if (cascade.surplus(rate) > std::max(0.0, copy.surplus(rate))) {
+    const std::vector<CopyNode> copy = offer_copy(state, max_copy);
+    if (!copy.empty()) {
+        std::vector<double> reached;
+        std::ranges::transform(copy, std::back_inserter(reached), &CopyNode::reached);
+        const SourceRating rating = rate_copy(reached, round_cost_, max_copy, rate);
+        const std::vector<CopyNode> guess = worth_guessing(copy, max_length);
+        const SourceRating cascade = rate_cascade_of(guess, max_length, rate);
+        if (cascade.surplus(rate) > std::max(0.0, rating.surplus(rate))) {
             source_ = DraftSource::cascade;
-            const auto n_guess = static_cast<std::size_t>(worth_guessing(*offer, max_length));
-            return draft_with_plan(cascade, offer->tokens.first(n_guess));
+            return draft_guess(cascade, guess);
         }
-        if (copy.surplus(rate) > 0) {
+        if (rating.surplus(rate) > 0) {
             source_ = DraftSource::copy;
-            return draft_copy(*offer, copy.length);
+            return draft_copy(std::span(copy).first(static_cast<std::size_t>(rating.length)));
         }
     }
     if (has_plan) {
@@ -182,7 +203,7 @@ Proposal KnapspecStrategy::choose(const RoundState& state) {
     return {.draft = PlainStep{}};
 }
 
-SourceRating KnapspecStrategy::rate_cascade_of(const CopyDrafts::Offer& offer,
+SourceRating KnapspecStrategy::rate_cascade_of(std::span<const CopyNode> guess,
                                                int max_length,
                                                double rate) const {
     if (!options_.cascades || !scout_.chosen()) {
@@ -190,18 +211,31 @@ SourceRating KnapspecStrategy::rate_cascade_of(const CopyDrafts::Offer& offer,
     }
     const CostTracker& costs = *learner_.costs();
     const PooledPlan& pooled = scout_.plan();
-    const int n_guess = worth_guessing(offer, max_length);
-    AcceptanceByDepth guess = offer.acceptance;
-    guess.first.resize(static_cast<std::size_t>(n_guess));
-    return rate_cascade(pooled.acceptance.by_depth(), guess,
+    AcceptanceByDepth of_guess;
+    double before = 1;
+    for (const CopyNode& node : guess) {
+        of_guess.first.push_back(node.reached / std::exchange(before, node.reached));
+    }
+    const int n_rows = static_cast<int>(guess.size()) + 1;
+    return rate_cascade(pooled.acceptance.by_depth(), of_guess,
                         {.round = costs.round_cost(pooled.plan, n_context_, max_length),
-                         .check_ms = costs.draft_pass_ms(pooled.plan, n_context_, n_guess + 1)},
+                         .check_ms = costs.draft_pass_ms(pooled.plan, n_context_, n_rows)},
                         max_length, rate);
 }
 
-Proposal KnapspecStrategy::draft_copy(const CopyDrafts::Offer& offer, int length) {
-    copy_.set_chain(offer.tokens.first(static_cast<std::size_t>(length)));
+Proposal KnapspecStrategy::draft_copy(std::span<const CopyNode> nodes) {
+    copy_.clear();
+    for (const CopyNode& node : nodes) {
+        copy_.add(node.token, node.parent);
+    }
     return {.draft = DraftTokens{.tree = &copy_}};
+}
+
+Proposal KnapspecStrategy::draft_guess(const SourceRating& rating,
+                                       std::span<const CopyNode> guess) {
+    guess_.clear();
+    std::ranges::transform(guess, std::back_inserter(guess_), &CopyNode::token);
+    return draft_with_plan(rating, guess_);
 }
 
 Proposal KnapspecStrategy::draft_with_plan(const SourceRating& rating,

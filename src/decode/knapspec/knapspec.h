@@ -42,8 +42,12 @@ class KnapspecStrategy final : public Strategy {
     void refresh();
     Proposal choose(const RoundState& state);
     std::optional<Proposal> try_copy(const RoundState& state);
-    SourceRating rate_cascade_of(const CopyDrafts::Offer& offer, int max_length, double rate) const;
-    Proposal draft_copy(const CopyDrafts::Offer& offer, int length);
+    std::vector<CopyNode> offer_copy(const RoundState& state, int max_nodes);
+    SourceRating rate_cascade_of(std::span<const CopyNode> guess,
+                                 int max_length,
+                                 double rate) const;
+    Proposal draft_copy(std::span<const CopyNode> nodes);
+    Proposal draft_guess(const SourceRating& rating, std::span<const CopyNode> guess);
     Proposal draft_with_plan(const SourceRating& rating, std::span<const Token> guess);
     double plain_ms() const { return round_cost_.verify_ms.front(); }
     MarginalRule marginal_rule(const SourceRating& rating) const;
@@ -61,6 +65,7 @@ class KnapspecStrategy final : public Strategy {
     DraftSource source_ = DraftSource::plain;
     int n_context_ = 0;  // committed rows
     DraftTree copy_;
+    std::vector<Token> guess_;
     ModulePlan plan_;
 
     std::size_t n_prompt_ = 0;

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "decode/stop_rule.h"
+#include "sampling/stop_rule.h"
 #include "search/throughput.h"
 
 namespace knap {

@@ -44,16 +44,17 @@ SourceRating rate_plain(const RoundCost& cost) {
     return {.length = 0, .tokens = 1 + cost.n_other_tokens, .ms = cost.verify_ms.front()};
 }
 
-SourceRating rate_copy(const AcceptanceByDepth& acceptance,
+SourceRating rate_copy(std::span<const double> reached,
                        const RoundCost& cost,
-                       int max_length,
+                       int max_nodes,
                        double rate) {
+    double tokens = 1 + cost.n_other_tokens;
     return best_of(
-        1, std::min(max_length, cost.max_length()),
-        [&](int length) {
-            return SourceRating{.length = length,
-                                .tokens = expected_tokens(acceptance, length) + cost.n_other_tokens,
-                                .ms = cost.verify_ms[static_cast<std::size_t>(length)]};
+        1, std::min({max_nodes, cost.max_length(), static_cast<int>(reached.size())}),
+        [&](int n_nodes) {
+            const auto n = static_cast<std::size_t>(n_nodes);
+            tokens += reached[n - 1];
+            return SourceRating{.length = n_nodes, .tokens = tokens, .ms = cost.verify_ms[n]};
         },
         [&](const SourceRating& rating) { return rating.surplus(rate); });
 }

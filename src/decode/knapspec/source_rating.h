@@ -10,7 +10,7 @@
 namespace knap {
 
 struct SourceRating {
-    int length = 0;     // tokens to draft
+    int length = 0;     // tokens to draft; of a tree, nodes
     double tokens = 1;  // expected number that the round emits, those of other sessions included
     double ms = 0;      // expected time of the round
 
@@ -24,11 +24,12 @@ struct SourceRating {
 // A round without a draft.
 SourceRating rate_plain(const RoundCost& cost);
 
-// A round with up to `max_length` tokens that cost nothing to draft, at the length with the largest
-// surplus over `rate`.
-SourceRating rate_copy(const AcceptanceByDepth& acceptance,
+// A round with up to `max_nodes` tokens that cost nothing to draft, at the number of them with the
+// largest surplus over `rate`. `reached[i]` is the probability that token i of a draft, a chain or
+// a tree, is accepted; any number of the first ones is a draft.
+SourceRating rate_copy(std::span<const double> reached,
                        const RoundCost& cost,
-                       int max_length,
+                       int max_nodes,
                        double rate);
 
 // A round drafted with a plan, at the length with the most tokens per millisecond.

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "sampling/row_maximum.h"
 
 namespace knap {
 
@@ -34,9 +33,8 @@ void KeptRows::add(const RoundOutcome& outcome, Token pending, int row) {
         const auto kept = outcome.captures[i].first(n_floats);
         rows_.streams[i].insert(rows_.streams[i].end(), kept.begin(), kept.end());
     }
-    const auto n_vocab = static_cast<std::size_t>(n_vocab_);
     for (std::size_t i = 0; i < n_kept; ++i) {
-        rows_.choices.push_back(find_maximum(outcome.logits.subspan(i * n_vocab, n_vocab)).token);
+        rows_.choices.push_back(best_token(outcome.logits.row(i)));
     }
 }
 

@@ -12,7 +12,7 @@ namespace knap {
 
 class KeptRows {
   public:
-    KeptRows(int n_embd, int n_vocab) : n_embd_(n_embd), n_vocab_(n_vocab) {}
+    explicit KeptRows(int n_embd) : n_embd_(n_embd) {}
 
     // Adds the pending token and the accepted drafts of a round that drafted a chain and captured
     // every stream. `row` is the cache row of `pending`.
@@ -25,7 +25,6 @@ class KeptRows {
 
   private:
     int n_embd_;
-    int n_vocab_;
     TargetRows rows_;
 };
 

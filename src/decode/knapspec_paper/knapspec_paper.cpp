@@ -29,7 +29,7 @@ KnapspecPaperStrategy::KnapspecPaperStrategy(const PaperOptions& options,
       all_streams_(2 * static_cast<std::size_t>(model.n_layers) + 1),
       search_(std::move(search)),
       plan_(whole_model_),
-      kept_(model.n_embd, model.n_vocab) {
+      kept_(model.n_embd) {
     KNAP_ASSERT(model.interval >= kShortestInterval, "every interval has a search");
     std::iota(all_streams_.begin(), all_streams_.end(), 0);
 }
@@ -152,7 +152,6 @@ std::unique_ptr<Strategy> build_knapspec_paper(const SpeculationOptions& options
     const PaperModel model = {
         .n_layers = parts.config.n_layers,
         .n_embd = parts.config.n_embd,
-        .n_vocab = parts.config.n_vocab,
         .interval = paper.interval.for_model(count_parameters(parts.config)),
     };
     return std::make_unique<KnapspecPaperStrategy>(

@@ -32,7 +32,6 @@ struct PaperSchedule {
 struct PaperModel {
     int n_layers = 0;
     int n_embd = 0;
-    int n_vocab = 0;
     int interval = 64;
 };
 

@@ -76,6 +76,7 @@ StaticPlanStrategy make_static_plan(const StaticPlanOptions& options,
     }
     ModulePlan plan = parse_plan(options.plan, parts.config.n_layers);
     check_runnable(plan, parts.config.n_layers, kPlanSetting, parts.forward.cheapest_head());
+    check_experts(plan, parts.config.n_experts_used(), kPlanSetting);
     return {std::move(plan), options};
 }
 

@@ -17,7 +17,7 @@ namespace knap {
 namespace {
 
 // Sources of a node, in this order.
-enum Source : int { queries, cached_keys, cached_values, key_scales, value_scales, count };
+enum Source : int { queries, cached_keys, cached_values, key_scales, value_scales, sinks, count };
 
 const AttentionKernel& kernel() {
     return attention_kernels().front();
@@ -130,18 +130,25 @@ class Task {
     }
     // The offset of a column in a tensor [head_dim, n_heads, n_rows].
     std::size_t offset(std::size_t column) const {
+        const auto row = static_cast<std::size_t>(run_.first + row_of(column));
+        return (row * static_cast<std::size_t>(config_.n_heads) + head_of(column)) *
+               static_cast<std::size_t>(config_.head_dim);
+    }
+    std::size_t head_of(std::size_t column) const {
         const int group = config_.heads_per_kv();
         const int index = block_.first + static_cast<int>(column);
-        const int head = kv_head_ * group + index % group;
-        const auto row = static_cast<std::size_t>(run_.first + index / group);
-        return (row * static_cast<std::size_t>(config_.n_heads) + static_cast<std::size_t>(head)) *
-               static_cast<std::size_t>(config_.head_dim);
+        return static_cast<std::size_t>(kv_head_ * group + index % group);
     }
     const float* query(std::size_t column) const { return data_.queries + offset(column); }
 
+    // A sink is merged first, before any chunk.
     void clear(float* states) const {
         for (std::size_t c = 0; c < n_columns(); ++c) {
-            clear_partial(config_.head_dim, states + c * size_);
+            if (data_.sinks != nullptr) {
+                put_sink(config_.head_dim, data_.sinks[head_of(c)], states + c * size_);
+            } else {
+                clear_partial(config_.head_dim, states + c * size_);
+            }
         }
     }
     void merge(float* states, const float* partials) const {
@@ -320,13 +327,16 @@ void compute(ggml_tensor* node, int thread, int n_threads, void* userdata) {
     if (thread == n_threads - 1) {
         clear_padding(node, tasks.n_rows());
     }
-    run_attention_share({.queries = static_cast<const float*>(node->src[queries]->data),
-                         .out = static_cast<float*>(node->data),
-                         .cached = {.keys = node->src[cached_keys],
-                                    .values = node->src[cached_values],
-                                    .key_scales = node->src[key_scales],
-                                    .value_scales = node->src[value_scales]}},
-                        tasks, thread);
+    const ggml_tensor* of_heads = node->src[sinks];
+    run_attention_share(
+        {.queries = static_cast<const float*>(node->src[queries]->data),
+         .out = static_cast<float*>(node->data),
+         .cached = {.keys = node->src[cached_keys],
+                    .values = node->src[cached_values],
+                    .key_scales = node->src[key_scales],
+                    .value_scales = node->src[value_scales]},
+         .sinks = of_heads != nullptr ? static_cast<const float*>(of_heads->data) : nullptr},
+        tasks, thread);
 }
 
 }  // namespace
@@ -354,14 +364,15 @@ void run_attention_share(const AttentionData& data, const AttentionTasks& tasks,
 ggml_tensor* build_cpu_attention(ggml_context* ctx,
                                  const GgmlKvStore& cache,
                                  int layer,
+                                 ggml_tensor* sinks,
                                  ggml_tensor* queries,
                                  const AttentionTasks& tasks) {
     KNAP_ASSERT(is_tiled(cache.layout()) && ggml_is_contiguous(queries),
                 "the kernel's preconditions");
     // All of the cache: which of its rows are read is known when the graph runs.
     const KvTensors cached = cache.tensors(layer);
-    std::array<ggml_tensor*, count> sources{queries, cached.keys, cached.values, cached.key_scales,
-                                            cached.value_scales};
+    std::array<ggml_tensor*, count> sources{queries,           cached.keys,         cached.values,
+                                            cached.key_scales, cached.value_scales, sinks};
     auto* userdata = const_cast<AttentionTasks*>(&tasks);  // ggml passes it back as it is
     return ggml_custom_4d(ctx, GGML_TYPE_F32, tasks.config().n_embd_q(), queries->ne[2], 1, 1,
                           sources.data(), sources.size(), compute, GGML_N_TASKS_MAX, userdata);

@@ -14,19 +14,21 @@ struct AttentionData {
     const float* queries = nullptr;  // [head_dim, n_heads, n_rows], rotated
     float* out = nullptr;            // the same shape
     KvTensors cached{};              // of the layer, in a tiled layout
+    const float* sinks = nullptr;    // [n_heads] scores of a position without a value; null: none
 };
 
 // Computes one of the shares that `tasks` has planned. The shares of a layer may be computed by any
 // threads in any order.
 void run_attention_share(const AttentionData& data, const AttentionTasks& tasks, int share);
 
-// `queries` f32 [head_dim, n_heads, n_rows]; the cache has a tiled layout. Returns f32 [n_heads *
-// head_dim, n_rows]. What the rows attend to is read from `tasks` when the graph runs, so that one
-// graph serves every pass of as many rows. Rows beyond those of the pass are padding, and zero.
-// `tasks` must outlive the graph.
+// `queries` f32 [head_dim, n_heads, n_rows], `sinks` f32 [n_heads] or null; the cache has a tiled
+// layout. Returns f32 [n_heads * head_dim, n_rows]. What the rows attend to is read from `tasks`
+// when the graph runs, so that one graph serves every pass of as many rows. Rows beyond those of
+// the pass are padding, and zero. `tasks` must outlive the graph.
 ggml_tensor* build_cpu_attention(ggml_context* ctx,
                                  const GgmlKvStore& cache,
                                  int layer,
+                                 ggml_tensor* sinks,
                                  ggml_tensor* queries,
                                  const AttentionTasks& tasks);
 

@@ -105,10 +105,18 @@ ggml_tensor* folded_values(ggml_context* ctx,
                     multiply(ctx, values.recent, of_recent));
 }
 
+// Every number twice: [2 n].
+ggml_tensor* repeat_each(ggml_context* ctx, ggml_tensor* numbers) {
+    const std::int64_t n = numbers->ne[0];
+    ggml_tensor* twice = ggml_repeat_4d(ctx, ggml_reshape_2d(ctx, numbers, 1, n), 2, n, 1, 1);
+    return ggml_reshape_1d(ctx, twice, 2 * n);
+}
+
 ggml_tensor* folded_block(ggml_context* ctx,
                           const ModelConfig& config,
                           const GgmlKvStore& cache,
                           int layer,
+                          ggml_tensor* sinks,
                           ggml_tensor* q,
                           const AttentionBlock& block,
                           ggml_tensor* mask) {
@@ -127,6 +135,9 @@ ggml_tensor* folded_block(ggml_context* ctx,
         scale = config.soft_cap;
     }
     scores = ggml_soft_max_ext_inplace(ctx, scores, mask, scale, 0.0f);
+    if (sinks != nullptr) {
+        ggml_soft_max_add_sinks(scores, is_padded ? repeat_each(ctx, sinks) : sinks);
+    }
     scores = ggml_reshape_3d(ctx, scores, block.n_kv, n_stored, config.n_kv_heads);
 
     ggml_tensor* out = folded_values(ctx, block, value_runs(ctx, cache, layer, block), scores);
@@ -165,6 +176,7 @@ ggml_tensor* flash_block(ggml_context* ctx,
                          const ModelConfig& config,
                          const GgmlKvStore& cache,
                          int layer,
+                         ggml_tensor* sinks,
                          ggml_tensor* q,
                          const AttentionBlock& block,
                          ggml_tensor* mask) {
@@ -173,6 +185,7 @@ ggml_tensor* flash_block(ggml_context* ctx,
     ggml_tensor* line = ggml_view_2d(ctx, mask, mask->ne[0], mask->ne[1], mask->nb[1], 0);
     ggml_tensor* out = ggml_flash_attn_ext(ctx, flash_queries(ctx, q, block), keys, values, line,
                                            config.attention_scale, 0.0f, config.soft_cap);
+    ggml_flash_attn_ext_add_sinks(out, sinks);
     ggml_prec_set_acc(out, GGML_PREC_F32);
     if (block.n_mask_rows() < block.n_columns()) {
         repeat(line, block.n_columns());  // only now: ggml wants a mask that lies in one piece
@@ -231,10 +244,11 @@ ggml_tensor* build_attention(ggml_context* ctx,
                              const ModelConfig& config,
                              const GgmlKvStore& cache,
                              int layer,
+                             ggml_tensor* sinks,
                              ggml_tensor* queries,
                              const AttentionInputs& inputs) {
     if (inputs.tasks != nullptr) {
-        return build_cpu_attention(ctx, cache, layer, queries, *inputs.tasks);
+        return build_cpu_attention(ctx, cache, layer, sinks, queries, *inputs.tasks);
     }
     const std::span<const AttentionBlock> blocks = inputs.blocks;
     const std::span<ggml_tensor* const> masks = inputs.masks;
@@ -243,8 +257,8 @@ ggml_tensor* build_attention(ggml_context* ctx,
     return join_blocks(ctx, 0, blocks.size(), [&](std::size_t i) {
         ggml_tensor* q = block_rows(ctx, queries, blocks[i]);
         return path == AttentionPath::folded
-                   ? folded_block(ctx, config, cache, layer, q, blocks[i], masks[i])
-                   : flash_block(ctx, config, cache, layer, q, blocks[i], masks[i]);
+                   ? folded_block(ctx, config, cache, layer, sinks, q, blocks[i], masks[i])
+                   : flash_block(ctx, config, cache, layer, sinks, q, blocks[i], masks[i]);
     });
 }
 

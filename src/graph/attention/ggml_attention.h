@@ -27,7 +27,8 @@ struct AttentionInputs {
     std::vector<ggml_tensor*> masks{};  // of each block, f16 [n_kv, n_mask_rows()]
 };
 
-// `queries` f32 [head_dim, n_heads, n_rows] after RoPE. Returns f32 [n_heads * head_dim, n_rows].
+// `queries` f32 [head_dim, n_heads, n_rows] after RoPE; `sinks` f32 [n_heads]: for each head the
+// score of a position without a value, or null. Returns f32 [n_heads * head_dim, n_rows].
 //
 // On the folded path the cache is read once for all query heads of a KV head. For a single column
 // ggml would use a kernel that rounds differently, so it is padded to two: the result of a row does
@@ -36,6 +37,7 @@ ggml_tensor* build_attention(ggml_context* ctx,
                              const ModelConfig& config,
                              const GgmlKvStore& cache,
                              int layer,
+                             ggml_tensor* sinks,
                              ggml_tensor* queries,
                              const AttentionInputs& inputs);
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/attention/attention_variants.h"
+#include "kernels/power_of_two.h"
 #include "kernels/usable_kernels.h"
 
 namespace knap {
@@ -12,6 +13,12 @@ void clear_partial(int head_dim, float* state) {
     std::fill_n(state, head_dim, 0.0f);
     state[head_dim] = -std::numeric_limits<float>::infinity();
     state[head_dim + 1] = 0.0f;
+}
+
+void put_sink(int head_dim, float score, float* state) {
+    clear_partial(head_dim, state);
+    state[head_dim] = score * kLog2E;
+    state[head_dim + 1] = 1.0f;
 }
 
 void finish_partial(int head_dim, const float* state, float* out) {

@@ -82,6 +82,8 @@ struct AttentionKernel {
 };
 
 void clear_partial(int head_dim, float* state);
+// A state that has seen one position with this score, already scaled, and no value.
+void put_sink(int head_dim, float score, float* state);
 // Divides the weighted values by the sum of weights: f32 [head_dim]. Zeros when the column attended
 // to nothing.
 void finish_partial(int head_dim, const float* state, float* out);

@@ -8,6 +8,8 @@
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/packing.h"
 #include "kernels/cuda/prefill.h"
+#include "kernels/cuda/results/best_tokens.h"
+#include "kernels/cuda/results/stream_rows.h"
 #include "kernels/cuda/step.h"
 
 namespace knap {
@@ -117,6 +119,22 @@ StepPlan plan_step(const CudaDevice&, const StepNeeds&) {
 
 void run_step(
     const StepPlan&, const CudaShape&, const CudaBuffers&, const CudaPassData&, const CudaStream&) {
+    no_kernels();
+}
+
+void list_best_tokens(const float*, int, int, int, std::uint64_t*, const CudaStream&) {
+    no_kernels();
+}
+
+void take_rows(const BankPlaces&, float*, const CudaStream&) {
+    no_kernels();
+}
+
+void put_rows(const BankPlaces&, const float*, const CudaStream&) {
+    no_kernels();
+}
+
+void compare_rows(const BankPlaces&, const float*, float*, const CudaStream&) {
     no_kernels();
 }
 

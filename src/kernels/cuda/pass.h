@@ -7,17 +7,15 @@
 
 #include "ggml.h"
 
+#include "base/host_device.h"
 #include "kernels/cuda/cache_pages.h"
-
-#ifdef __CUDACC__
-#define KNAP_HOST_DEVICE __host__ __device__
-#else
-#define KNAP_HOST_DEVICE
-#endif
+#include "sampling/draw_rule.h"
+#include "sampling/stop_rule.h"
 
 namespace knap {
 
 inline constexpr int kMaxStepRows = 16;  // rows of a pass in the one persistent kernel
+inline constexpr int kMaxListed = 1024;  // tokens of a row that may be drawn
 
 // Calls a macro with every size of heads that has kernels.
 #define KNAP_HEAD_SIZES(CALL) CALL(64) CALL(96) CALL(128) CALL(256)
@@ -50,6 +48,8 @@ struct alignas(16) CudaPhase {
         capture,  // copies the streams
         head,     // logits
         choose,   // the best token of every row, and its probability
+        list,     // the tokens of every row that may be drawn
+        draw,     // one of them, for every row
     };
     Op op = Op::embed;
     std::int16_t layer = 0;       // of CudaModel::layers
@@ -130,6 +130,22 @@ struct CudaAttention {
 
 inline constexpr int kMaxCudaAttentions = 8;
 
+// How rows draw their tokens, and when a chain ends by itself.
+struct CudaDraw {
+    DrawRule rule{};
+    std::int64_t first_position = 0;  // of the token that the first row draws
+    ConfidenceOf confidence_of = ConfidenceOf::drafted;
+    bool stops = false;  // before the last step, where `stop` says so
+    StopState stop{StopRule{}};
+};
+
+// What a block has drawn from its part of the vocabulary.
+struct CudaDrawn {
+    double ratio = 0;       // probability over noise, of
+    double sum = 0;         // of all weights
+    std::uint64_t key = 0;  // a RankKey
+};
+
 // The streams and what passes between products. Memory for `max_rows` rows.
 struct CudaBuffers {
     float* stream = nullptr;    // [n_rows][n_embd]
@@ -154,6 +170,10 @@ struct CudaBuffers {
     float* probabilities = nullptr;   // likewise
     float* captures = nullptr;        // [n_captures][n_rows or n_steps][n_embd]
     unsigned* barrier = nullptr;      // [2] blocks that have arrived, blocks that have left
+    std::uint64_t* listed = nullptr;  // [kMaxStepRows][kMaxListed] RankKeys
+    int* n_listed = nullptr;          // [kMaxStepRows]; 0 between steps
+    CudaDrawn* drawn = nullptr;       // [n_blocks][kMaxStepRows]
+    int* n_done = nullptr;            // [1] steps of a chain that has ended; 0 before
 };
 
 struct CudaPassData {
@@ -173,6 +193,7 @@ struct CudaPassData {
     const int* logit_rows = nullptr;
     int n_logit_rows = 0;
     CudaAttention attentions[kMaxCudaAttentions];
+    CudaDraw draw{};
 };
 
 // Positions are attended to in parts, which depend on nothing but the position.

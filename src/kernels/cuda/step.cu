@@ -4,6 +4,7 @@
 #include "kernels/cuda/step.h"
 #include "kernels/cuda/step_attention.cuh"
 #include "kernels/cuda/step_product.cuh"
+#include "kernels/cuda/step_sampling.cuh"
 
 namespace knap {
 namespace {
@@ -49,27 +50,6 @@ __device__ __forceinline__ void capture_rows(StepContext& c, const CudaPhase& ph
     }
 }
 
-// The best token of every row: each block finds it for itself in a chain, where all need it.
-__device__ __forceinline__ void choose_tokens(StepContext& c) {
-    if (blockIdx.x > 0) {
-        return;
-    }
-    for (int column = c.warp; column < c.pass.n_rows; column += kStepWarps) {
-        BestToken best;
-        for (int i = c.lane; i < static_cast<int>(gridDim.x); i += 32) {
-            const float4 one = __ldcg(reinterpret_cast<const float4*>(c.args.buffers.best) +
-                                      i * kMaxStepRows + column);
-            best.merge({one.x, __float_as_int(one.y), one.z});
-        }
-        best.merge_lanes();
-        if (c.lane == 0) {
-            const int at = c.is_chain() ? c.step : column;
-            c.args.buffers.choices[at] = best.token;
-            c.args.buffers.probabilities[at] = 1.0f / best.weight;
-        }
-    }
-}
-
 template <int Columns>
 __device__ __forceinline__ void run_phase(StepContext& c, const CudaPhase& phase) {
     switch (phase.op) {
@@ -88,6 +68,12 @@ __device__ __forceinline__ void run_phase(StepContext& c, const CudaPhase& phase
             break;
         case CudaPhase::Op::choose:
             choose_tokens(c);
+            break;
+        case CudaPhase::Op::list:
+            list_tokens(c);
+            break;
+        case CudaPhase::Op::draw:
+            draw_tokens(c);
             break;
         default:
             run_product<Columns>(c, phase);
@@ -122,16 +108,21 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
             init_barrier(c.empty(i), kStepWarps);
         }
         announce_barriers();
+        c.begin_chain();
     }
     __syncthreads();
     if (c.warp >= kStepWarps) {
         give_up_registers();
         if (c.warp == kStepWarps) {
-            copy_all_weights(c);
+            WeightCopies copies;
+            copy_all_weights(c, copies);
+            if (args.pass.n_steps > 1) {
+                copies.finish(c);
+            }
         }
     } else {
         take_registers();
-        for (c.step = 0; c.step < args.pass.n_steps; ++c.step) {
+        for (c.step = 0; c.step < args.pass.n_steps && !c.has_ended(); ++c.step) {
             for (int i = 0; i < args.pass.n_phases; ++i) {
                 c.find_thread();
                 const CudaPhase& phase = c.phase(i);
@@ -143,6 +134,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
                 }
             }
         }
+        c.end_chain();
         c.leave();
     }
 }

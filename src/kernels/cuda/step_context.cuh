@@ -105,6 +105,27 @@ struct StepContext {
         return reinterpret_cast<float*>(step_shared + args.memory.factors);
     }
 
+    // --- the end of a chain, which may come before its last step ---
+    __device__ volatile int* is_over() const {
+        return reinterpret_cast<volatile int*>(step_shared + args.memory.is_over);
+    }
+    // By one thread of every block, before any phase.
+    __device__ void begin_chain() const {
+        *is_over() = 0;
+        if (blockIdx.x == 0) {
+            *args.buffers.n_done = 0;
+        }
+    }
+    // Whether it ended with the step before this one: the same for all blocks, which have waited
+    // for the one that decided.
+    __device__ bool has_ended() const { return step > 0 && __ldcg(args.buffers.n_done) != 0; }
+    // Tells the warp that copies weights.
+    __device__ void end_chain() const {
+        if (thread == 0) {
+            *is_over() = 1;
+        }
+    }
+
     __device__ bool is_chain() const { return pass.n_steps > 1; }
     // The row of the pass that column `column` is: its token, place and rotation.
     __device__ int row_of(int column) const { return is_chain() ? step : column; }

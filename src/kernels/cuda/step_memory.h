@@ -40,6 +40,9 @@ constexpr int attention_bytes(int head_dim, int n_columns) {
     return columns * keys * 2 + kStepWarps * (tiles + columns * 5 * 4);
 }
 
+// What drawing a token needs: static in its kernel too.
+inline constexpr int kDrawBytes = 2 * kMaxListed * 8;
+
 // What decides how the memory is divided, beside the pass.
 struct StepNeeds {
     int head_dim = 0;
@@ -62,6 +65,7 @@ struct StepMemory {
     int region = 0;
     int sums = 0;
     int factors = 0;  // of norms
+    int is_over = 0;  // whether the chain has ended
     int end = 0;
 
     constexpr void place(std::size_t pass_bytes, int columns) {
@@ -70,7 +74,8 @@ struct StepMemory {
         region = slots + n_slots * slot_bytes;
         sums = region + region_bytes;
         factors = sums + sum_bytes(columns);
-        end = factors + kMaxStepRows * 4;
+        is_over = factors + kMaxStepRows * 4;
+        end = is_over + 16;
     }
 };
 
@@ -89,8 +94,8 @@ constexpr StepMemory divide_memory(const StepNeeds& needs,
     const int whole = round_up_to((needs.most_inputs + 63) / 64, kLeastUnits) * bytes_per_64;
     const int cap = columns == 1 ? 64 * 1024 : 88 * 1024;
     const int n_columns = std::min(columns * needs.heads_per_kv, max_cuda_columns(needs.head_dim));
-    const int needed = std::max(kLeastUnits * bytes_per_64,
-                                attention_bytes(needs.head_dim, n_columns) - sum_bytes(columns));
+    const int needed = std::max({kLeastUnits * bytes_per_64, kDrawBytes,
+                                 attention_bytes(needs.head_dim, n_columns) - sum_bytes(columns)});
     StepMemory memory{.slot_bytes = needs.slot_bytes};
     // The phases of very deep models leave less room.
     for (const int region : {std::max(needed, std::min(whole, cap)), needed}) {

@@ -14,10 +14,13 @@ struct WeightCopies {
     int n_under_way = 0;     // from there on
     bool is_first_round = true;
 
-    __device__ void copy(const StepContext& c, const std::uint8_t* from, int n_bytes) {
+    // Returns false when the chain has ended: nobody frees slots any more.
+    __device__ bool copy(const StepContext& c, const std::uint8_t* from, int n_bytes) {
         const StepMemory& memory = c.args.memory;
-        if (!is_first_round) {
-            wait_for(c.empty(next.slot), next.parity ^ 1);
+        while (!is_first_round && !has_completed(c.empty(next.slot), next.parity ^ 1)) {
+            if (*c.is_over() != 0) {
+                return false;
+            }
         }
         if (n_under_way == memory.max_copies) {
             wait_for(c.full(landing.slot), landing.parity);
@@ -29,13 +32,21 @@ struct WeightCopies {
         ++n_under_way;
         next.advance(memory.n_slots);
         is_first_round = is_first_round && next.slot != 0;
+        return true;
+    }
+
+    // Shared memory must not be given up while copies to it are under way.
+    __device__ void finish(const StepContext& c) {
+        for (; n_under_way > 0; --n_under_way) {
+            wait_for(c.full(landing.slot), landing.parity);
+            landing.advance(c.args.memory.n_slots);
+        }
     }
 };
 
 // The ninth warp copies the weights of all items of this block, some rounds of units at a time, as
 // slots become free.
-__device__ inline void copy_all_weights(const StepContext& c) {
-    WeightCopies copies;
+__device__ inline void copy_all_weights(const StepContext& c, WeightCopies& copies) {
     for (int step = 0; step < c.pass.n_steps; ++step) {
         for (int p = 0; p < c.pass.n_phases; ++p) {
             const CudaPhase& phase = c.phase(p);
@@ -47,9 +58,9 @@ __device__ inline void copy_all_weights(const StepContext& c) {
                     strips = strip_pair(phase, item, pair);
                     for (int at = 0; at < strips.n_bytes; at += strips.copied_bytes) {
                         const int n = min(strips.copied_bytes, strips.n_bytes - at);
-                        copies.copy(c, strips.strips[0] + at, n);
-                        if (strips.n_strips == 2) {
-                            copies.copy(c, strips.strips[1] + at, n);
+                        if (!copies.copy(c, strips.strips[0] + at, n) ||
+                            (strips.n_strips == 2 && !copies.copy(c, strips.strips[1] + at, n))) {
+                            return;
                         }
                     }
                 }

@@ -50,18 +50,24 @@ class QuantiseBody {
                                   const float* gate,
                                   const float* up,
                                   std::span<QuantisedBlock> blocks) {
-        if (activation == Activation::gelu) {
-            gate_blocks<Activation::gelu>(gate, up, blocks);
-        } else {
-            gate_blocks<Activation::silu>(gate, up, blocks);
+        switch (activation) {
+            case Activation::silu:
+                return gate_blocks<Activation::silu>(gate, up, blocks);
+            case Activation::gelu:
+                return gate_blocks<Activation::gelu>(gate, up, blocks);
+            case Activation::clamped_swiglu:
+                return gate_blocks<Activation::clamped_swiglu>(gate, up, blocks);
         }
     }
 
     static void gate(Activation activation, const float* gate, const float* up, int n, float* out) {
-        if (activation == Activation::gelu) {
-            gate_row<Activation::gelu>(gate, up, n, out);
-        } else {
-            gate_row<Activation::silu>(gate, up, n, out);
+        switch (activation) {
+            case Activation::silu:
+                return gate_row<Activation::silu>(gate, up, n, out);
+            case Activation::gelu:
+                return gate_row<Activation::gelu>(gate, up, n, out);
+            case Activation::clamped_swiglu:
+                return gate_row<Activation::clamped_swiglu>(gate, up, n, out);
         }
     }
 
@@ -112,9 +118,23 @@ class QuantiseBody {
     template <Activation A>
     static Vector gated(const float* gate, const float* up) {
         const Vector x = Simd::load(gate);
+        if constexpr (A == Activation::clamped_swiglu) {
+            return clamped_swiglu(x, Simd::load(up));
+        }
         const Vector activated =
             A == Activation::gelu ? times_sigmoid(x, gelu_argument(x)) : times_sigmoid(x, x);
         return Simd::multiply(activated, Simd::load(up));
+    }
+
+    // a / (1 + e^(-alpha a)) * (b + 1), where a is the gate, at most the limit, and b the other
+    // half, clamped to the limit.
+    static Vector clamped_swiglu(Vector gate, Vector up) {
+        const Vector limit = Simd::broadcast(kSwigluLimit);
+        const Vector lowest = Simd::broadcast(-kSwigluLimit);
+        const Vector a = Simd::select_at_least(gate, limit, limit, gate);
+        const Vector b = Simd::max(Simd::select_at_least(up, limit, limit, up), lowest);
+        const Vector activated = times_sigmoid(a, Simd::multiply(a, Simd::broadcast(kSwigluAlpha)));
+        return Simd::multiply(activated, Simd::add(b, Simd::broadcast(1.0f)));
     }
 
     static void put(const Vector* values, QuantisedBlock& block) {

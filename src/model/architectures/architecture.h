@@ -2,9 +2,11 @@
 // the list of all.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "model/architectures/experts.h"
 #include "model/config.h"
 #include "model/tensor_table.h"
 
@@ -26,6 +28,7 @@ struct Architecture {
     std::vector<std::string_view> fields{};
     // Fills in what the architecture adds to a dense decoder. May be null.
     void (*describe)(const ConfigReader& reader, ModelConfig& config) = nullptr;
+    std::optional<ExpertRules> experts{};  // none: layers have one MLP
 
     bool reads(std::string_view field) const;
 };
@@ -35,7 +38,9 @@ Architecture arch_exaone4();
 Architecture arch_gemma2();
 Architecture arch_gemma3();
 Architecture arch_glm4();
+Architecture arch_gpt_oss();
 Architecture arch_granite();
+Architecture arch_granitemoe();
 Architecture arch_hunyuan_dense();
 Architecture arch_llama();
 Architecture arch_mistral3();
@@ -43,10 +48,15 @@ Architecture arch_olmo2();
 Architecture arch_phi3();
 Architecture arch_qwen2();
 Architecture arch_qwen3();
+Architecture arch_qwen3moe();
 Architecture arch_qwen3vl();
+Architecture arch_qwen3vlmoe();
 Architecture arch_seed_oss();
 Architecture arch_smollm3();
 Architecture arch_kangaroo();  // for adapters (adapter.h)
+
+// The same with experts in every layer, and another name.
+Architecture with_experts(Architecture dense, std::string_view name, const ExpertRules& rules);
 
 // The architectures of models, without that of adapters.
 const std::vector<Architecture>& architectures();

@@ -43,6 +43,21 @@ void describe_attention(const ModelConfig& config, std::vector<std::string>& par
     }
 }
 
+void describe_experts(const ModelConfig& config, std::vector<std::string>& parts) {
+    const auto has_experts = [](const LayerSpec& layer) { return layer.experts.has_value(); };
+    const int n = count_layers(config, has_experts);
+    if (n == 0) {
+        return;
+    }
+    const ExpertSpec& experts = *std::ranges::find_if(config.layers, has_experts)->experts;
+    parts.push_back(concat(n < config.n_layers ? concat(n, " with ") : std::string(),
+                           experts.n_experts, " experts of ", experts.n_ff,
+                           ", of which a token uses ", experts.n_used));
+    if (experts.n_ff_shared > 0) {
+        parts.push_back(concat("one of ", experts.n_ff_shared, " that every token uses"));
+    }
+}
+
 }  // namespace
 
 std::string describe_layers(const ModelConfig& config) {
@@ -51,6 +66,7 @@ std::string describe_layers(const ModelConfig& config) {
     if (config.activation == Activation::gelu) {
         parts.emplace_back("gelu");
     }
+    describe_experts(config, parts);
     if (config.embedding_scale != 1) {
         parts.push_back(concat("embeddings x", config.embedding_scale));
     }

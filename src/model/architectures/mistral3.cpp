@@ -1,5 +1,7 @@
 // Ministral 3, and newer conversions of Mistral Small 3.x: a llama whose attention may sharpen with
 // the position, and that sets all of YaRN's parameters.
+#include <utility>
+
 #include "model/architectures/architecture.h"
 #include "model/config_reader.h"
 
@@ -16,11 +18,14 @@ void describe_mistral3(const ConfigReader& reader, ModelConfig& config) {
 }  // namespace
 
 Architecture arch_mistral3() {
+    TensorTable tensors = llama_tensors();
+    add_experts(tensors);
     return {.name = "mistral3",
             .rope_pairing = RopePairing::neighbours,
-            .tensors = llama_tensors(),
+            .tensors = std::move(tensors),
             .fields = {kTemperature, kYarnFields},
-            .describe = describe_mistral3};
+            .describe = describe_mistral3,
+            .experts = ExpertRules{.may_be_dense = true}};
 }
 
 }  // namespace knap

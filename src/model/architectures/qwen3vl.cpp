@@ -1,4 +1,5 @@
-// The text model of Qwen3-VL: a qwen3 some of whose channels do not rotate.
+// The text model of Qwen3-VL: a qwen3 some of whose channels do not rotate. With experts:
+// qwen3vlmoe.
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -43,6 +44,11 @@ Architecture arch_qwen3vl() {
     architecture.fields = {kSections};
     architecture.describe = describe_qwen3vl;
     return architecture;
+}
+
+Architecture arch_qwen3vlmoe() {
+    return with_experts(arch_qwen3vl(), "qwen3vlmoe",
+                        {.length = ExpertRules::Length::own_or_share});
 }
 
 }  // namespace knap

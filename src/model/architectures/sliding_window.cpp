@@ -46,8 +46,8 @@ void set_windows(const ConfigReader& reader, int window, int n_pattern, ModelCon
     for (std::size_t i = 0; i < config.layers.size(); ++i) {
         if (pattern[i]) {
             // A window at least as long as the context hides nothing.
-            config.layers[i] = {.rotation = Rotation::local,
-                                .window = window < config.n_ctx_train ? window : 0};
+            config.layers[i].rotation = Rotation::local;
+            config.layers[i].window = window < config.n_ctx_train ? window : 0;
         }
     }
 }

@@ -27,6 +27,16 @@ ggml_tensor* stand_in(ggml_context* context, const TensorInfo& matrix) {
     return ggml_new_tensor_2d(context, matrix.type, matrix.ne[0], matrix.ne[1]);
 }
 
+// A product with the matrices of experts.
+bool can_multiply_by_id(const Backend& backend, const TensorInfo& matrices) {
+    const ggml_context_ptr context = question();
+    ggml_tensor* weight = ggml_new_tensor_3d(context.get(), matrices.type, matrices.ne[0],
+                                             matrices.ne[1], matrices.ne[2]);
+    ggml_tensor* input = ggml_new_tensor_3d(context.get(), GGML_TYPE_F32, matrices.ne[0], 1, 1);
+    ggml_tensor* ids = ggml_new_tensor_2d(context.get(), GGML_TYPE_I32, 1, 1);
+    return backend.supports(ggml_mul_mat_id(context.get(), weight, input, ids));
+}
+
 bool can_multiply_in(const Backend& backend,
                      const TensorInfo& matrix,
                      ggml_backend_buffer_t buffer) {
@@ -62,7 +72,8 @@ ggml_backend_buffer_type_t RepackChooser::choose(const TensorInfo& matrix) const
 }
 
 bool can_multiply(const Backend& backend, const TensorInfo& matrix) {
-    return can_multiply_in(backend, matrix, nullptr);
+    return matrix.ne[2] > 1 ? can_multiply_by_id(backend, matrix)
+                            : can_multiply_in(backend, matrix, nullptr);
 }
 
 bool can_look_up_rows(const Backend& backend, const TensorInfo& matrix) {

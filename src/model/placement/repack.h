@@ -32,8 +32,8 @@ class RepackChooser {
     std::vector<Layout> layouts_;
 };
 
-// Whether the device can multiply by a matrix of this type and size, and whether it can look up
-// rows in it.
+// Whether the device can multiply by a matrix of this type and size, or by those of experts, and
+// whether it can look up rows in it.
 bool can_multiply(const Backend& backend, const TensorInfo& matrix);
 bool can_look_up_rows(const Backend& backend, const TensorInfo& matrix);
 

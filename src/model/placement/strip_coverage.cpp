@@ -134,6 +134,9 @@ Reason check_layers(const ModelConfig& config) {
         return "rotation in sections";
     }
     for (const LayerSpec& layer : config.layers) {
+        if (layer.experts) {
+            return "layers with experts";
+        }
         if (layer.rotation != Rotation::global) {
             return "layers that rotate differently";
         }

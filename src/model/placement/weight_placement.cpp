@@ -65,6 +65,14 @@ class LayoutChooser {
         }
         return {};
     }
+    // The layout of the matrices of experts, all of which our kernels have a layout for.
+    std::optional<Placement> choose_for_experts(const TensorInfo* matrices,
+                                                ggml_tensor** place) const {
+        if (!packs_) {
+            return {};
+        }
+        return Placement{matrices, place, Placement::Kind::packed, &backend_};
+    }
 
     Placement as_stored(const TensorInfo* tensor, ggml_tensor** place) const {
         if (can_stay_mapped(backend_, *tensor)) {
@@ -92,18 +100,55 @@ ggml_context_ptr make_tensors(const std::vector<Placement>& placements) {
     return context;
 }
 
-void pack_matrix(const PackedWeight& weight) {
-    const PackedMatrix& matrix = weight.matrix;
+std::size_t all_packed_bytes(const TensorInfo& info) {
+    return packed_bytes(info.type, static_cast<int>(info.ne[0]), static_cast<int>(info.ne[1])) *
+           static_cast<std::size_t>(info.ne[2]);
+}
+
+void pack_group(const PackedWeight& weight, int plane, int group) {
+    const PackedMatrix matrix = weight.plane(plane);
     const std::size_t row_bytes = ggml_row_size(matrix.type, matrix.n_in);
-    run_parallel(
-        static_cast<std::size_t>(matrix.n_groups()),
-        [&](std::size_t group) {
-            const int first = static_cast<int>(group) * kGroupRows;
-            for (int row = first; row < std::min(first + kGroupRows, matrix.n_out); ++row) {
-                pack_row(matrix, row, weight.stored + static_cast<std::size_t>(row) * row_bytes);
-            }
-        },
-        {});
+    const std::byte* stored = weight.stored + row_bytes * static_cast<std::size_t>(matrix.n_out) *
+                                                  static_cast<std::size_t>(plane);
+    const int first = group * kGroupRows;
+    for (int row = first; row < std::min(first + kGroupRows, matrix.n_out); ++row) {
+        pack_row(matrix, row, stored + static_cast<std::size_t>(row) * row_bytes);
+    }
+}
+
+void pack_matrix(const PackedWeight& weight) {
+    const int n_groups = weight.matrix.n_groups();
+    run_parallel(static_cast<std::size_t>(n_groups * weight.n_planes),
+                 [&](std::size_t i) {
+                     pack_group(weight, static_cast<int>(i) / n_groups,
+                                static_cast<int>(i) % n_groups);
+                 },
+                 {});
+}
+
+// Experts are packed if all matrices of their layer can be, because one phase reads them all, and
+// if gate and up take the same rows.
+bool packs_experts(const std::vector<TensorBinding>& bindings,
+                   const LayerWeights& weights,
+                   int layer) {
+    std::optional<InputForm> form;  // of gate and up
+    for (const TensorBinding& binding : bindings) {
+        if (binding.layer != layer || !binding.is_of_experts || !binding.is_matrix) {
+            continue;
+        }
+        if (!can_pack(binding.info->type, binding.info->ne[0])) {
+            return false;
+        }
+        if (binding.place == &weights.expert_down) {
+            continue;
+        }
+        const InputForm own = input_form(binding.info->type);
+        if (own != form.value_or(own)) {
+            return false;
+        }
+        form = own;
+    }
+    return true;
 }
 
 // Returns null when there is not enough memory.
@@ -171,7 +216,12 @@ std::vector<Placement> plan_placements(const std::vector<TensorBinding>& binding
         const LayoutChooser& chooser = layouts.at(share_of(binding, tensors, layers).backend);
         std::optional<Placement> placement;
         // The embedding serves row lookups. Our CUDA kernels look rows up in strips.
-        if (binding.is_matrix && (!is_embedding || tensors.has_strips)) {
+        if (binding.is_matrix && binding.is_of_experts) {
+            const LayerWeights& weights = tensors.layers[static_cast<std::size_t>(binding.layer)];
+            if (packs_experts(bindings, weights, binding.layer)) {
+                placement = chooser.choose_for_experts(binding.info, binding.place);
+            }
+        } else if (binding.is_matrix && (!is_embedding || tensors.has_strips)) {
             placement = chooser.choose(binding.info, binding.place);
         }
         placements.push_back(placement ? *placement
@@ -290,9 +340,7 @@ void PlacedTensors::place_packed(const Backend& backend,
     contexts_.push_back(make_tensors(placements));
     std::size_t n_bytes = 0;
     for (const Placement& placement : placements) {
-        const TensorInfo& info = *placement.info;
-        n_bytes +=
-            packed_bytes(info.type, static_cast<int>(info.ne[0]), static_cast<int>(info.ne[1]));
+        n_bytes += all_packed_bytes(*placement.info);
     }
     const HostMemory& memory =
         packed_memory_.emplace_back(backend, n_bytes, HostMemory::Pages::huge,
@@ -306,10 +354,11 @@ void PlacedTensors::place_packed(const Backend& backend,
                                                          .n_in = static_cast<int>(info.ne[0]),
                                                          .n_out = static_cast<int>(info.ne[1]),
                                                          .data = data},
-                                              .stored = info.data});
+                                              .stored = info.data,
+                                              .n_planes = static_cast<int>(info.ne[2])});
         ggml_backend_tensor_alloc(memory.buffer(), *placement.place, data);
         set_packed_weight(*placement.place, weight);
-        data += packed_bytes(weight.matrix.type, weight.matrix.n_in, weight.matrix.n_out);
+        data += all_packed_bytes(info);
         pack_matrix(weight);
         release_pages({info.data, info.n_bytes});
         on_copied(info.n_bytes);

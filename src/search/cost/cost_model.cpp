@@ -27,6 +27,7 @@ ModulePlan late_entry_plan(int n_layers, int entry_layer) {
 CostModel::CostModel(const CostProfile& profile)
     : layer_classes_(profile.layer_classes),
       layer_windows_(profile.layer_windows),
+      expert_shares_(profile.expert_shares),
       reduced_head_(profile.bytes.reduced_share()),
       full_plan_(profile.n_layers()),
       parts_(fit_parts(profile)),
@@ -116,8 +117,12 @@ double CostModel::attention_ms(int layer, const Level& level, int n_context) con
            parts_.cache_row_ms * cache_rows_read(level, layers().window(layer), n_context, 1);
 }
 
-double CostModel::mlp_ms(int layer) const {
-    return parts_.mlp_ms[class_of(layer)];
+double CostModel::mlp_ms(int layer, const Level& level) const {
+    if (level == Level::skip) {
+        return 0;
+    }
+    const std::size_t c = class_of(layer);
+    return parts_.mlp_ms[c] * layers().expert_share(c).relative(level.n_experts, 1);
 }
 
 KindTimes CostModel::kind_times(int n_context) const {
@@ -152,7 +157,14 @@ std::vector<ModuleTimes> CostModel::module_times(int n_context,
             }
         }
         modules.push_back(attention);
-        modules.push_back({.full_ms = mlp_ms(layer), .cheaper = {{.level = Level::skip, .ms = 0}}});
+        ModuleTimes mlp{.full_ms = mlp_ms(layer)};
+        const int n_used = layers().expert_share(class_of(layer)).experts.n_used;
+        if (n_used > 1) {
+            const Level half = Level::with_experts(n_used / 2);
+            mlp.cheaper.push_back({half, mlp_ms(layer, half)});
+        }
+        mlp.cheaper.push_back({Level::skip, 0});
+        modules.push_back(mlp);
     }
     return modules;
 }

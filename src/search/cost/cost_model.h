@@ -59,10 +59,10 @@ class CostModel {
     double head_ms() const { return parts_.head_ms; }
     double fixed_ms() const { return parts_.fixed_ms; }
     double attention_ms(int layer, const Level& level, int n_context) const;  // 0 when skipped
-    double mlp_ms(int layer) const;
+    double mlp_ms(int layer, const Level& level = Level::full) const;         // 0 when skipped
     // [2L] for binned_problem(): every attention at `full`, at each of `windows` that is shorter
-    // than the context, and skipped; every MLP at `full` and skipped. More expensive levels come
-    // first.
+    // than the context, and skipped; every MLP at `full`, with half of its experts if it has some,
+    // and skipped. More expensive levels come first.
     std::vector<ModuleTimes> module_times(int n_context, std::span<const Window> windows) const;
 
     const FitQuality& quality() const { return quality_; }
@@ -83,10 +83,11 @@ class CostModel {
     double heads_of(const Pass& pass) const;
     std::size_t class_of(int layer) const;
 
-    LayerKinds layers() const { return {layer_classes_, layer_windows_}; }
+    LayerKinds layers() const { return {layer_classes_, layer_windows_, expert_shares_}; }
 
     std::vector<int> layer_classes_;
     std::vector<int> layer_windows_;
+    std::vector<ExpertShare> expert_shares_;
     double reduced_head_;  // share of the whole head
     ModulePlan full_plan_;
     CostParts parts_;

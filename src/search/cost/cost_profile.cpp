@@ -34,6 +34,10 @@ double CostProfile::heads(const ModulePlan& plan, bool has_head) const {
     return !has_head ? 0.0 : plan.head() == HeadLevel::reduced ? bytes.reduced_share() : 1.0;
 }
 
+double ExpertShare::relative(int n_allowed, int n_rows) const {
+    return share == 0 ? 1 : 1 - share + share * experts.n_read(n_allowed, n_rows) / experts.n_used;
+}
+
 CostProfile empty_profile(const ModelCost& model, std::vector<int> layer_classes) {
     KNAP_ASSERT(model.layers.size() == layer_classes.size(), "a class for every layer");
     CostProfile profile{.layer_classes = std::move(layer_classes)};
@@ -45,7 +49,11 @@ CostProfile empty_profile(const ModelCost& model, std::vector<int> layer_classes
         KNAP_ASSERT(first != profile.layer_classes.end(), "classes are counted from 0");
         const auto layer = static_cast<std::size_t>(first - profile.layer_classes.begin());
         bytes.attention.push_back(static_cast<double>(model.layers[layer].attention_bytes));
-        bytes.mlp.push_back(static_cast<double>(model.layers[layer].mlp_bytes));
+        const LayerCost& cost = model.layers[layer];
+        const auto of_experts = static_cast<double>(cost.experts.bytes * cost.experts.n_used);
+        bytes.mlp.push_back(static_cast<double>(cost.mlp_bytes) + of_experts);
+        profile.expert_shares.push_back(
+            {.share = of_experts > 0 ? of_experts / bytes.mlp.back() : 0, .experts = cost.experts});
     }
     bytes.head = static_cast<double>(model.head_bytes);
     bytes.reduced_head = static_cast<double>(model.reduced_head_bytes);

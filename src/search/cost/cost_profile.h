@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "forward/module_plan.h"
+#include "forward/plan_cost.h"
 
 namespace knap {
-
-struct ModelCost;
 
 // A measured pass. All its rows follow `n_context` committed rows, and all have logits if it has a
 // head.
@@ -26,7 +25,7 @@ struct CostSample {
 // open. All zero: unknown.
 struct PartBytes {
     std::vector<double> attention{};  // [class] weights of one attention
-    std::vector<double> mlp{};        // [class] weights of one MLP
+    std::vector<double> mlp{};        // [class] weights of one MLP, for one row
     double head = 0;
     double reduced_head = 0;
     double cache_row = 0;  // one attention's: a row of keys and one of values
@@ -34,10 +33,26 @@ struct PartBytes {
     double reduced_share() const;  // of a reduced head in the whole one; 1: unknown
 };
 
+// How much of an MLP a pass reads, which in layers with experts depends on its rows and its plan.
+struct ExpertShare {
+    double share = 0;  // of the bytes that a row reads in an MLP, those of its experts; 0: none
+    ExpertCost experts{};
+
+    // What `n_rows` rows read, relative to one row of the whole model, if each uses `n_allowed`
+    // experts (0: as many as in the whole model).
+    double relative(int n_allowed, int n_rows) const;
+};
+
 // What the cost of a layer depends on: views of a CostProfile.
 struct LayerKinds {
     std::span<const int> classes;
     std::span<const int> windows;
+    std::span<const ExpertShare> expert_shares{};
+
+    // Of one class.
+    ExpertShare expert_share(std::size_t c) const {
+        return expert_shares.empty() ? ExpertShare{} : expert_shares[c];
+    }
 
     int window(int layer) const {
         return windows.empty() ? 0 : windows[static_cast<std::size_t>(layer)];
@@ -50,13 +65,14 @@ struct CostProfile {
     std::vector<int> layer_classes{};
     // [n_layers] The positions that attention sees at most; 0: all. Empty: all in every layer.
     std::vector<int> layer_windows{};
+    std::vector<ExpertShare> expert_shares{};  // [class]; empty: no layer has experts
     std::vector<CostSample> samples{};
     PartBytes bytes{};
 
     // The share of the whole head that a pass runs: 1, the share of a reduced head, or 0.
     double heads(const ModulePlan& plan, bool has_head) const;
     int n_layers() const { return static_cast<int>(layer_classes.size()); }
-    LayerKinds kinds() const { return {layer_classes, layer_windows}; }
+    LayerKinds kinds() const { return {layer_classes, layer_windows, expert_shares}; }
     int n_classes() const;
 };
 

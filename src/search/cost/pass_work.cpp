@@ -44,7 +44,8 @@ int cache_rows_read(const Level& level, int own_window, int n_context, int n_row
 PassWork pass_work(const ModulePlan& plan, const LayerKinds& layers, int n_context, int n_rows) {
     const auto n_classes =
         static_cast<std::size_t>(layers.classes.empty() ? 0 : std::ranges::max(layers.classes) + 1);
-    PassWork work{.attentions = std::vector<int>(n_classes), .mlps = std::vector<int>(n_classes)};
+    PassWork work{.attentions = std::vector<int>(n_classes),
+                  .mlps = std::vector<double>(n_classes)};
     // Neighbouring layers often have the same level.
     std::optional<std::pair<Level, int>> last_seen;  // with the layer's window
     int n_read = 0;
@@ -58,7 +59,10 @@ PassWork pass_work(const ModulePlan& plan, const LayerKinds& layers, int n_conte
         }
         work.cache_rows += n_read;
         work.attentions[c] += plan.runs(layer, Module::attention) ? 1 : 0;
-        work.mlps[c] += plan.runs(layer, Module::mlp) ? 1 : 0;
+        if (plan.runs(layer, Module::mlp)) {
+            work.mlps[c] +=
+                layers.expert_share(c).relative(plan.level(layer, Module::mlp).n_experts, n_rows);
+        }
     }
     return work;
 }

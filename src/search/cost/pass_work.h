@@ -11,8 +11,9 @@ namespace knap {
 
 struct PassWork {
     std::vector<int> attentions;  // [class] that run
-    std::vector<int> mlps;        // [class] that run
-    double cache_rows = 0;        // read, summed over all attentions
+    // [class] that run: with experts, counted by what they read (ExpertShare::relative)
+    std::vector<double> mlps;
+    double cache_rows = 0;  // read, summed over all attentions
 };
 
 // The work of a pass of `n_rows` rows after `n_context` committed ones.

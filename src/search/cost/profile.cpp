@@ -147,6 +147,9 @@ std::optional<double> measure_ms(Forward& forward, const Probe& probe) {
     // Without logits, the output of the last layer would be unused and not computed; capturing it
     // prevents that.
     const int last_stream = 2 * probe.plan.n_layers();
+    // What decoding reads back, where a device ranks tokens: as many as top-k keeps by default.
+    constexpr int kRanked = 40;
+    const bool has_whole_head = probe.has_head && probe.plan.head() == HeadLevel::full;
     const ForwardStatistics before = forward.statistics();
     const Stopwatch watch;
     const ForwardResult result = forward.run({
@@ -156,6 +159,7 @@ std::optional<double> measure_ms(Forward& forward, const Probe& probe) {
         .layout = {.context = probe.n_context},
         .captures = std::span(&last_stream, probe.has_head ? 0 : 1),
         .logit_rows = std::span(rows).first(probe.has_head ? rows.size() : 0),
+        .n_best = has_whole_head ? std::min(kRanked, forward.max_best()) : 0,
         .kind = PassKind::search,
     });
     const double ms = watch.elapsed_ms();
@@ -183,6 +187,7 @@ std::optional<CostProfile> measure_profile(Forward& forward,
     }
     return CostProfile{.layer_classes = {layer_classes.begin(), layer_classes.end()},
                        .layer_windows = options.layer_windows,
+                       .expert_shares = options.expert_shares,
                        .samples = measurement.samples(),
                        .bytes = options.bytes};
 }

@@ -20,9 +20,10 @@ std::optional<double> measure_ms(Forward& forward, const Probe& probe);
 struct ProfileOptions {
     int max_context = 0;
     int max_rows = 16;
-    double seconds = 15;               // total; filled with repetitions
-    PartBytes bytes{};                 // of the model, stored in the profile
-    std::vector<int> layer_windows{};  // likewise
+    double seconds = 15;                       // total; filled with repetitions
+    PartBytes bytes{};                         // of the model, stored in the profile
+    std::vector<int> layer_windows{};          // likewise
+    std::vector<ExpertShare> expert_shares{};  // likewise
     std::function<void(double fraction)> on_progress{};
 };
 

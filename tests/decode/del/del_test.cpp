@@ -63,7 +63,7 @@ class LoggedSource final : public ShadowSource {
 class Request {
   public:
     explicit Request(const DelOptions& options = {.prompt_rows = 0})
-        : strategy_(options, kLayers, kEmbd, kVocab, std::make_unique<LoggedSource>(log)) {
+        : strategy_(options, kLayers, kEmbd, std::make_unique<LoggedSource>(log)) {
         begin();
     }
 

@@ -10,6 +10,16 @@ namespace {
 const std::vector<double> kFlat(11, 10.0);  // verifying costs the same for any number of rows
 const std::vector<double> kSteep = {10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110};
 
+// Of a chain of ten tokens, each right with probability `rate`.
+std::vector<double> reached_at(double rate) {
+    std::vector<double> reached;
+    double last = 1;
+    for (int i = 0; i < 10; ++i) {
+        reached.push_back(last *= rate);
+    }
+    return reached;
+}
+
 TEST(SourceRating, SurplusIsTheTokensBeyondTheOtherSource) {
     const SourceRating rating{.length = 3, .tokens = 3, .ms = 20};
     EXPECT_DOUBLE_EQ(rating.surplus(0.1), 1);
@@ -17,12 +27,12 @@ TEST(SourceRating, SurplusIsTheTokensBeyondTheOtherSource) {
 }
 
 TEST(SourceRating, CopyIsAsLongAsPossibleWhenVerifyingIsFree) {
-    EXPECT_EQ(rate_copy({.rest = 0.9}, {.verify_ms = kFlat}, 10, 0.1).length, 10);
-    EXPECT_EQ(rate_copy({.rest = 0.9}, {.verify_ms = kFlat}, 4, 0.1).length, 4);
+    EXPECT_EQ(rate_copy(reached_at(0.9), {.verify_ms = kFlat}, 10, 0.1).length, 10);
+    EXPECT_EQ(rate_copy(reached_at(0.9), {.verify_ms = kFlat}, 4, 0.1).length, 4);
 }
 
 TEST(SourceRating, CopyThatCostsAStepPerTokenHasNoSurplus) {
-    const SourceRating rating = rate_copy({.rest = 0.9}, {.verify_ms = kSteep}, 10, 0.1);
+    const SourceRating rating = rate_copy(reached_at(0.9), {.verify_ms = kSteep}, 10, 0.1);
     EXPECT_EQ(rating.length, 1) << "the least loss";
     EXPECT_LT(rating.surplus(0.1), 0);
 }
@@ -31,12 +41,22 @@ TEST(SourceRating, CopyThatCostsAStepPerTokenHasNoSurplus) {
 // source of 0.1 tokens per ms the second has the larger surplus.
 TEST(SourceRating, LongRoundCanBeatAShortOneWithABetterRate) {
     const std::vector<double> verify = {10, 15, 28, 32};
-    EXPECT_EQ(rate_copy({.rest = 1}, {.verify_ms = verify}, 3, 0.1).length, 3);
-    EXPECT_EQ(rate_copy({.rest = 1}, {.verify_ms = verify}, 3, 0.13).length, 1);
+    EXPECT_EQ(rate_copy(reached_at(1), {.verify_ms = verify}, 3, 0.1).length, 3);
+    EXPECT_EQ(rate_copy(reached_at(1), {.verify_ms = verify}, 3, 0.13).length, 1);
+}
+
+// The second of two candidates is worth a row of 2 ms at 0.1 tokens per ms, the third is not.
+TEST(SourceRating, TreesGrowWhileTheNextNodePays) {
+    const std::vector<double> verify = {10, 12, 14, 16};
+    const SourceRating rating =
+        rate_copy(std::vector{0.6, 0.25, 0.15}, {.verify_ms = verify}, 3, 0.1);
+    EXPECT_EQ(rating.length, 2);
+    EXPECT_DOUBLE_EQ(rating.tokens, 1.85);
+    EXPECT_DOUBLE_EQ(rating.ms, 14);
 }
 
 TEST(SourceRating, EmptyDraftIsNeverChosen) {
-    EXPECT_LT(rate_copy({.rest = 1}, {.verify_ms = kFlat}, 0, 0.1).surplus(0.1), 0);
+    EXPECT_LT(rate_copy(reached_at(1), {.verify_ms = kFlat}, 0, 0.1).surplus(0.1), 0);
     EXPECT_EQ(rate_plan({.rest = 1}, {.draft_step_ms = 1, .verify_ms = kFlat}, 0).tokens_per_ms(),
               0);
 }

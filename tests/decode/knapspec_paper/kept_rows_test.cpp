@@ -47,7 +47,7 @@ void expect_rows(const TargetRows& rows, int first, int n) {
 
 TEST(KeptRows, AreThePendingTokenAndTheAcceptedDraftsInOrder) {
     // Rounds with all, some and no drafts accepted, and one without a draft.
-    KeptRows kept(kEmbd, kVocab);
+    KeptRows kept(kEmbd);
     add(kept, 10, 3, 3);
     add(kept, 14, 4, 1);
     add(kept, 16, 2, 0);
@@ -56,7 +56,7 @@ TEST(KeptRows, AreThePendingTokenAndTheAcceptedDraftsInOrder) {
 }
 
 TEST(KeptRows, OldestAreDropped) {
-    KeptRows kept(kEmbd, kVocab);
+    KeptRows kept(kEmbd);
     add(kept, 10, 3, 3);
     add(kept, 14, 4, 1);
     kept.limit(6);
@@ -66,7 +66,7 @@ TEST(KeptRows, OldestAreDropped) {
 }
 
 TEST(KeptRows, StartEmptyAfterClear) {
-    KeptRows kept(kEmbd, kVocab);
+    KeptRows kept(kEmbd);
     add(kept, 10, 3, 3);
     kept.clear();
     EXPECT_EQ(kept.rows().n_rows(), 0);

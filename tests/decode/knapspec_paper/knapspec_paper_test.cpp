@@ -73,7 +73,7 @@ class Request {
   public:
     explicit Request(const PaperOptions& options = {}, int interval = 64)
         : strategy(options,
-                   {.n_layers = kLayers, .n_embd = kEmbd, .n_vocab = kVocab, .interval = interval},
+                   {.n_layers = kLayers, .n_embd = kEmbd, .interval = interval},
                    std::make_unique<LoggedSearch>(log)) {
         begin();
     }

@@ -401,21 +401,37 @@ double gelu(double x) {
     return x * (1.0 + std::tanh(z)) / 2.0;
 }
 
+// Gate and up, as each activation joins them.
+double gated(Activation activation, double gate, double up) {
+    switch (activation) {
+        case Activation::silu:
+            return silu(gate) * up;
+        case Activation::gelu:
+            return gelu(gate) * up;
+        case Activation::clamped_swiglu: {
+            const double clamped = std::min(gate, 7.0);
+            return clamped / (1 + std::exp(-1.702 * clamped)) * (std::clamp(up, -7.0, 7.0) + 1);
+        }
+    }
+    return 0;
+}
+
 TEST_P(RowQuantiser, GatesWithEveryActivation) {
-    const std::pair<Activation, double (*)(double)> activations[] = {{Activation::silu, silu},
-                                                                     {Activation::gelu, gelu}};
     std::vector<float> gate = random_numbers(96, 1);
-    const std::vector<float> up = random_numbers(96, 2);
+    std::vector<float> up = random_numbers(96, 2);
+    up[7] = 12.0f;  // beyond the limits of one of them
+    up[41] = -12.0f;
     std::ranges::transform(gate, gate.begin(), [](float x) { return 20 * x; });
     gate[3] = 200.0f;  // e^200 overflows an f32
     gate[40] = -200.0f;
     std::vector<QuantisedBlock> blocks(3);
-    for (const auto& [activation, activate] : activations) {
+    for (const Activation activation :
+         {Activation::silu, Activation::gelu, Activation::clamped_swiglu}) {
         GetParam().gate_and_quantise(activation, gate.data(), up.data(), blocks);
         for (std::size_t i = 0; i < gate.size(); ++i) {
             const QuantisedBlock& block = blocks[i / kQuantBlock];
             EXPECT_NEAR(static_cast<float>(block.values[i % kQuantBlock]) * block.scale,
-                        activate(gate[i]) * up[i], block.scale * 0.51)
+                        gated(activation, gate[i], up[i]), block.scale * 0.51)
                 << gate[i];
         }
         std::vector<QuantisedBlock> reference(blocks.size());
@@ -425,7 +441,7 @@ TEST_P(RowQuantiser, GatesWithEveryActivation) {
         GetParam().gate(activation, gate.data(), up.data(), static_cast<int>(out.size()),
                         out.data());
         for (std::size_t i = 0; i < out.size(); ++i) {
-            const double expected = activate(gate[i]) * up[i];
+            const double expected = gated(activation, gate[i], up[i]);
             EXPECT_NEAR(out[i], expected, 1e-6 + 2e-6 * std::abs(expected)) << gate[i];
         }
     }

@@ -257,6 +257,79 @@ TEST(Exaone4, OnlyLayersWithAWindowRotateInTheLargeModel) {
     EXPECT_EQ(config.layers[3].window, 0);
 }
 
+TEST(Experts, AreReadFromEveryArchitectureThatHasThem) {
+    const ExpertSpec qwen = *config_of_shape("tiny-qwen3moe").layer(3).experts;
+    EXPECT_EQ(qwen.n_experts, 8);
+    EXPECT_EQ(qwen.n_used, 3);
+    EXPECT_EQ(qwen.n_ff, 32);
+    EXPECT_EQ(qwen.n_ff_shared, 0);
+    EXPECT_EQ(qwen.gating, Gating::softmax);
+    EXPECT_TRUE(qwen.normalises);
+    const ModelConfig gpt_oss = config_of_shape("tiny-gpt-oss");
+    EXPECT_EQ(gpt_oss.layer(0).experts->gating, Gating::chosen);
+    EXPECT_FALSE(gpt_oss.layer(0).experts->normalises);
+    EXPECT_EQ(gpt_oss.n_experts_used(), 3);
+    EXPECT_EQ(config_of_shape("tiny-mixtral").layer(0).experts->n_ff, 96);
+    const ModelConfig granite = config_of_shape("tiny-granitemoe");
+    EXPECT_EQ(granite.layer(0).experts->n_ff_shared, 64);
+    EXPECT_EQ(granite.residual_scale, 0.22f);
+    EXPECT_FALSE(config_of(TinyGguf()).layer(0).experts.has_value());
+    EXPECT_EQ(config_of(TinyGguf()).n_experts_used(), 0);
+}
+
+TEST(Experts, WrongNumbersAreRefused) {
+    TinyGguf tiny("qwen3moe");
+    EXPECT_THAT(config_refusal(tiny),
+                HasSubstr("key qwen3moe.expert_count: expected 1 to 1024, found no such key"));
+    set_u32(tiny, "expert_count", 1);
+    EXPECT_THAT(config_refusal(tiny), HasSubstr("expected 2 to 1024, found 1"));
+    set_u32(tiny, "expert_count", 4);
+    EXPECT_THAT(config_refusal(tiny),
+                HasSubstr("expert_used_count: expected 1 to 4, found no such key"));
+    for (const std::uint32_t n_used : {0u, 5u}) {
+        set_u32(tiny, "expert_used_count", n_used);
+        EXPECT_THAT(config_refusal(tiny), HasSubstr("expert_used_count: expected 1 to 4, found"));
+    }
+    set_u32(tiny, "expert_used_count", 2);
+    EXPECT_EQ(config_of(tiny).layer(1).experts->n_ff, 32) << "64 for the two of a row";
+    set_u32(tiny, "expert_feed_forward_length", 0);
+    EXPECT_THAT(config_refusal(tiny), HasSubstr("expert_feed_forward_length: expected 1 to"));
+    set_u32(tiny, "expert_feed_forward_length", 16);
+    EXPECT_EQ(config_of(tiny).layer(1).experts->n_ff, 16);
+    set_u32(tiny, "expert_group_count", 2);
+    EXPECT_THAT(config_refusal(tiny), HasSubstr("found 2 (experts in groups, not supported)"));
+    set_u32(tiny, "expert_group_count", 1);
+    set_f32(tiny, "expert_weights_scale", 2.5f);
+    EXPECT_THAT(config_refusal(tiny), HasSubstr("(scaled weights of experts, not supported)"));
+    set_f32(tiny, "expert_weights_scale", 1.0f);
+    EXPECT_EQ(config_refusal(tiny), "accepted");
+
+    TinyGguf dense("qwen3");
+    set_u32(dense, "expert_count", 4);
+    EXPECT_THAT(config_refusal(dense), HasSubstr("found 4 (a mixture of experts, not supported)"));
+}
+
+TEST(GptOss, EverySecondLayerHasAWindowAndAllNeedALengthOfExperts) {
+    const ModelConfig config = config_of_shape("tiny-gpt-oss");
+    EXPECT_THAT(windows_of(config), ElementsAre(24, 0, 24, 0));
+    EXPECT_EQ(rotations_of(config), "lglg");
+    EXPECT_EQ(config.activation, Activation::clamped_swiglu);
+    EXPECT_EQ(config.n_embd_q(), 128) << "wider than the embedding";
+    EXPECT_EQ(config.rope.ext_factor, 1.0f);
+    EXPECT_EQ(config.local_rope.ext_factor, 1.0f);
+
+    TinyGguf tiny("gpt-oss");
+    EXPECT_THAT(config_refusal(tiny), HasSubstr("sliding_window: expected 1 or more, found none"));
+    set_u32(tiny, "attention.sliding_window", 8);
+    set_u32(tiny, "expert_count", 4);
+    set_u32(tiny, "expert_used_count", 2);
+    EXPECT_THAT(config_refusal(tiny),
+                HasSubstr("expert_feed_forward_length: expected 1 to 1048576, found no such key"));
+    set_u32(tiny, "expert_feed_forward_length", 32);
+    remove(tiny, "feed_forward_length");
+    EXPECT_EQ(config_of(tiny).n_ff, 0);
+}
+
 TEST(LayerText, SaysWhatLayersAddToADenseDecoder) {
     EXPECT_EQ(describe_layers(config_of(TinyGguf())), "");
     EXPECT_EQ(describe_layers(config_of_shape("tiny-gemma3")),
@@ -266,6 +339,9 @@ TEST(LayerText, SaysWhatLayersAddToADenseDecoder) {
               "at 3");
     EXPECT_EQ(describe_layers(config_of_shape("tiny-smollm3")), "1 of 4 do not rotate");
     EXPECT_EQ(describe_layers(config_of_shape("tiny-glm4")), "8 of 16 channels rotate");
+    EXPECT_EQ(describe_layers(config_of_shape("tiny-granitemoe")),
+              "8 experts of 32, of which a token uses 3, one of 64 that every token uses, "
+              "embeddings x12, residuals x0.22, logits x0.333333");
     EXPECT_EQ(describe_layers(config_of_shape("tiny-mistral3")),
               "attention sharpens every 16 tokens");
     EXPECT_EQ(describe_layers(config_of_shape("tiny-granite")),

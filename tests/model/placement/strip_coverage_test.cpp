@@ -158,6 +158,9 @@ TEST(StripCoverage, LeavesOtherLayersToGgml) {
     EXPECT_EQ(reason_of("small-exaone4"),
               "tensor blk.0.post_attention_norm.weight: a norm after its module");
     EXPECT_EQ(reason(Model("small-qwen3vl")), "rotation in sections");
+    EXPECT_EQ(reason(Model("small-qwen3moe")), "layers with experts");
+    EXPECT_EQ(reason(Model("small-mixtral")), "layers with experts");
+    EXPECT_EQ(reason(Model("small-gpt-oss")), "layers with experts");
     EXPECT_EQ(reason_of("small-ernie4.5"), "used");
     EXPECT_EQ(reason_of("small-seed-oss"), "used");
     const auto with = [](auto change) {

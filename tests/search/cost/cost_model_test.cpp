@@ -372,6 +372,31 @@ TEST(CostModel, OffersWindowsShorterThanThatOfTheLayer) {
     EXPECT_LT(modules[4].full_ms, modules[0].full_ms);
 }
 
+// Half of a row's MLP bytes are those of 4 of 16 experts.
+TEST(CostModel, ExpertsAreReadByWhatRowsUse) {
+    const FakeMachine machine = plain_machine(3);
+    CostProfile profile = whole_profile(machine);
+    const CostModel dense(profile);
+    profile.expert_shares = {{.share = 0.5, .experts = {.bytes = 1, .n_experts = 16, .n_used = 4}}};
+    const CostModel model(profile);
+    EXPECT_DOUBLE_EQ(profile.expert_shares[0].relative(0, 1), 1);
+    EXPECT_DOUBLE_EQ(profile.expert_shares[0].relative(1, 1), 0.5 + 0.5 / 4);
+    EXPECT_DOUBLE_EQ(profile.expert_shares[0].relative(0, 2), 0.5 + 0.5 * 7 / 4);
+    EXPECT_DOUBLE_EQ(model.mlp_ms(1, Level::with_experts(2)), 0.75 * model.mlp_ms(1));
+    EXPECT_EQ(model.mlp_ms(1, Level::skip), 0);
+    ModulePlan plan(3);
+    plan.set(1, Module::mlp, Level::with_experts(2));
+    EXPECT_NEAR(model.plain_step_ms(100) - model.draft_step_ms(plan, 100), 0.25 * model.mlp_ms(1),
+                1e-9);
+    const std::vector<ModuleTimes> modules = model.module_times(100, {});
+    ASSERT_EQ(modules[3].cheaper.size(), 2u);
+    EXPECT_EQ(modules[3].cheaper[0].level, Level::with_experts(2));
+    EXPECT_DOUBLE_EQ(modules[3].cheaper[0].ms, 0.75 * modules[3].full_ms);
+    EXPECT_EQ(modules[3].cheaper[1].level, Level::skip);
+    // Passes of as many rows as were measured keep their times.
+    EXPECT_NEAR(model.verify_ms(4, 100), dense.verify_ms(4, 100), 0.05 * dense.verify_ms(4, 100));
+}
+
 TEST(CostProfile, CanBeFittedWithAStepOfTheWholeModel) {
     const FakeMachine machine = plain_machine(4);
     const auto with = [&](const CostSample& sample) {

@@ -3,20 +3,33 @@
 // text (docs/methods.md, "Conditions for exact sampling").
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
-#include "sampling/draft_sampler.h"
+#include "base/host_device.h"
 
 namespace knap {
+
+// The token whose probability is the confidence of a draft.
+enum class ConfidenceOf : std::uint8_t {
+    drafted,        // the first drafted token, before the transform
+    most_probable,  // the most probable token, before the transform
+    drawn,          // the first drafted token, in what it was drawn from; when greedy, as `drafted`
+};
 
 // Drafts another token only while it pays (docs/methods.md, "Marginal stop rule"): while
 //     (acceptance of all drafts so far) * mean_acceptance > tokens_per_ms * (draft_ms + verify_ms).
 struct MarginalRule {
     static constexpr int kBins = 10;
     // The bin that holds a confidence.
-    static std::size_t bin_of(float confidence);
+    KNAP_HOST_DEVICE static std::size_t bin_of(float confidence) {
+        // The product is exact in double, so every confidence falls into the bin that covers it.
+        const int bin = static_cast<int>(static_cast<double>(confidence) * kBins);
+        return static_cast<std::size_t>(std::clamp(bin, 0, kBins - 1));
+    }
 
     // Measured acceptance of drafts by their confidence: bin i holds [i / kBins, (i + 1) / kBins).
     std::array<double, kBins> acceptance{};
@@ -36,21 +49,38 @@ struct StopRule {
     bool needs_confidence() const { return exit_confidence > 0 || marginal.has_value(); }
 };
 
-// Applies a rule to one draft.
+// Applies a rule to one draft. A copy can go on with the draft on a device.
 class StopState {
   public:
     explicit StopState(const StopRule& rule) : rule_(rule) {}
 
+    const StopRule& rule() const { return rule_; }
+
     // Whether to draft at all; for use before the first token.
-    bool starts() const;
+    bool starts() const { return rule_.n_max > 0 && pays(); }
     // Records a drafted token and returns whether to draft another. `confidence` is ignored unless
     // the rule needs it.
-    bool goes_on(float confidence, bool is_end_of_text);
+    KNAP_HOST_DEVICE bool goes_on(float confidence, bool is_end_of_text) {
+        ++n_drafted_;
+        if (rule_.marginal) {
+            acceptance_ *= rule_.marginal->acceptance[MarginalRule::bin_of(confidence)];
+        }
+        const bool is_unsure = rule_.exit_confidence > 0 && confidence < rule_.exit_confidence;
+        return n_drafted_ < rule_.n_max && !is_end_of_text && !is_unsure && pays();
+    }
 
   private:
-    bool pays() const;
+    KNAP_HOST_DEVICE bool pays() const {
+        if (!rule_.marginal) {
+            return true;
+        }
+        const MarginalRule& rule = *rule_.marginal;
+        const double expected_tokens = acceptance_ * rule.mean_acceptance;
+        const double tokens_forgone = rule.tokens_per_ms * (rule.draft_ms + rule.verify_ms);
+        return expected_tokens > tokens_forgone;
+    }
 
-    const StopRule& rule_;
+    StopRule rule_;
     int n_drafted_ = 0;
     double acceptance_ = 1;  // of all drafts so far
 };

@@ -1,4 +1,4 @@
-#include "decode/stop_rule.h"
+#include "sampling/stop_rule.h"
 
 #include <limits>
 #include <vector>
