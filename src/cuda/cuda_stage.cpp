@@ -21,7 +21,7 @@
 #include "graph/attention/rope_rows.h"
 #include "graph/pass_rows.h"
 #include "kernels/cuda/cache_pages.h"
-#include "kernels/cuda/prefill.h"
+#include "kernels/cuda/prefill/prefill.h"
 #include "kernels/cuda/step.h"
 #include "kernels/cuda/strips.h"
 #include "kv/sequence.h"

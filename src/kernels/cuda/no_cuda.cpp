@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/packing.h"
-#include "kernels/cuda/prefill.h"
+#include "kernels/cuda/prefill/prefill.h"
 #include "kernels/cuda/results/best_tokens.h"
 #include "kernels/cuda/results/stream_rows.h"
 #include "kernels/cuda/step.h"

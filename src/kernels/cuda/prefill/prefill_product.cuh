@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/cuda_check.h"
-#include "kernels/cuda/prefill_stage.cuh"
+#include "kernels/cuda/prefill/prefill_stage.cuh"
 #include "kernels/cuda/step_product.cuh"
 
 namespace knap {

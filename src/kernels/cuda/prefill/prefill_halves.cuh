@@ -6,7 +6,7 @@
 
 #include "base/rounding.h"
 #include "kernels/cuda/mma_group.cuh"
-#include "kernels/cuda/prefill_product.cuh"
+#include "kernels/cuda/prefill/prefill_product.cuh"
 
 namespace knap {
 

@@ -13,7 +13,7 @@
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/cuda_check.h"
 #include "kernels/cuda/mma_group.cuh"
-#include "kernels/cuda/prefill_attention.h"
+#include "kernels/cuda/prefill/prefill_attention.h"
 
 namespace knap {
 namespace {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/cuda/mma.cuh"
-#include "kernels/cuda/prefill_product.h"
+#include "kernels/cuda/prefill/prefill_product.h"
 #include "kernels/cuda/step_context.cuh"
 #include "kernels/cuda/units.cuh"
 

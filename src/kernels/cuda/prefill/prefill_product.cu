@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "kernels/cuda/cuda_check.h"
-#include "kernels/cuda/prefill_halves.cuh"
-#include "kernels/cuda/prefill_product.cuh"
-#include "kernels/cuda/prefill_product.h"
+#include "kernels/cuda/prefill/prefill_halves.cuh"
+#include "kernels/cuda/prefill/prefill_product.cuh"
+#include "kernels/cuda/prefill/prefill_product.h"
 
 namespace knap {
 

@@ -1,8 +1,8 @@
 #include "kernels/cuda/cuda_check.h"
 #include "kernels/cuda/heads.cuh"
-#include "kernels/cuda/prefill.h"
-#include "kernels/cuda/prefill_attention.h"
-#include "kernels/cuda/prefill_product.cuh"
+#include "kernels/cuda/prefill/prefill.h"
+#include "kernels/cuda/prefill/prefill_attention.h"
+#include "kernels/cuda/prefill/prefill_product.cuh"
 
 namespace knap {
 namespace {
