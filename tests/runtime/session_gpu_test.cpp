@@ -61,9 +61,10 @@ TEST(SessionOnGpu, FreesAllItsMemory) {
     EXPECT_EQ(free_after(1000), before);
 }
 
-TEST(SessionOnGpu, UnsupportedCacheTypeIsRefused) {
+TEST(SessionOnGpu, CacheTypeThatGgmlDoesNotTakeIsRefused) {
     KNAP_SKIP_WITHOUT_GPU();
     RuntimeConfig config = on_gpu();
+    config.kernels = Kernels::ggml;
     config.cache_type_k = CacheType::q8_0;
     EXPECT_THAT([&] { Session session(*std::make_unique<Engine>(config)); },
                 ThrowsMessage<Error>(HasSubstr("expected f16 on the device")));

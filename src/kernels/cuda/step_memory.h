@@ -13,6 +13,7 @@ namespace knap {
 
 inline constexpr int kStepWarps = 8;  // that compute
 inline constexpr int kMaxItemStrips = 4;
+inline constexpr int kSlotAlignment = 128;  // slots and the region begin at multiples of it
 
 KNAP_HOST_DEVICE constexpr int round_up_to(int n, int step) {
     return (n + step - 1) / step * step;
@@ -72,7 +73,7 @@ struct StepMemory {
 
     constexpr void place(std::size_t pass_bytes, int columns) {
         barriers = round_up_to(static_cast<int>(pass_bytes), 16);
-        slots = round_up_to(barriers + 2 * n_slots * 8, 128);
+        slots = round_up_to(barriers + 2 * n_slots * 8, kSlotAlignment);
         region = slots + n_slots * slot_bytes;
         sums = region + region_bytes;
         factors = sums + sum_bytes(columns);
@@ -101,10 +102,11 @@ constexpr StepMemory divide_memory(const StepNeeds& needs,
     StepMemory memory{.slot_bytes = needs.slot_bytes};
     // The phases of very deep models leave less room.
     for (const int region : {std::max(needed, std::min(whole, cap)), needed}) {
-        memory.region_bytes = round_up_to(region, 128);
+        memory.region_bytes = round_up_to(region, kSlotAlignment);
         memory.n_slots = 0;
         memory.place(pass_bytes, columns);
-        const int n_slots = (shared_bytes - memory.end) / (needs.slot_bytes + 16);
+        // Their barriers move the slots to the next line at most.
+        const int n_slots = (shared_bytes - memory.end - kSlotAlignment) / (needs.slot_bytes + 16);
         memory.n_slots = std::max(kLeastSlots, std::min(kMostSlots, n_slots));
         memory.place(pass_bytes, columns);
         if (memory.end <= shared_bytes) {

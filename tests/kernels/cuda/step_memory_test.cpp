@@ -39,6 +39,17 @@ TEST(StepMemory, PartsFollowEachOtherWithoutOverlap) {
     }
 }
 
+TEST(StepMemory, EndsWithinTheMemoryForPassesOfAnySize) {
+    for (const StepNeeds& needs : {k8bShape, shape(64, 6, 704, GGML_TYPE_Q8_0)}) {
+        for (const int columns : {1, 8, 16}) {
+            for (std::size_t pass_bytes = 1000; pass_bytes < 20000; pass_bytes += 8) {
+                const StepMemory memory = divide_memory(needs, 226 * 1024, pass_bytes, columns);
+                ASSERT_LE(memory.end, 226 * 1024) << columns << " columns, " << pass_bytes;
+            }
+        }
+    }
+}
+
 TEST(StepMemory, HasRoomForAttentionAndForInputs) {
     for (const int kib : {99, 163, 227}) {
         for (const int columns : {1, 8, 16}) {
