@@ -139,7 +139,7 @@ def test_theme_follows_the_system_until_chosen(page):
 
 
 def test_server_tab_draws_load_and_decisions(page):
-    change_settings(page, max_tokens=1500)
+    change_settings(page, max_tokens=6000)
     ask(page, "Write a very long story about a lighthouse.")
     page.get_by_role("tab", name="Server").click()
     wait_until(page, """() => [...document.querySelectorAll("#charts polyline")].every(
