@@ -164,7 +164,7 @@ class Prediction {
         const TargetRows target = collect_target_rows(forward_, cache_, text, {.n_rows = n_rows});
         for (Forecast& forecast : forecasts) {
             const ReplayResult found = *replay(forward_, cache_, forecast.plan, target);
-            forecast.*acceptance = found.agreed / found.n_rows;
+            forecast.*acceptance = found.agreement();
         }
     }
 

@@ -74,7 +74,7 @@ class SpeedBound {
             // No replay for a plan that falls short even with every draft accepted.
             if (!plan.is_full() && speed(1) > best) {
                 const ReplayResult found = *replay(session.forward, session.cache, plan, target);
-                best = std::max(best, speed(found.agreed / found.n_rows));
+                best = std::max(best, speed(found.agreement()));
             }
         }
         return best;

@@ -93,7 +93,7 @@ void write_cells(std::ostream& out, std::initializer_list<std::string> cells) {
 void write_candidate(std::ostream& out, const PlanCandidate& candidate) {
     const auto& [plan, replay, draft_ratio, acceptance, length, predicted_speed, trial] = candidate;
     write_cells(out, {format_fixed(draft_ratio, 2),
-                      replay ? concat(format_fixed(replay->agreed, 0), "/", replay->n_rows) : "-",
+                      replay ? concat(replay->n_agreed, "/", replay->n_rows) : "-",
                       format_percent(acceptance),
                       trial ? format_percent(trial->result.speculation.acceptance_rate) : "-",
                       concat(length), speed(predicted_speed), trial ? speed(trial->speed) : "-"});
@@ -188,7 +188,7 @@ ordered_json candidate_json(const PlanCandidate& candidate, const RuntimeConfig&
                         {"trial", nullptr}};
     if (candidate.replay) {
         object["source"] = to_string(candidate.replay->source);
-        object["agreed"] = candidate.replay->agreed;
+        object["agreed"] = candidate.replay->n_agreed;
         object["n_rows"] = candidate.replay->n_rows;
     }
     if (candidate.trial) {

@@ -165,7 +165,7 @@ ordered_json plans_json(const std::vector<PlansAtContext>& plans) {
         for (const FoundPlan& found : at.plans) {
             list.push_back({{"n_context", at.n_context},
                             {"plan", to_string(found.plan)},
-                            {"agreed", found.agreed},
+                            {"agreed", found.n_agreed},
                             {"n_rows", found.n_rows},
                             {"draft_step_ms", found.draft_step_ms},
                             {"source", to_string(found.source)}});

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -93,9 +94,9 @@ class KnapsackEvaluator {
     virtual void start(int module) = 0;
     // Runs a module on states of the row at several levels, in one batch, and scores each result
     // against X[module + 1]. At `skip` the result is the state itself: nothing is computed, but it
-    // is scored as well. A result whose score is not finite is dropped. An evaluator that has to
-    // give up makes every score NaN, and the search ends without candidates.
-    virtual void try_module(const ModuleTrial& trial) = 0;
+    // is scored as well. A result whose score is not finite is dropped. Returns false if it was
+    // cancelled: the row is then unchanged, and the module may be tried again.
+    virtual bool try_module(const ModuleTrial& trial) = 0;
     // Replaces the row by these results of the last trial and drops the others.
     virtual void keep(std::span<const KeptState> kept) = 0;
 };
@@ -109,8 +110,32 @@ struct KnapsackCandidate {
 // `max_cells` cells per row (0: no limit): a row, and a module's results on it.
 std::size_t most_states(const KnapsackProblem& problem, int max_cells);
 
-// Returns the plans of the last row, at most one per saved weight, in ascending order of it.
-// Candidate i ends in the evaluator's state i. Empty if some row lost all its cells.
+// The search, one module at a time, so that it can be spread over pauses.
+class KnapsackSearch {
+  public:
+    // `evaluator` must outlive the object.
+    KnapsackSearch(KnapsackProblem problem, KnapsackOptions options, KnapsackEvaluator& evaluator);
+    ~KnapsackSearch();
+    KnapsackSearch(const KnapsackSearch&) = delete;
+    KnapsackSearch& operator=(const KnapsackSearch&) = delete;
+
+    bool is_done() const;
+    // How many states the next module has to run on, all its levels together.
+    std::size_t n_next_states() const;
+    // Tries the next module. Returns false if the evaluator was cancelled; nothing has changed
+    // then. Not after the last one.
+    bool advance();
+
+    // When it is done: the plans of the last row, at most one per saved weight, in ascending order
+    // of it. Candidate i ends in the evaluator's state i. Empty if some row lost all its cells.
+    std::vector<KnapsackCandidate> candidates();
+
+  private:
+    class Table;
+    std::unique_ptr<Table> table_;
+};
+
+// The whole search. Empty also if it was cancelled.
 std::vector<KnapsackCandidate> solve_knapsack(const KnapsackProblem& problem,
                                               const KnapsackOptions& options,
                                               KnapsackEvaluator& evaluator);

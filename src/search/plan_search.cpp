@@ -32,95 +32,120 @@ double guessed_agreement(double mean_cosine) {
     return std::pow(std::max(mean_cosine, 0.0), 4);
 }
 
-// Plans from one source, in replay order.
-struct Queue {
-    Source source{};
-    std::vector<ModulePlan> plans{};
-};
+std::vector<Window> windows_inside(std::span<const Window> all, int n_context) {
+    std::vector<Window> windows;
+    for (const Window& window : all) {
+        if (window.n_rows() < n_context && std::ranges::find(windows, window) == windows.end()) {
+            windows.push_back(window);
+        }
+    }
+    return windows;
+}
 
-class PlanSearch {
+BinnedProblem knapsack_problem(const CostModel& costs,
+                               int n_context,
+                               const PlanSearchOptions& options) {
+    std::vector<Window> windows = windows_inside(options.windows, n_context);
+    windows.resize(std::min<std::size_t>(windows.size(), kMaxWindows));
+    return binned_problem(costs.module_times(n_context, windows), {.n_bins = options.n_bins});
+}
+
+}  // namespace
+
+class PlanSearch::Impl {
   public:
-    PlanSearch(Forward& forward,
-               const Sequence& cache,
-               const CostModel& costs,
-               const PlanSearchOptions& options);
+    Impl(Forward& forward,
+         const Sequence& cache,
+         const CostModel& costs,
+         TargetRows target,
+         PlanSearchOptions options);
 
-    std::optional<std::vector<FoundPlan>> run(std::span<const Token> text) const;
+    bool is_done() const { return !knapsack_ && next_ == waiting_.size(); }
+    double next_rows() const;
+    bool advance();
+    const TargetRows& target() const { return target_; }
+    std::span<const FoundPlan> found() const { return found_; }
 
   private:
+    // A plan to replay.
+    struct Waiting {
+        ModulePlan plan;
+        Source source{};
+    };
+
     RoundCost cost_of(const ModulePlan& plan) const;
     double best_speed(const RoundCost& cost, double acceptance) const;
     bool could_pay(const ModulePlan& plan) const;
     bool is_runnable(const ModulePlan& plan) const;
     std::vector<ModulePlan> worth_replaying(std::vector<ModulePlan> plans) const;
 
-    std::vector<Window> windows_inside_context() const;
     std::vector<ModulePlan> uniform_plans() const;
-    BinnedProblem knapsack_problem() const;
-    std::optional<std::vector<ModulePlan>> knapsack_plans(const BinnedProblem& binned,
-                                                          const TargetRows& target) const;
-    std::vector<ModulePlan> by_predicted_speed(std::vector<KnapsackCandidate> candidates,
-                                               int n_rows) const;
-    std::optional<std::vector<FoundPlan>> replay_in_turns(std::span<const Queue> queues,
-                                                          const TargetRows& target) const;
+    void start_knapsack();
+    bool advance_knapsack();
+    std::vector<ModulePlan> by_predicted_speed(std::vector<KnapsackCandidate> candidates) const;
+    void queue_replays(std::vector<ModulePlan> of_knapsack);
+    bool replay_next();
 
     Forward& forward_;
     const Sequence& cache_;
-    const CostModel& costs_;
-    const PlanSearchOptions& options_;
+    CostModel costs_;
+    TargetRows target_;
+    PlanSearchOptions options_;
     int n_layers_;
     int n_context_;
+    double bin_ms_ = 0;
+    std::unique_ptr<SimilarityEvaluator> evaluator_;
+    std::unique_ptr<KnapsackSearch> knapsack_;  // while it runs
+    std::vector<Waiting> waiting_;
+    std::size_t next_ = 0;  // of those that wait
+    std::vector<FoundPlan> found_;
 };
 
-PlanSearch::PlanSearch(Forward& forward,
+PlanSearch::Impl::Impl(Forward& forward,
                        const Sequence& cache,
                        const CostModel& costs,
-                       const PlanSearchOptions& options)
+                       TargetRows target,
+                       PlanSearchOptions options)
     : forward_(forward),
       cache_(cache),
       costs_(costs),
-      options_(options),
+      target_(std::move(target)),
+      options_(std::move(options)),
       n_layers_(forward.config().n_layers),
-      n_context_(cache.committed()) {}
-
-std::optional<std::vector<FoundPlan>> PlanSearch::run(std::span<const Token> text) const {
-    std::array<Queue, 3> queues = {{
-        {.source = Source::known, .plans = worth_replaying(options_.known)},
-        {.source = Source::window, .plans = worth_replaying(uniform_plans())},
-        {.source = Source::knapsack},
-    }};
-    const bool has_plans =
-        std::ranges::any_of(queues, [](const Queue& queue) { return !queue.plans.empty(); });
-    const int n_rows = target_rows_that_fit(forward_, cache_, options_.n_rows);
-    if (n_rows == 0 || !(has_plans || options_.runs_knapsack)) {
-        return std::vector<FoundPlan>{};
-    }
-    const BinnedProblem binned = options_.runs_knapsack ? knapsack_problem() : BinnedProblem{};
-    const TargetRows target =
-        collect_target_rows(forward_, cache_, text,
-                            {.n_rows = n_rows,
-                             .streams = options_.runs_knapsack,
-                             .logits = static_cast<bool>(options_.rule),
-                             .n_more_streams = most_states(binned.problem, options_.max_cells)});
-    if (target.tokens.empty()) {
-        return std::nullopt;
+      n_context_(cache.committed()) {
+    if (target_.n_rows() == 0) {
+        return;
     }
     if (options_.runs_knapsack) {
-        std::optional<std::vector<ModulePlan>> plans = knapsack_plans(binned, target);
-        if (!plans) {
-            return std::nullopt;
-        }
-        queues.back().plans = worth_replaying(std::move(*plans));
+        start_knapsack();
+    } else {
+        queue_replays({});
     }
-    return replay_in_turns(queues, target);
 }
 
-RoundCost PlanSearch::cost_of(const ModulePlan& plan) const {
+double PlanSearch::Impl::next_rows() const {
+    if (knapsack_) {
+        const double n_modules = 2.0 * n_layers_;
+        return static_cast<double>(knapsack_->n_next_states()) * target_.n_rows() / n_modules;
+    }
+    const ModulePlan& plan = waiting_[next_].plan;
+    return target_.n_rows() * costs_.draft_step_ms(plan, n_context_) /
+           costs_.plain_step_ms(n_context_);
+}
+
+bool PlanSearch::Impl::advance() {
+    if (scratch_rows(forward_, cache_) < target_.n_rows()) {
+        return false;
+    }
+    return knapsack_ ? advance_knapsack() : replay_next();
+}
+
+RoundCost PlanSearch::Impl::cost_of(const ModulePlan& plan) const {
     return costs_.round_cost(plan, n_context_, options_.max_length);
 }
 
 // Tokens per ms at the best draft length.
-double PlanSearch::best_speed(const RoundCost& cost, double acceptance) const {
+double PlanSearch::Impl::best_speed(const RoundCost& cost, double acceptance) const {
     const AcceptanceByDepth all_depths{.rest = std::clamp(acceptance, 0.0, 1.0)};
     const auto best = best_length(all_depths, cost, {.first = 1, .last = options_.max_length});
     if (!best) {
@@ -131,15 +156,15 @@ double PlanSearch::best_speed(const RoundCost& cost, double acceptance) const {
 
 // True if the plan would beat plain decoding with every draft accepted. Never true of the whole
 // model.
-bool PlanSearch::could_pay(const ModulePlan& plan) const {
+bool PlanSearch::Impl::could_pay(const ModulePlan& plan) const {
     return !plan.is_full() && best_speed(cost_of(plan), 1) > 1 / costs_.plain_step_ms(n_context_);
 }
 
-bool PlanSearch::is_runnable(const ModulePlan& plan) const {
+bool PlanSearch::Impl::is_runnable(const ModulePlan& plan) const {
     return plan.n_layers() == n_layers_ && distinct_windows(plan).size() <= kMaxWindows;
 }
 
-std::vector<ModulePlan> PlanSearch::worth_replaying(std::vector<ModulePlan> plans) const {
+std::vector<ModulePlan> PlanSearch::Impl::worth_replaying(std::vector<ModulePlan> plans) const {
     for (ModulePlan& plan : plans) {
         plan = canonical(std::move(plan), n_context_);
     }
@@ -148,33 +173,17 @@ std::vector<ModulePlan> PlanSearch::worth_replaying(std::vector<ModulePlan> plan
     return plans;
 }
 
-std::vector<Window> PlanSearch::windows_inside_context() const {
-    std::vector<Window> windows;
-    for (const Window& window : options_.windows) {
-        if (window.n_rows() < n_context_ && std::ranges::find(windows, window) == windows.end()) {
-            windows.push_back(window);
-        }
-    }
-    return windows;
-}
-
-std::vector<ModulePlan> PlanSearch::uniform_plans() const {
+std::vector<ModulePlan> PlanSearch::Impl::uniform_plans() const {
     std::vector<ModulePlan> plans;
-    for (const Window& window : windows_inside_context()) {
+    for (const Window& window : windows_inside(options_.windows, n_context_)) {
         plans.push_back(uniform_window_plan(n_layers_, window));
     }
     return plans;
 }
 
-BinnedProblem PlanSearch::knapsack_problem() const {
-    std::vector<Window> windows = windows_inside_context();
-    windows.resize(std::min<std::size_t>(windows.size(), kMaxWindows));
-    return binned_problem(costs_.module_times(n_context_, windows), {.n_bins = options_.n_bins});
-}
-
-// Returns nullopt when cancelled.
-std::optional<std::vector<ModulePlan>> PlanSearch::knapsack_plans(const BinnedProblem& binned,
-                                                                  const TargetRows& target) const {
+void PlanSearch::Impl::start_knapsack() {
+    const BinnedProblem binned = knapsack_problem(costs_, n_context_, options_);
+    bin_ms_ = binned.bin_ms;
     const RoundCost whole_model = {
         .draft_step_ms = costs_.plain_step_ms(n_context_),
         .verify_ms = costs_.verify_times_ms(n_context_, options_.max_length),
@@ -182,31 +191,40 @@ std::optional<std::vector<ModulePlan>> PlanSearch::knapsack_plans(const BinnedPr
     // Predicts the speed of a cell as if all later modules ran at `full` and its mean cosine were
     // its acceptance. That is optimistic on purpose: cells that save a lot should reach the last
     // row.
-    const auto rank = [&](int saved, double mean_cosine) {
+    const auto rank = [this, whole_model](int saved, double mean_cosine) {
         RoundCost cost = whole_model;
-        cost.draft_step_ms = positive_ms(cost.draft_step_ms - saved * binned.bin_ms);
+        cost.draft_step_ms = positive_ms(cost.draft_step_ms - saved * bin_ms_);
         return best_speed(cost, mean_cosine);
     };
-    SimilarityEvaluator evaluator(forward_, cache_, target, kAnyRows);
-    std::vector<KnapsackCandidate> candidates = solve_knapsack(binned.problem,
-                                                               {.min_cosine = options_.min_cosine,
-                                                                .reuse_target = true,
-                                                                .drop_dominated = true,
-                                                                .max_cells = options_.max_cells,
-                                                                .rank = rank},
-                                                               evaluator);
-    if (evaluator.is_cancelled()) {
-        return std::nullopt;
-    }
-    return by_predicted_speed(std::move(candidates), target.n_rows());
+    evaluator_ = std::make_unique<SimilarityEvaluator>(
+        forward_, cache_, target_, kAnyRows, most_states(binned.problem, options_.max_cells));
+    knapsack_ = std::make_unique<KnapsackSearch>(binned.problem,
+                                                 KnapsackOptions{.min_cosine = options_.min_cosine,
+                                                                 .reuse_target = true,
+                                                                 .drop_dominated = true,
+                                                                 .max_cells = options_.max_cells,
+                                                                 .rank = rank},
+                                                 *evaluator_);
 }
 
-std::vector<ModulePlan> PlanSearch::by_predicted_speed(std::vector<KnapsackCandidate> candidates,
-                                                       int n_rows) const {
+bool PlanSearch::Impl::advance_knapsack() {
+    if (!knapsack_->advance()) {
+        return false;
+    }
+    if (knapsack_->is_done()) {
+        queue_replays(by_predicted_speed(knapsack_->candidates()));
+        knapsack_.reset();
+        evaluator_.reset();
+    }
+    return true;
+}
+
+std::vector<ModulePlan> PlanSearch::Impl::by_predicted_speed(
+    std::vector<KnapsackCandidate> candidates) const {
     std::vector<std::pair<double, ModulePlan>> ranked;
     for (KnapsackCandidate& candidate : candidates) {
-        const double speed =
-            best_speed(cost_of(candidate.plan), guessed_agreement(candidate.score / n_rows));
+        const double speed = best_speed(cost_of(candidate.plan),
+                                        guessed_agreement(candidate.score / target_.n_rows()));
         ranked.emplace_back(speed, std::move(candidate.plan));
     }
     std::ranges::stable_sort(ranked, std::greater<>(), &std::pair<double, ModulePlan>::first);
@@ -220,36 +238,76 @@ std::vector<ModulePlan> PlanSearch::by_predicted_speed(std::vector<KnapsackCandi
 
 // Predictions from cosines cannot be compared with known plans, which have none. So the sources
 // take turns and none crowds out another.
-std::optional<std::vector<FoundPlan>> PlanSearch::replay_in_turns(std::span<const Queue> queues,
-                                                                  const TargetRows& target) const {
-    std::vector<FoundPlan> found;
-    std::unordered_set<ModulePlan> seen;
+void PlanSearch::Impl::queue_replays(std::vector<ModulePlan> of_knapsack) {
+    struct Queue {
+        Source source{};
+        std::vector<ModulePlan> plans{};
+    };
+    const std::array<Queue, 3> queues = {{
+        {.source = Source::known, .plans = worth_replaying(options_.known)},
+        {.source = Source::window, .plans = worth_replaying(uniform_plans())},
+        {.source = Source::knapsack, .plans = worth_replaying(std::move(of_knapsack))},
+    }};
     std::size_t longest = 0;
     for (const Queue& queue : queues) {
         longest = std::max(longest, queue.plans.size());
     }
+    std::unordered_set<ModulePlan> seen;
     for (std::size_t turn = 0; turn < longest; ++turn) {
         for (const Queue& queue : queues) {
-            if (static_cast<int>(found.size()) >= options_.max_replays) {
-                return found;
+            const bool has_room = static_cast<int>(waiting_.size()) < options_.max_replays;
+            if (has_room && turn < queue.plans.size() && seen.insert(queue.plans[turn]).second) {
+                waiting_.push_back({.plan = queue.plans[turn], .source = queue.source});
             }
-            if (turn >= queue.plans.size() || !seen.insert(queue.plans[turn]).second) {
-                continue;
-            }
-            const ModulePlan& plan = queue.plans[turn];
-            const auto replayed = replay(forward_, cache_, plan, target, options_.rule);
-            if (!replayed) {
-                return std::nullopt;
-            }
-            found.push_back({.plan = plan,
-                             .agreed = replayed->agreed,
-                             .n_rows = replayed->n_rows,
-                             .draft_step_ms = costs_.draft_step_ms(plan, n_context_),
-                             .source = queue.source});
         }
     }
-    return found;
 }
+
+bool PlanSearch::Impl::replay_next() {
+    const auto& [plan, source] = waiting_[next_];
+    const auto replayed = replay(forward_, cache_, plan, target_, options_.choose);
+    if (!replayed) {
+        return false;
+    }
+    ++next_;
+    found_.push_back({.plan = plan,
+                      .n_agreed = replayed->n_agreed,
+                      .n_rows = replayed->n_rows,
+                      .draft_step_ms = costs_.draft_step_ms(plan, n_context_),
+                      .source = source});
+    return true;
+}
+
+PlanSearch::PlanSearch(Forward& forward,
+                       const Sequence& cache,
+                       const CostModel& costs,
+                       TargetRows target,
+                       PlanSearchOptions options)
+    : impl_(std::make_unique<Impl>(forward, cache, costs, std::move(target), std::move(options))) {}
+
+PlanSearch::~PlanSearch() = default;
+
+bool PlanSearch::is_done() const {
+    return impl_->is_done();
+}
+
+double PlanSearch::next_rows() const {
+    return impl_->next_rows();
+}
+
+bool PlanSearch::advance() {
+    return impl_->advance();
+}
+
+const TargetRows& PlanSearch::target() const {
+    return impl_->target();
+}
+
+std::span<const FoundPlan> PlanSearch::found() const {
+    return impl_->found();
+}
+
+namespace {
 
 // The number of cells in the table's row before module `module`: one more per earlier module, up to
 // the limit or the number of bins.
@@ -260,14 +318,14 @@ int expected_cells(const PlanSearchOptions& options, int module) {
 
 // The row passes through single modules that a knapsack takes, converted to rows of the whole
 // model.
-double knapsack_rows(const PlanSearchOptions& options, int n_layers) {
+double knapsack_rows(const PlanSearchOptions& options, int n_rows, int n_layers) {
     const int n_windows = std::min(static_cast<int>(options.windows.size()), kMaxWindows);
     double n_branches = 0;
     for (int layer = 0; layer < n_layers; ++layer) {
         n_branches += (1.0 + n_windows) * expected_cells(options, 2 * layer);
         n_branches += expected_cells(options, 2 * layer + 1);
     }
-    return n_layers > 0 ? n_branches * options.n_rows / (2.0 * n_layers) : 0;
+    return n_layers > 0 ? n_branches * n_rows / (2.0 * n_layers) : 0;
 }
 
 }  // namespace
@@ -275,15 +333,37 @@ double knapsack_rows(const PlanSearchOptions& options, int n_layers) {
 std::optional<std::vector<FoundPlan>> search_plans(Forward& forward,
                                                    const Sequence& cache,
                                                    std::span<const Token> text,
+                                                   int n_rows,
                                                    const CostModel& costs,
                                                    const PlanSearchOptions& options) {
-    return PlanSearch(forward, cache, costs, options).run(text);
+    const int n_fitting = target_rows_that_fit(forward, cache, n_rows);
+    if (n_fitting == 0) {
+        return std::vector<FoundPlan>{};
+    }
+    // The streams stay on the device if the whole search fits there.
+    std::size_t n_streams = 0;
+    if (options.runs_knapsack) {
+        const BinnedProblem binned = knapsack_problem(costs, cache.committed(), options);
+        n_streams = most_states(binned.problem, options.max_cells);
+    }
+    TargetRows target = collect_target_rows(
+        forward, cache, text,
+        {.n_rows = n_fitting, .streams = options.runs_knapsack, .n_more_streams = n_streams});
+    if (target.tokens.empty()) {
+        return std::nullopt;
+    }
+    PlanSearch search(forward, cache, costs, std::move(target), options);
+    while (!search.is_done()) {
+        if (!search.advance()) {
+            return std::nullopt;
+        }
+    }
+    return std::vector(search.found().begin(), search.found().end());
 }
 
-double predicted_rows(const PlanSearchOptions& options, int n_layers) {
-    const double target = options.n_rows;
-    const double replays = static_cast<double>(options.max_replays) * options.n_rows;
-    return target + replays + (options.runs_knapsack ? knapsack_rows(options, n_layers) : 0);
+double predicted_rows(const PlanSearchOptions& options, int n_rows, int n_layers) {
+    const double replays = static_cast<double>(options.max_replays) * n_rows;
+    return replays + (options.runs_knapsack ? knapsack_rows(options, n_rows, n_layers) : 0);
 }
 
 std::vector<FoundPlan> frontier(std::vector<FoundPlan> plans) {

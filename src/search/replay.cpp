@@ -14,28 +14,23 @@ namespace knap {
 
 namespace {
 
-// The number of `choices` that equal the target's, starting at its row `first`.
-double agreement(const TargetRows& target, std::size_t first, std::span<const Token> choices) {
-    return std::inner_product(choices.begin(), choices.end(),
-                              std::span(target.choices).subspan(first).begin(), 0.0, std::plus<>(),
+int count_equal(std::span<const Token> choices, std::span<const Token> target) {
+    return std::inner_product(choices.begin(), choices.end(), target.begin(), 0, std::plus<>(),
                               std::equal_to<>());
 }
 
-// The same by a rule, from the logits [n_vocab, n_rows] of the pass.
-double agreement(const TargetRows& target,
-                 std::size_t first,
-                 std::span<const float> logits,
-                 std::size_t n_rows,
-                 const AgreementRule& rule) {
+// The choices from the logits [n_vocab, n_rows] of rows that begin at `first_row`.
+std::vector<Token> choose_from(std::span<const float> logits,
+                               std::size_t n_rows,
+                               int first_row,
+                               const TokenChoice& choose) {
     const std::size_t n_vocab = logits.size() / n_rows;
-    double agreed = 0;
+    std::vector<Token> choices;
     for (std::size_t i = 0; i < n_rows; ++i) {
-        const std::size_t row = first + i;
-        agreed +=
-            rule(target.first_row + static_cast<int>(row) + 1, logits.subspan(i * n_vocab, n_vocab),
-                 std::span(target.logits).subspan(row * n_vocab, n_vocab));
+        choices.push_back(
+            choose(first_row + static_cast<int>(i) + 1, logits.subspan(i * n_vocab, n_vocab)));
     }
-    return agreed;
+    return choices;
 }
 
 }  // namespace
@@ -44,11 +39,12 @@ std::optional<ReplayResult> replay(Forward& forward,
                                    const Sequence& cache,
                                    const ModulePlan& plan,
                                    const TargetRows& target,
-                                   const AgreementRule& rule) {
+                                   const TokenChoice& choose) {
     ReplayResult sum{.n_rows = target.n_rows()};
     const int step = std::min(scratch_rows(forward, cache), target.n_rows());
-    KNAP_ASSERT(step > 0 || target.n_rows() == 0, "there is a scratch row");
-    KNAP_ASSERT(!rule || !target.logits.empty(), "a rule compares logits");
+    if (step <= 0 && target.n_rows() > 0) {
+        return std::nullopt;
+    }
     const std::vector<int> rows = row_numbers(step);
     for (int first = 0; first < target.n_rows(); first += step) {
         const auto begin = static_cast<std::size_t>(first);
@@ -59,14 +55,18 @@ std::optional<ReplayResult> replay(Forward& forward,
             .first_row = cache.committed(),
             .layout = {.kind = AttentionLayout::Kind::replay, .context = target.first_row + first},
             .logit_rows = std::span(rows).first(count),
-            .chooses = !rule,
+            .chooses = !choose,
             .kind = PassKind::search,
         });
         if (!result.is_complete) {
             return std::nullopt;
         }
-        sum.agreed += rule ? agreement(target, begin, result.logits, count, rule)
-                           : agreement(target, begin, result.choices);
+        const auto chosen = std::span(target.choices).subspan(begin, count);
+        sum.n_agreed +=
+            choose
+                ? count_equal(choose_from(result.logits, count, target.first_row + first, choose),
+                              chosen)
+                : count_equal(result.choices, chosen);
     }
     return sum;
 }

@@ -1,6 +1,7 @@
 // Measures in one pass what a plan's acceptance would have been on the most recent tokens
 // (docs/methods.md, "Replay"). Every row attends to the target's own keys and values of the rows
-// before it, as the first draft of a round does.
+// before it, as the first draft of a round does. A row agrees if the plan would have drafted the
+// token that the whole model chose.
 #pragma once
 
 #include <functional>
@@ -12,23 +13,22 @@
 
 namespace knap {
 
-// The probability that a token drafted from the logits `draft` is accepted with the logits
-// `target`: 1 or 0 for greedy decoding, the overlap of the two distributions for sampling.
-// `position` is that of the drafted token, one after the row that the logits belong to.
-using AgreementRule = std::function<double(
-    int position, std::span<const float> draft, std::span<const float> target)>;
+// The token that a draft takes from its logits at `position`, that of the token.
+using TokenChoice = std::function<Token(int position, std::span<const float> logits)>;
 
 struct ReplayResult {
-    double agreed = 0;  // sum over the rows
+    int n_agreed = 0;
     int n_rows = 0;
+
+    double agreement() const { return static_cast<double>(n_agreed) / n_rows; }
 };
 
-// Runs the target's rows with `plan` in scratch rows, in as many passes as needed. Without a rule
-// it compares choices; with one, the target must have logits. Returns nullopt when cancelled.
+// Runs the target's rows with `plan` in scratch rows, in as many passes as needed. `choose` is
+// empty for the argmax. Returns nullopt when cancelled, or if no row is free.
 std::optional<ReplayResult> replay(Forward& forward,
                                    const Sequence& cache,
                                    const ModulePlan& plan,
                                    const TargetRows& target,
-                                   const AgreementRule& rule = {});
+                                   const TokenChoice& choose = {});
 
 }  // namespace knap

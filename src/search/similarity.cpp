@@ -1,7 +1,6 @@
 #include "search/similarity.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -11,8 +10,6 @@
 namespace knap {
 
 namespace {
-
-constexpr double kNoScore = std::numeric_limits<double>::quiet_NaN();
 
 // One module at `level`; the other module of its layer is skipped.
 ModulePlan module_alone(int n_layers, int module, const Level& level) {
@@ -34,12 +31,8 @@ SimilarityEvaluator::SimilarityEvaluator(Forward& forward,
     : forward_(forward),
       cache_(cache),
       target_(target),
-      store_(make_state_store(forward, target, n_states)) {
-    const int n_fitting = scratch_rows(forward, cache);
-    KNAP_ASSERT(n_rows() <= n_fitting, "a branch fits the scratch rows");
-    branches_per_pass_ =
-        static_cast<std::size_t>(std::max(1, std::min(max_rows, n_fitting) / n_rows()));
-}
+      store_(make_state_store(forward, target, n_states)),
+      max_rows_(max_rows) {}
 
 int SimilarityEvaluator::n_rows() const {
     return target_.n_rows();
@@ -49,8 +42,9 @@ void SimilarityEvaluator::start(int module) {
     replace_row({module});
 }
 
-void SimilarityEvaluator::try_module(const ModuleTrial& trial) {
+bool SimilarityEvaluator::try_module(const ModuleTrial& trial) {
     module_ = trial.module;
+    is_cancelled_ = false;
     replace_row(row_);  // drops earlier trials
     tried_.resize(trial.levels.size());
     for (std::size_t i = 0; i < tried_.size() && !is_cancelled_; ++i) {
@@ -58,11 +52,7 @@ void SimilarityEvaluator::try_module(const ModuleTrial& trial) {
         const bool first_is_target = trial.first_is_target && level.level == Level::full;
         is_cancelled_ = !try_level(level, first_is_target, tried_[i]);
     }
-    for (const LevelTrial& level : trial.levels) {
-        if (is_cancelled_) {
-            std::ranges::fill(level.scores, kNoScore);
-        }
-    }
+    return !is_cancelled_;
 }
 
 // Tries `level` on the first states of the row, as many as there are scores. Returns false when
@@ -95,12 +85,19 @@ bool SimilarityEvaluator::try_level(const LevelTrial& level,
     });
 }
 
+std::size_t SimilarityEvaluator::branches_per_pass() const {
+    const int n_fitting = scratch_rows(forward_, cache_);
+    KNAP_ASSERT(n_rows() <= n_fitting, "a branch fits the scratch rows");
+    return static_cast<std::size_t>(std::max(1, std::min(max_rows_, n_fitting) / n_rows()));
+}
+
 // Calls run(first, count) for the states [begin, end), as many at a time as fit a pass. Returns
 // false when cancelled.
 template <typename Run>
 bool SimilarityEvaluator::in_batches(std::size_t begin, std::size_t end, Run run) {
-    for (std::size_t first = begin; first < end; first += branches_per_pass_) {
-        if (!run(first, std::min(branches_per_pass_, end - first))) {
+    const std::size_t n_most = branches_per_pass();
+    for (std::size_t first = begin; first < end; first += n_most) {
+        if (!run(first, std::min(n_most, end - first))) {
             return false;
         }
     }

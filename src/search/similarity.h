@@ -18,15 +18,14 @@
 
 namespace knap {
 
-// Maps the states of the row to streams of a store. The first cancelled pass ends the evaluator:
-// from then on every score is NaN.
+// Maps the states of the row to streams of a store.
 class SimilarityEvaluator final : public KnapsackEvaluator {
   public:
     // `target` must have streams, and its r rows must fit the scratch rows. All arguments must
     // outlive the object. `max_rows` limits the rows of a pass, but a pass has at least one branch;
     // larger batches are split between branches. `n_states` is the largest number of states held at
     // once (most_states()), for which a device may have room; 0: unknown, the states are kept in
-    // host memory.
+    // host memory. The text may grow between trials; the rows before the target's must stay.
     SimilarityEvaluator(Forward& forward,
                         const Sequence& cache,
                         const TargetRows& target,
@@ -35,17 +34,18 @@ class SimilarityEvaluator final : public KnapsackEvaluator {
 
     int n_rows() const override;
     void start(int module) override;
-    void try_module(const ModuleTrial& trial) override;
+    bool try_module(const ModuleTrial& trial) override;
     void keep(std::span<const KeptState> kept) override;
 
     // The head's argmax for each row of a state. Empty when cancelled.
     std::vector<Token> choices(int index) const;
-    bool is_cancelled() const { return is_cancelled_; }
+    bool is_cancelled() const { return is_cancelled_; }  // the last trial
 
   private:
     using Streams = std::vector<int>;  // indices into the store
 
     bool try_level(const LevelTrial& level, bool first_is_target, Streams& results);
+    std::size_t branches_per_pass() const;
     template <typename Run>
     bool in_batches(std::size_t begin, std::size_t end, Run run);
     bool run_module(const ModulePlan& plan, const StateBatch& batch);
@@ -55,7 +55,7 @@ class SimilarityEvaluator final : public KnapsackEvaluator {
     const Sequence& cache_;
     const TargetRows& target_;
     std::unique_ptr<StateStore> store_;
-    std::size_t branches_per_pass_;  // at least 1
+    int max_rows_;
     Streams row_;
     std::vector<Streams> tried_;  // results of module_ on the row's first states, per level
     int module_ = 0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "forward/choices.h"
 #include "forward/forward.h"
 #include "kv/sequence.h"
 #include "model/config.h"
@@ -62,7 +61,7 @@ TargetRows collect_target_rows(Forward& forward,
                    .branch_rows = n_rows},
         .captures = captures,
         .logit_rows = rows,
-        .chooses = !request.logits,
+        .chooses = true,
         .bank = {.captured = bank_rows},
         .kind = PassKind::search,
     });
@@ -73,11 +72,22 @@ TargetRows collect_target_rows(Forward& forward,
         target.streams.emplace_back(stream.begin(), stream.end());
     }
     target.choices.assign(result.choices.begin(), result.choices.end());
-    if (request.logits) {
-        append_choices(result.logits, n_rows, target.choices);
-        target.logits.assign(result.logits.begin(), result.logits.end());
-    }
     return target;
+}
+
+// The row before the answer chose its first token; the pending token has no row yet.
+TargetRows written_rows(std::span<const Token> history, std::size_t n_prompt, int n_rows) {
+    if (history.size() <= n_prompt || n_prompt == 0) {
+        return {};
+    }
+    const std::size_t end = history.size() - 1;
+    const std::size_t first =
+        std::max(n_prompt - 1, end - std::min(end, static_cast<std::size_t>(n_rows)));
+    const auto tokens = history.subspan(first, end - first);
+    const auto choices = history.subspan(first + 1, end - first);
+    return {.first_row = static_cast<int>(first),
+            .tokens = {tokens.begin(), tokens.end()},
+            .choices = {choices.begin(), choices.end()}};
 }
 
 }  // namespace knap

@@ -15,15 +15,14 @@ class Forward;
 class Sequence;
 class StreamBank;
 
-// The r most recent committed tokens. Their streams X[i], f32 [n_embd, r] each, are either in
-// `streams` or in `bank`.
+// r recent committed tokens. Their streams X[i], f32 [n_embd, r] each, are either in `streams` or
+// in `bank`, or not known.
 struct TargetRows {
     int first_row = 0;                          // cache row (and position) of the first token
     std::vector<Token> tokens{};                // [r]
     std::vector<std::vector<float>> streams{};  // [2L + 1] or empty
     std::shared_ptr<const StreamBank> bank{};   // its first rows are the streams, in order; or null
-    std::vector<float> logits{};                // [n_vocab, r] or empty
-    std::vector<Token> choices{};               // [r] argmax of the logits
+    std::vector<Token> choices{};               // [r] the token that the whole model chose after it
 
     int n_rows() const { return static_cast<int>(tokens.size()); }
 };
@@ -31,7 +30,6 @@ struct TargetRows {
 struct TargetRequest {
     int n_rows = 0;        // r, limited by target_rows_that_fit()
     bool streams = false;  // for the knapsack
-    bool logits = false;   // for acceptance under sampling
     // The streams may stay on a device that has room for this many more; 0: they may not.
     std::size_t n_more_streams = 0;
 };
@@ -50,11 +48,17 @@ std::shared_ptr<const StreamBank> borrow_stream_bank(Forward& forward,
                                                      int n_rows,
                                                      std::size_t n_more);
 
-// Computes the target rows again with the whole model, in scratch rows. `text` begins with the
-// tokens of the committed rows. Returns a result without tokens when cancelled or if no row fits.
+// Computes the target rows again with the whole model, in scratch rows; the choices are its argmax.
+// `text` begins with the tokens of the committed rows. Returns a result without tokens when
+// cancelled or if no row fits.
 TargetRows collect_target_rows(Forward& forward,
                                const Sequence& cache,
                                std::span<const Token> text,
                                const TargetRequest& request);
+
+// The last rows of an answer, up to `n_rows`. What the whole model chose after each of them is
+// written, so no pass is needed; their streams are not known. `history` is the text with its
+// pending token, and the answer begins at `n_prompt`. Without an answer there are none.
+TargetRows written_rows(std::span<const Token> history, std::size_t n_prompt, int n_rows);
 
 }  // namespace knap

@@ -341,5 +341,24 @@ TEST(MostStates, CountTheLevelsThatAreComputed) {
     EXPECT_EQ(most_states({.items = {item, item}, .budget = 2}, 0), 3u * (1u + 3u));
 }
 
+TEST(KnapsackSearch, CancelledModulesAreTriedAgain) {
+    const KnapsackProblem problem = published_problem(6);
+    const FakeModel model = residual_model(3, 6);
+    FakeEvaluator steady(model);
+    const auto expected = solve_knapsack(problem, kNoPruning, steady);
+    FakeEvaluator evaluator(model);
+    bool cancels = false;
+    evaluator.cancels = [&](int) { return cancels = !cancels; };
+    KnapsackSearch search(problem, kNoPruning, evaluator);
+    int n_cancelled = 0;
+    while (!search.is_done()) {
+        EXPECT_GT(search.n_next_states(), 0u);
+        n_cancelled += search.advance() ? 0 : 1;
+    }
+    EXPECT_EQ(n_cancelled, 2 * 6 - problem.first_module);
+    EXPECT_EQ(plans(search.candidates()), plans(expected));
+    EXPECT_EQ(evaluator.n_computed(), steady.n_computed());
+}
+
 }  // namespace
 }  // namespace knap::knapsack_test

@@ -67,8 +67,8 @@ struct SearchCase {
     explicit SearchCase(const SearchRigOptions& options = {})
         : rig(options), costs(cost_model(rig.n_layers())) {}
 
-    std::optional<std::vector<FoundPlan>> search(const PlanSearchOptions& options) {
-        return search_plans(rig.rig.forward, rig.rig.cache, rig.text, costs, options);
+    std::optional<std::vector<FoundPlan>> search(int n_rows, const PlanSearchOptions& options) {
+        return search_plans(rig.rig.forward, rig.rig.cache, rig.text, n_rows, costs, options);
     }
 
     SearchRig rig;
@@ -85,7 +85,7 @@ TEST(PlanSearch, FindsPlansOfEverySourceAndReplaysThem) {
     ModulePlan known(search.rig.n_layers());
     known.set(2, Module::attention, Level::skip);
     const auto found = search.search(
-        {.n_rows = 16, .windows = kWindows, .min_cosine = -1, .max_replays = 12, .known = {known}});
+        16, {.windows = kWindows, .min_cosine = -1, .max_replays = 12, .known = {known}});
     ASSERT_TRUE(found);
     EXPECT_EQ(search.rig.rig.cache_bytes(), bytes);
     EXPECT_EQ(count(*found, Source::known), 1);
@@ -96,7 +96,7 @@ TEST(PlanSearch, FindsPlansOfEverySourceAndReplaysThem) {
     const TargetRows target = search.rig.target(16);
     for (const FoundPlan& plan : *found) {
         const auto again = replay(search.rig.rig.forward, search.rig.rig.cache, plan.plan, target);
-        EXPECT_EQ(plan.agreed, again->agreed);
+        EXPECT_EQ(plan.n_agreed, again->n_agreed);
         EXPECT_EQ(plan.n_rows, 16);
         EXPECT_EQ(plan.draft_step_ms, search.costs.draft_step_ms(plan.plan, kText));
         EXPECT_FALSE(plan.plan.is_full());
@@ -105,30 +105,32 @@ TEST(PlanSearch, FindsPlansOfEverySourceAndReplaysThem) {
 
 TEST(PlanSearch, IsDeterministic) {
     SearchCase search({.n_text = kText});
-    const PlanSearchOptions options{.n_rows = 8, .windows = kWindows, .min_cosine = -1};
-    const auto first = search.search(options);
-    const auto second = search.search(options);
+    constexpr int kRows = 8;
+    const PlanSearchOptions options{.windows = kWindows, .min_cosine = -1};
+    const auto first = search.search(kRows, options);
+    const auto second = search.search(kRows, options);
     ASSERT_TRUE(first && second);
     ASSERT_FALSE(first->empty());
     ASSERT_EQ(first->size(), second->size());
     for (std::size_t i = 0; i < first->size(); ++i) {
         EXPECT_EQ((*first)[i].plan, (*second)[i].plan);
-        EXPECT_EQ((*first)[i].agreed, (*second)[i].agreed);
+        EXPECT_EQ((*first)[i].n_agreed, (*second)[i].n_agreed);
     }
 }
 
 TEST(PlanSearch, FindsTheSamePlansWithStreamsOnTheDevice) {
     SearchCase search({.n_text = kText, .device = remote_device()});
-    const PlanSearchOptions options{.n_rows = 16, .windows = kWindows};
-    const auto found = search.search(options);
+    constexpr int kRows = 16;
+    const PlanSearchOptions options{.windows = kWindows};
+    const auto found = search.search(kRows, options);
     const auto lent = search.rig.rig.forward.borrow_bank(1);
-    const auto carried = search.search(options);
+    const auto carried = search.search(kRows, options);
     ASSERT_TRUE(found && carried);
     ASSERT_EQ(found->size(), carried->size());
     EXPECT_GT(count(*found, Source::knapsack), 0);
     for (std::size_t i = 0; i < found->size(); ++i) {
         EXPECT_EQ((*found)[i].plan, (*carried)[i].plan) << i;
-        EXPECT_EQ((*found)[i].agreed, (*carried)[i].agreed) << i;
+        EXPECT_EQ((*found)[i].n_agreed, (*carried)[i].n_agreed) << i;
     }
 }
 
@@ -138,11 +140,8 @@ TEST(PlanSearch, SourcesTakeTurns) {
     known.set(2, Module::attention, Level::skip);
     ModulePlan other = known;
     other.set(1, Module::attention, Level::skip);
-    const auto found = search.search({.n_rows = 4,
-                                      .windows = kWindows,
-                                      .min_cosine = -1,
-                                      .max_replays = 4,
-                                      .known = {known, other}});
+    const auto found = search.search(
+        4, {.windows = kWindows, .min_cosine = -1, .max_replays = 4, .known = {known, other}});
     ASSERT_TRUE(found);
     std::vector<Source> sources;
     for (const FoundPlan& plan : *found) {
@@ -155,11 +154,10 @@ TEST(PlanSearch, SourcesTakeTurns) {
 TEST(PlanSearch, ReplaysEachPlanOnce) {
     SearchCase search({.n_text = kText});
     const ModulePlan window = uniform_window_plan(search.rig.n_layers(), kWindows[0]);
-    const auto found = search.search({.n_rows = 4,
-                                      .windows = {kWindows[0], kWindows[0]},
-                                      .min_cosine = -1,
-                                      .max_replays = 100,
-                                      .known = {window, window}});
+    const auto found = search.search(4, {.windows = {kWindows[0], kWindows[0]},
+                                         .min_cosine = -1,
+                                         .max_replays = 100,
+                                         .known = {window, window}});
     ASSERT_TRUE(found);
     std::set<std::size_t> hashes;
     for (const FoundPlan& plan : *found) {
@@ -172,7 +170,7 @@ TEST(PlanSearch, ReplaysEachPlanOnce) {
 
 TEST(PlanSearch, UsesWindowsAndKnownPlansWithoutTheKnapsack) {
     SearchCase search({.n_text = kText});
-    const auto found = search.search({.n_rows = 4, .windows = kWindows, .runs_knapsack = false});
+    const auto found = search.search(4, {.windows = kWindows, .runs_knapsack = false});
     ASSERT_TRUE(found);
     EXPECT_EQ(count(*found, Source::window), 2);
     EXPECT_EQ(found->size(), 2u);
@@ -182,15 +180,14 @@ TEST(PlanSearch, LeavesOutWindowsThatCoverTheContext) {
     SearchCase search({.n_text = kText});
     const Window covering{.sinks = 0, .recent = kText};
     const auto found =
-        search.search({.n_rows = 4, .windows = {covering, kWindows[0]}, .runs_knapsack = false});
+        search.search(4, {.windows = {covering, kWindows[0]}, .runs_knapsack = false});
     ASSERT_TRUE(found);
     ASSERT_EQ(found->size(), 1u);
     EXPECT_EQ(distinct_windows(found->front().plan), std::vector{kWindows[0]});
     // A known plan is made canonical for this context.
-    const auto known =
-        search.search({.n_rows = 4,
-                       .runs_knapsack = false,
-                       .known = {uniform_window_plan(search.rig.n_layers(), covering)}});
+    const auto known = search.search(
+        4,
+        {.runs_knapsack = false, .known = {uniform_window_plan(search.rig.n_layers(), covering)}});
     EXPECT_TRUE(known->empty());
 }
 
@@ -200,7 +197,7 @@ TEST(PlanSearch, KnapsackUsesAtMostTheWindowsOfOnePlan) {
     ModulePlan unrunnable(search.rig.n_layers() + 1);
     unrunnable.set(0, Module::attention, Level::skip);
     const auto found = search.search(
-        {.n_rows = 4, .windows = six, .min_cosine = -1, .max_replays = 100, .known = {unrunnable}});
+        4, {.windows = six, .min_cosine = -1, .max_replays = 100, .known = {unrunnable}});
     ASSERT_TRUE(found);
     EXPECT_EQ(count(*found, Source::known), 0);
     EXPECT_EQ(count(*found, Source::window), 6);
@@ -218,32 +215,31 @@ TEST(PlanSearch, LeavesOutPlansThatCannotPay) {
     SearchCase search({.n_text = kText});
     ModulePlan nearly_whole(search.rig.n_layers());
     nearly_whole.set(0, Module::attention, Level::windowed(300, 280));
-    const auto found =
-        search.search({.n_rows = 4, .runs_knapsack = false, .known = {nearly_whole}});
+    const auto found = search.search(4, {.runs_knapsack = false, .known = {nearly_whole}});
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->empty());
     // Without a draft length nothing can pay.
-    const auto no_length = search.search({.n_rows = 4, .windows = kWindows, .max_length = 0});
+    const auto no_length = search.search(4, {.windows = kWindows, .max_length = 0});
     ASSERT_TRUE(no_length);
     EXPECT_TRUE(no_length->empty());
 }
 
 TEST(PlanSearch, KnapsackPrunesByCosine) {
     SearchCase search({.n_text = kText});
-    const auto found = search.search({.n_rows = 8, .min_cosine = 1.5});
+    const auto found = search.search(8, {.min_cosine = 1.5});
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->empty());
 }
 
-TEST(PlanSearch, AgreementComesFromTheRule) {
+TEST(PlanSearch, AgreementIsOfTheTokensThatDraftsChoose) {
     SearchCase search({.n_text = kText});
-    const auto found = search.search({.n_rows = 8,
-                                      .windows = kWindows,
-                                      .runs_knapsack = false,
-                                      .rule = [](int, auto draft, auto target) {
-                                          EXPECT_EQ(draft.size(), target.size());
-                                          return 0.5;
-                                      }});
+    const TargetRows target = search.rig.target(8);
+    const auto found = search.search(
+        8, {.windows = kWindows, .runs_knapsack = false, .choose = [&](int position, auto) {
+                const int row = position - 1 - target.first_row;
+                const auto place = static_cast<std::size_t>(row);
+                return target.choices[place] + (row < 4 ? 0 : 1);
+            }});
     ASSERT_TRUE(found);
     ASSERT_EQ(found->size(), 2u);
     EXPECT_EQ(found->front().agreement(), 0.5);
@@ -253,7 +249,7 @@ TEST(PlanSearch, HandlesSmallModelsAndShortTexts) {
     for (const int n_layers : {1, 2, 4}) {
         for (const int n_text : {0, 1, 2, 17}) {
             SearchCase search({.model = tiny_model_of_layers(n_layers), .n_text = n_text});
-            const auto found = search.search({.windows = kWindows, .min_cosine = -1});
+            const auto found = search.search(32, {.windows = kWindows, .min_cosine = -1});
             ASSERT_TRUE(found);
             for (const FoundPlan& plan : *found) {
                 EXPECT_EQ(plan.n_rows, n_text);
@@ -264,31 +260,60 @@ TEST(PlanSearch, HandlesSmallModelsAndShortTexts) {
 
 TEST(PlanSearch, FindsNothingWithAFullCache) {
     SearchCase search({.n_text = 128, .forward = {.capacity = 128}});
-    const auto found = search.search({.windows = kWindows});
+    const auto found = search.search(32, {.windows = kWindows});
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->empty());
 }
 
 TEST(PlanSearch, IsNulloptWhereverItIsCancelled) {
     SearchCase search({.n_text = kText});
-    const PlanSearchOptions options{.n_rows = 8, .windows = kWindows, .min_cosine = -1};
+    constexpr int kRows = 8;
+    const PlanSearchOptions options{.windows = kWindows, .min_cosine = -1};
     int n_polls = 0;
     search.rig.model.backend.set_abort([&] { return ++n_polls < 0; });
-    ASSERT_TRUE(search.search(options));
+    ASSERT_TRUE(search.search(kRows, options));
     const int n_all = n_polls;
     const auto bytes = search.rig.rig.cache_bytes();
     // During the target rows, the knapsack and the replays.
     for (const int at : {1, n_all / 3, 2 * n_all / 3, n_all - 5}) {
         n_polls = 0;
         search.rig.model.backend.set_abort([&] { return ++n_polls > at; });
-        EXPECT_FALSE(search.search(options)) << at << " of " << n_all;
+        EXPECT_FALSE(search.search(kRows, options)) << at << " of " << n_all;
         EXPECT_EQ(search.rig.rig.cache_bytes(), bytes);
+    }
+}
+
+TEST(PlanSearch, PiecesCanBeTriedAgainAndTheTextMayGrow) {
+    SearchCase search({.n_text = kText});
+    const PlanSearchOptions options{.windows = kWindows, .min_cosine = -1};
+    const auto whole = search.search(8, options);
+    ASSERT_TRUE(whole);
+    PlanSearch pieces(search.rig.rig.forward, search.rig.rig.cache, search.costs,
+                      search.rig.target(8), options);
+    bool aborts = false;
+    int n_cancelled = 0;
+    search.rig.model.backend.set_abort([&] { return aborts; });
+    for (int i = 0; !pieces.is_done(); ++i) {
+        EXPECT_GT(pieces.next_rows(), 0);
+        aborts = i % 3 == 0;
+        n_cancelled += pieces.advance() ? 0 : 1;
+        if (i == 4) {
+            aborts = false;
+            search.rig.rig.feed(std::vector<Token>{5, 6, 7});
+        }
+    }
+    EXPECT_GT(n_cancelled, 2);
+    ASSERT_EQ(pieces.found().size(), whole->size());
+    for (std::size_t i = 0; i < whole->size(); ++i) {
+        EXPECT_EQ(pieces.found()[i].plan, (*whole)[i].plan);
+        EXPECT_EQ(pieces.found()[i].n_agreed, (*whole)[i].n_agreed);
     }
 }
 
 TEST(PredictedRows, AreWithinAFactorOfTwoOfASearch) {
     SearchRig rig({.n_text = kText});
-    const PlanSearchOptions options{.n_rows = 8, .windows = kWindows, .max_replays = 0};
+    constexpr int kRows = 8;
+    const PlanSearchOptions options{.windows = kWindows, .max_replays = 0};
     const TargetRows target = rig.target(8);
     SimilarityEvaluator evaluator(rig.rig.forward, rig.rig.cache, target, 1000);
     CountingEvaluator counting(evaluator);
@@ -297,23 +322,24 @@ TEST(PredictedRows, AreWithinAFactorOfTwoOfASearch) {
                     .max_cells = options.max_cells,
                     .rank = [](int saved, double cosine) { return saved * cosine; }},
                    counting);
-    const double n_rows = 8 + static_cast<double>(counting.n_module_rows()) / (2 * rig.n_layers());
-    EXPECT_LE(predicted_rows(options, rig.n_layers()), 2 * n_rows);
-    EXPECT_GE(predicted_rows(options, rig.n_layers()), n_rows / 2);
+    const double n_rows = static_cast<double>(counting.n_module_rows()) / (2 * rig.n_layers());
+    EXPECT_LE(predicted_rows(options, kRows, rig.n_layers()), 2 * n_rows);
+    EXPECT_GE(predicted_rows(options, kRows, rig.n_layers()), n_rows / 2);
 }
 
 TEST(PredictedRows, GrowWithReplays) {
-    const PlanSearchOptions none{.n_rows = 10, .runs_knapsack = false, .max_replays = 0};
+    constexpr int kRows = 10;
+    const PlanSearchOptions none{.runs_knapsack = false, .max_replays = 0};
     PlanSearchOptions some = none;
     some.max_replays = 3;
-    EXPECT_EQ(predicted_rows(none, 30), 10);
-    EXPECT_EQ(predicted_rows(some, 30), 40);
+    EXPECT_EQ(predicted_rows(none, kRows, 30), 0);
+    EXPECT_EQ(predicted_rows(some, kRows, 30), 30);
     some.runs_knapsack = true;
-    EXPECT_GT(predicted_rows(some, 30), 40);
+    EXPECT_GT(predicted_rows(some, kRows, 30), 30);
 }
 
-FoundPlan plan_at(double ms, double agreed) {
-    return {.plan = ModulePlan(1), .agreed = agreed, .n_rows = 10, .draft_step_ms = ms};
+FoundPlan plan_at(double ms, int agreed) {
+    return {.plan = ModulePlan(1), .n_agreed = agreed, .n_rows = 10, .draft_step_ms = ms};
 }
 
 TEST(Frontier, KeepsPlansThatNoOtherPlanBeats) {
@@ -322,7 +348,7 @@ TEST(Frontier, KeepsPlansThatNoOtherPlanBeats) {
     ASSERT_EQ(kept.size(), 3u);
     EXPECT_EQ(kept[0].draft_step_ms, 1);
     EXPECT_EQ(kept[1].draft_step_ms, 2);
-    EXPECT_EQ(kept[1].agreed, 7);
+    EXPECT_EQ(kept[1].n_agreed, 7);
     EXPECT_EQ(kept[2].draft_step_ms, 4);
 }
 

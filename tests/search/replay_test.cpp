@@ -29,8 +29,8 @@ ModulePlan mixed_plan(int n_layers) {
 std::optional<ReplayResult> replay(SearchRig& rig,
                                    const ModulePlan& plan,
                                    const TargetRows& target,
-                                   const AgreementRule& rule = {}) {
-    return knap::replay(rig.rig.forward, rig.rig.cache, plan, target, rule);
+                                   const TokenChoice& choose = {}) {
+    return knap::replay(rig.rig.forward, rig.rig.cache, plan, target, choose);
 }
 
 class ReplayPaths : public ::testing::TestWithParam<PathCase> {
@@ -45,23 +45,24 @@ TEST_P(ReplayPaths, WholeModelAgreesWithItself) {
     const TargetRows target = rig_.target(16);
     const auto result = replay(rig_, ModulePlan(rig_.n_layers()), target);
     ASSERT_TRUE(result);
-    EXPECT_EQ(result->agreed, 16);
+    EXPECT_EQ(result->n_agreed, 16);
     EXPECT_EQ(result->n_rows, 16);
 }
 
 TEST_P(ReplayPaths, RowsChooseTheTokensOfRealFirstDrafts) {
     constexpr int kRows = 24;
     const ModulePlan plan = mixed_plan(rig_.n_layers());
-    const TargetRows target = rig_.target(kRows, true);
+    const TargetRows target = rig_.target(kRows);
     const auto bytes = rig_.rig.cache_bytes();
     std::vector<Token> chosen;
-    const AgreementRule record = [&](int position, auto draft, auto whole_model) {
+    const TokenChoice record = [&](int position, std::span<const float> logits) {
         EXPECT_EQ(position, target.first_row + static_cast<int>(chosen.size()) + 1);
-        EXPECT_EQ(argmax(whole_model), target.choices[chosen.size()]);
-        chosen.push_back(argmax(draft));
-        return 0.25;
+        chosen.push_back(argmax(logits));
+        // Right in every fourth row, whatever the plan says.
+        const Token right = target.choices[chosen.size() - 1];
+        return chosen.size() % 4 == 0 ? right : right + 1;
     };
-    EXPECT_EQ(replay(rig_, plan, target, record)->agreed, 0.25 * kRows);
+    EXPECT_EQ(replay(rig_, plan, target, record)->n_agreed, kRows / 4);
     const auto by_choice = replay(rig_, plan, target);
     EXPECT_EQ(rig_.rig.cache_bytes(), bytes);
 
@@ -69,7 +70,7 @@ TEST_P(ReplayPaths, RowsChooseTheTokensOfRealFirstDrafts) {
     EXPECT_EQ(chosen, drafts);
     const int n_equal = std::inner_product(drafts.begin(), drafts.end(), target.choices.begin(), 0,
                                            std::plus<>(), std::equal_to<>());
-    EXPECT_EQ(by_choice->agreed, n_equal);
+    EXPECT_EQ(by_choice->n_agreed, n_equal);
     EXPECT_LT(n_equal, kRows);  // the plan must differ from the whole model
 }
 
@@ -78,22 +79,22 @@ INSTANTIATE_TEST_SUITE_P(Paths, ReplayPaths, all_path_cases());
 // The argmax of every draft.
 std::vector<Token> replayed_choices(SearchRig& rig, const TargetRows& target) {
     std::vector<Token> chosen;
-    replay(rig, mixed_plan(rig.n_layers()), target, [&](int, auto draft, auto) {
-        chosen.push_back(argmax(draft));
-        return 0.0;
+    replay(rig, mixed_plan(rig.n_layers()), target, [&](int, std::span<const float> logits) {
+        chosen.push_back(argmax(logits));
+        return chosen.back();
     });
     return chosen;
 }
 
 TEST(Replay, SplitsRowsIntoPassesThatFit) {
     SearchRig roomy;
-    const TargetRows target = roomy.target(24, true);
+    const TargetRows target = roomy.target(24);
     const std::vector<Token> whole = replayed_choices(roomy, target);
     ASSERT_EQ(whole.size(), 24u);
     SearchRig narrow({.forward = {.n_ubatch = 7}});
     EXPECT_EQ(replayed_choices(narrow, target), whole);
     SearchRig crowded({.n_text = 96, .forward = {.capacity = 128}});
-    EXPECT_EQ(replayed_choices(crowded, crowded.target(24, true)), whole);
+    EXPECT_EQ(replayed_choices(crowded, crowded.target(24)), whole);
 }
 
 TEST(Replay, WorksOnTheShortestTexts) {
@@ -103,7 +104,7 @@ TEST(Replay, WorksOnTheShortestTexts) {
         const auto result = replay(rig, mixed_plan(rig.n_layers()), target);
         ASSERT_TRUE(result);
         EXPECT_EQ(result->n_rows, n_text);
-        EXPECT_EQ(replay(rig, ModulePlan(rig.n_layers()), target)->agreed, n_text);
+        EXPECT_EQ(replay(rig, ModulePlan(rig.n_layers()), target)->n_agreed, n_text);
     }
 }
 

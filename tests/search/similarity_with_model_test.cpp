@@ -61,22 +61,22 @@ TEST(PlansOfTheDefaultModel, RunningAFoundPlanReproducesItsState) {
 
 TEST(PlansOfTheDefaultModel, ReplayedRowsChooseTheTokensOfRealFirstDrafts) {
     SearchRig rig(default_rig());
-    const TargetRows target = rig.target(kRows, true);
+    const TargetRows target = rig.target(kRows);
     ModulePlan plan = uniform_window_plan(rig.n_layers(), {.sinks = 4, .recent = 28});
     plan.set(20, Module::attention, Level::skip);
     plan.set(21, Module::mlp, Level::skip);
     std::vector<Token> chosen;
     const auto replayed = replay(
-        rig.rig.forward, rig.rig.cache, plan, target, [&](int, std::span<const float> draft, auto) {
+        rig.rig.forward, rig.rig.cache, plan, target, [&](int, std::span<const float> draft) {
             chosen.push_back(static_cast<Token>(std::ranges::max_element(draft) - draft.begin()));
-            return 1.0;
+            return chosen.back();
         });
     ASSERT_TRUE(replayed);
     EXPECT_EQ(chosen, rig.first_drafts(plan, kRows));
     EXPECT_NE(chosen, target.choices);
     // Replayed rows are after the text in the cache, so their sums have another order: a near tie
     // may go the other way.
-    EXPECT_GE(replay(rig.rig.forward, rig.rig.cache, ModulePlan(rig.n_layers()), target)->agreed,
+    EXPECT_GE(replay(rig.rig.forward, rig.rig.cache, ModulePlan(rig.n_layers()), target)->n_agreed,
               kRows - 1);
 }
 

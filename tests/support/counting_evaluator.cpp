@@ -4,7 +4,7 @@
 
 namespace knap::test {
 
-void CountingEvaluator::try_module(const ModuleTrial& trial) {
+bool CountingEvaluator::try_module(const ModuleTrial& trial) {
     for (const LevelTrial& level : trial.levels) {
         const bool knows_first = trial.first_is_target && level.level == Level::full;
         if (level.level != Level::skip) {
@@ -12,7 +12,7 @@ void CountingEvaluator::try_module(const ModuleTrial& trial) {
                                (knows_first ? 1 : 0));
         }
     }
-    counted_.try_module(trial);
+    return counted_.try_module(trial);
 }
 
 std::int64_t CountingEvaluator::n_module_rows() const {

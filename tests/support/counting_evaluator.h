@@ -15,7 +15,7 @@ class CountingEvaluator final : public KnapsackEvaluator {
     int n_rows() const override { return counted_.n_rows(); }
     void start(int module) override { counted_.start(module); }
     void keep(std::span<const KeptState> kept) override { counted_.keep(kept); }
-    void try_module(const ModuleTrial& trial) override;
+    bool try_module(const ModuleTrial& trial) override;
 
     // The number of rows that have to run through modules.
     std::int64_t n_module_rows() const;

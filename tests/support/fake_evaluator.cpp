@@ -134,7 +134,7 @@ void FakeEvaluator::start(int module) {
     max_live_ = 1;
 }
 
-void FakeEvaluator::try_module(const ModuleTrial& trial) {
+bool FakeEvaluator::try_module(const ModuleTrial& trial) {
     EXPECT_EQ(trial.module, module_);
     EXPECT_TRUE(results_.empty()) << "the last trial has not been decided";
     EXPECT_FALSE(trial.levels.empty());
@@ -142,11 +142,15 @@ void FakeEvaluator::try_module(const ModuleTrial& trial) {
         EXPECT_EQ(trial.levels.front().level, Level::full);
         EXPECT_EQ(trial.levels.front().scores.size(), row_.size());
     }
+    if (cancels && cancels(trial.module)) {
+        return false;
+    }
     modules_tried_.push_back(trial.module);
     for (const LevelTrial& level : trial.levels) {
         try_level(trial, level);
     }
     max_live_ = std::max(max_live_, n_live());
+    return true;
 }
 
 void FakeEvaluator::try_level(const ModuleTrial& trial, const LevelTrial& level) {

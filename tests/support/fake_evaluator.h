@@ -46,10 +46,12 @@ class FakeEvaluator : public KnapsackEvaluator {
     explicit FakeEvaluator(const FakeModel& model) : model_(model) {}
     // Receives every score before the search does, and may replace it.
     std::function<double(int module, int state, const Level& level, double score)> spoil{};
+    // Whether a trial is cancelled, before it computes anything.
+    std::function<bool(int module)> cancels{};
 
     int n_rows() const override { return model_.n_rows; }
     void start(int module) override;
-    void try_module(const ModuleTrial& trial) override;
+    bool try_module(const ModuleTrial& trial) override;
     void keep(std::span<const KeptState> kept) override;
 
     const std::vector<FakeState>& row() const { return row_; }

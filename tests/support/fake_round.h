@@ -27,6 +27,7 @@ struct FakeRoundShape {
     double verify_ms = 0;
     PassFacts pass{};  // that verifies
     bool is_forced = false;
+    bool has_siblings = false;  // every draft follows a wrong one for its position
 };
 
 // Owns the data of its outcome. The first n_accepted drafts are right, the others wrong.

@@ -26,9 +26,8 @@ SearchRig::SearchRig(const SearchRigOptions& options)
     }
 }
 
-TargetRows SearchRig::target(int n_rows, bool with_logits) {
-    return collect_target_rows(rig.forward, rig.cache, text,
-                               {.n_rows = n_rows, .streams = true, .logits = with_logits});
+TargetRows SearchRig::target(int n_rows) {
+    return collect_target_rows(rig.forward, rig.cache, text, {.n_rows = n_rows, .streams = true});
 }
 
 std::vector<float> SearchRig::end_state(const ModulePlan& plan, int n_rows) {

@@ -24,7 +24,7 @@ struct SearchRigOptions {
 struct SearchRig {
     explicit SearchRig(const SearchRigOptions& options = {});
 
-    TargetRows target(int n_rows, bool with_logits = false);
+    TargetRows target(int n_rows);
     int n_layers() const { return model.config.n_layers; }
     // X[2L] of the last `n_rows` tokens of the text when the model runs with `plan`, as a branch
     // after the rows before them: f32 [n_embd, n_rows].

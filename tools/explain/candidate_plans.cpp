@@ -16,8 +16,7 @@ constexpr int kMaxReplays = 32;
 PlanSearchOptions search_options(const PlanPool& pool,
                                  const PlanScoutOptions& scout,
                                  int n_layers) {
-    PlanSearchOptions search{.n_rows = kSearchRows,
-                             .windows = scout.windows,
+    PlanSearchOptions search{.windows = scout.windows,
                              .max_cells = kMaxCells,
                              .max_replays = kMaxReplays,
                              .max_length = scout.max_length};
@@ -43,7 +42,7 @@ std::optional<CandidatePlans> find_candidate_plans(Session::Impl& session,
     const int n_layers = session.engine.model.n_layers;
     PlanPool pool(n_layers, session.forward.cheapest_head(), scout.windows, session.plans);
     pool.grow(static_cast<int>(text.size()));
-    auto found = search_plans(session.forward, session.cache, text, costs,
+    auto found = search_plans(session.forward, session.cache, text, kSearchRows, costs,
                               search_options(pool, scout, n_layers));
     if (!found) {
         return std::nullopt;

@@ -43,7 +43,6 @@ struct Workbench {
 // More rows, bins, cells and replays than a request could afford.
 PlanSearchOptions generous_options(std::vector<ModulePlan> known) {
     PlanSearchOptions options{
-        .n_rows = kSearchRows,
         .n_bins = 96,
         .max_cells = kMaxCells,
         .max_replays = 64,
@@ -73,8 +72,8 @@ class PlanFinder {
         if (!advance(bench_.forward, bench_.cache, context)) {
             return std::nullopt;
         }
-        auto found =
-            search_plans(bench_.forward, bench_.cache, context, costs_, generous_options(good_));
+        auto found = search_plans(bench_.forward, bench_.cache, context, kSearchRows, costs_,
+                                  generous_options(good_));
         if (!found) {
             return std::nullopt;
         }
@@ -125,7 +124,7 @@ std::vector<SavedPlan> to_saved(const PlansAtContext& found) {
     for (const FoundPlan& one : found.plans) {
         list.push_back({.n_context = found.n_context,
                         .plan = one.plan,
-                        .agreed = one.agreed,
+                        .agreed = static_cast<double>(one.n_agreed),
                         .n_rows = one.n_rows});
     }
     return list;

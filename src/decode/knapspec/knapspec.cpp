@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "base/text.h"
@@ -70,11 +71,14 @@ KnapspecStrategy::KnapspecStrategy(const StrategyParts& parts, const KnapspecOpt
       budget_(options.budget),
       scout_(parts, options.scout),
       copies_(parts.trees_are_exact),
-      plan_(parts.config.n_layers) {}
+      plan_(parts.config.n_layers),
+      all_streams_(2 * static_cast<std::size_t>(parts.config.n_layers) + 1) {
+    std::iota(all_streams_.begin(), all_streams_.end(), 0);
+}
 
 void KnapspecStrategy::begin(const RequestStart& request) {
     budget_.begin();
-    scout_.begin(request.sampling);
+    scout_.begin(request);
     copies_.begin(request);
     log_.begin();
     n_prompt_ = request.prompt.size();
@@ -85,6 +89,7 @@ void KnapspecStrategy::begin(const RequestStart& request) {
 
 Proposal KnapspecStrategy::propose(const RoundState& state) {
     n_context_ = static_cast<int>(state.history.size()) - 1;
+    pending_ = state.history.back();
     source_ = DraftSource::plain;
     copies_.follow(state.history);
     budget_.advance(state.elapsed_ms,
@@ -98,7 +103,11 @@ Proposal KnapspecStrategy::propose(const RoundState& state) {
         refresh();
         refresh_in_ = kRefreshRounds;
     }
-    return choose(state);
+    Proposal proposal = choose(state);
+    if (scout_.wants_streams()) {
+        proposal.captures = all_streams_;
+    }
+    return proposal;
 }
 
 bool KnapspecStrategy::follow(const Load& load) {
@@ -289,6 +298,9 @@ void KnapspecStrategy::log_choice() {
 void KnapspecStrategy::observe(const RoundOutcome& outcome) {
     if (outcome.is_forced) {
         source_ = DraftSource::plain;  // what was proposed was not drafted
+    }
+    if (scout_.wants_streams()) {
+        scout_.keep_streams(outcome, pending_, n_context_);
     }
     const int n_drafted = outcome.tree.n_nodes();
     const bool knew_rows = learner_.knows_rows();

@@ -67,7 +67,9 @@ class KnapspecStrategy final : public Strategy {
     DraftTree copy_;
     std::vector<Token> guess_;
     ModulePlan plan_;
+    Token pending_ = 0;
 
+    std::vector<int> all_streams_;  // 0, 1, ..., 2L
     std::size_t n_prompt_ = 0;
     RoundCost round_cost_;  // without a plan, at the last refresh; without times: not known
     OtherWork others_;      // at the last refresh

@@ -84,7 +84,7 @@ void PlanPool::learn(std::span<const FoundPlan> found) {
                               .acceptance = PlanAcceptance(kUnknownBelief)});
         }
         if (index >= 0) {
-            at(index).acceptance.replay(one.agreed, one.n_rows);
+            at(index).acceptance.replay(one.n_agreed, one.n_rows);
         }
     }
 }

@@ -10,7 +10,8 @@
 #include "forward/forward.h"
 #include "forward/plan_text.h"
 #include "model/config.h"
-#include "sampling/overlap.h"
+#include "sampling/distribution.h"
+#include "sampling/noise.h"
 
 namespace knap {
 
@@ -36,28 +37,27 @@ constexpr int kMinReplayRows = 8;
 constexpr int kMaxReplayRows = 32;
 constexpr int kMaxReplays = 4;
 constexpr int kKnapsackRows = 16;
-// The longest answer to plan for, whatever limit the request has.
+constexpr int kIdleRows = 32;
+// The length of an answer to plan for, whatever limit the request has, unless it is longer already.
 constexpr int kTypicalAnswer = 512;
 
-// The acceptance of a draft when sampling: the overlap of both distributions, or 0 for a row that
-// nothing can be drawn from.
-AgreementRule overlap_rule(const SamplingOptions& sampling) {
+// What drafts draw while sampling: the same noise as the whole model (docs/methods.md, "Shared
+// noise"). Nothing can be drawn from some rows; these agree with no token.
+TokenChoice draws_of(const SamplingOptions& sampling) {
     if (sampling.temperature <= 0) {
         return {};
     }
+    constexpr Token kNone = -1;
     auto transform = std::make_shared<SamplingTransform>(sampling);
-    return
-        [transform](int /*position*/, std::span<const float> draft, std::span<const float> target) {
-            try {
-                Distribution q;
-                Distribution p;
-                transform->apply(draft, q);
-                transform->apply(target, p);
-                return overlap(p, q);
-            } catch (const Error&) {
-                return 0.0;
-            }
-        };
+    return [transform, seed = sampling.seed](int position, std::span<const float> logits) {
+        try {
+            Distribution distribution;
+            transform->apply(logits, distribution);
+            return draw(distribution, PositionNoise(seed, position));
+        } catch (const Error&) {
+            return kNone;
+        }
+    };
 }
 
 std::string percent(double share) {
@@ -69,92 +69,158 @@ std::string percent(double share) {
 PlanScout::PlanScout(const StrategyParts& parts, const PlanScoutOptions& options)
     : parts_(parts),
       options_(options),
-      pool_(parts.config.n_layers, parts.forward.cheapest_head(), options.windows, parts.plans) {}
+      pool_(parts.config.n_layers, parts.forward.cheapest_head(), options.windows, parts.plans),
+      kept_(parts.config.n_embd) {}
 
-void PlanScout::begin(const SamplingOptions& sampling) {
-    rule_ = overlap_rule(sampling);
+void PlanScout::begin(const RequestStart& request) {
+    draws_ = draws_of(request.sampling);
+    n_prompt_ = request.prompt.size();
     pool_.fade();
     chosen_.reset();
-    searched_at_ = -1;
+    replayed_at_ = -1;
     reason_ = {};
+    kept_.clear();
+    wants_streams_ = false;
+}
+
+void PlanScout::look(const RoundState& state, const CostTracker& costs, SearchBudget& budget) {
+    pool_.grow(static_cast<int>(state.history.size()) - 1);
+    replay_plans(state, costs, budget);
+    advance_knapsack(state, costs, budget);
 }
 
 bool PlanScout::is_due(int n_context) const {
-    if (searched_at_ < 0 || n_context >= kContextGrowth * searched_at_) {
+    if (replayed_at_ < 0 || n_context >= kContextGrowth * replayed_at_) {
         return true;
     }
     return chosen_ && plan().acceptance.n_observed() >= kMinObserved &&
            plan().acceptance.rate() < rate_when_chosen_ - kAcceptanceDrop;
 }
 
-void PlanScout::look(const RoundState& state, const CostTracker& costs, SearchBudget& budget) {
-    const int n_context = static_cast<int>(state.history.size()) - 1;
-    if (!is_due(n_context)) {
-        return;
-    }
-    pool_.grow(n_context);
+std::vector<ModulePlan> PlanScout::promising_plans(const CostTracker& costs, int n_context) const {
     const double wanted = (1 + options_.margin) * costs.plain_tokens_per_ms(n_context);
-    const auto promising =
-        pool_.promising(kOptimisticAcceptance, wanted, costs, n_context, options_.max_length);
-    const auto search = affordable_search(promising, state, costs, budget.left_ms());
-    if (!search) {
+    std::vector<ModulePlan> plans;
+    for (const PlanPool::Rated& rated :
+         pool_.promising(kOptimisticAcceptance, wanted, costs, n_context, options_.max_length)) {
+        if (static_cast<int>(plans.size()) < kMaxReplays) {
+            plans.push_back(pool_.at(rated.index).plan);
+        }
+    }
+    return plans;
+}
+
+// On the tokens that are written: what the whole model chose is known. The rows that the budget
+// pays for are split between the plans.
+void PlanScout::replay_plans(const RoundState& state,
+                             const CostTracker& costs,
+                             SearchBudget& budget) {
+    const int n_context = static_cast<int>(state.history.size()) - 1;
+    TargetRows target = written_rows(state.history, n_prompt_, kMaxReplayRows);
+    if (target.n_rows() < kMinReplayRows || !is_due(n_context)) {
         return;
     }
+    PlanSearchOptions options{.runs_knapsack = false,
+                              .max_replays = kMaxReplays,
+                              .known = promising_plans(costs, n_context),
+                              .max_length = options_.max_length,
+                              .choose = draws_};
+    const double row_ms = costs.verify_ms(kMaxReplayRows, n_context) / kMaxReplayRows;
+    const auto n_affordable = [&] {
+        return budget.left_ms() / (row_ms * static_cast<double>(options.known.size()));
+    };
+    while (!options.known.empty() && n_affordable() < kMinReplayRows) {
+        options.known.pop_back();
+    }
+    if (options.known.empty()) {
+        return;
+    }
+    const int n_rows = static_cast<int>(std::min<double>(n_affordable(), target.n_rows()));
     const Stopwatch watch;
-    const auto found = search_plans(parts_.forward, parts_.cache,
-                                    state.history.first(static_cast<std::size_t>(n_context)),
-                                    costs.model(), *search);
+    PlanSearch replays(parts_.forward, parts_.cache, costs.model(),
+                       written_rows(state.history, n_prompt_, n_rows), std::move(options));
+    bool is_complete = true;
+    while (is_complete && !replays.is_done()) {
+        is_complete = replays.advance();
+    }
     budget.spend(watch.elapsed_ms());
-    if (found) {
-        searched_at_ = n_context;
-        pool_.learn(*found);
+    pool_.learn(replays.found());
+    if (is_complete) {
+        replayed_at_ = n_context;
         rate_when_chosen_ = 0;
     }
 }
 
-// Decides whether to run the knapsack. Otherwise splits the rows that the budget pays for between
-// the whole model's pass and the replays of plans.
-std::optional<PlanSearchOptions> PlanScout::affordable_search(
-    const std::vector<PlanPool::Rated>& promising,
-    const RoundState& state,
-    const CostTracker& costs,
-    double budget_ms) const {
-    const int n_context = static_cast<int>(state.history.size()) - 1;
-    PlanSearchOptions search{.n_rows = kKnapsackRows,
-                             .windows = options_.windows,
-                             .max_length = options_.max_length,
-                             .rule = rule_};
-    for (const PlanPool::Rated& rated : promising) {
-        if (static_cast<int>(search.known.size()) < kMaxReplays) {
-            search.known.push_back(pool_.at(rated.index).plan);
-        }
-    }
-    const double row_ms = costs.verify_ms(kMaxReplayRows, n_context) / kMaxReplayRows;
-    const double knapsack_ms = row_ms * predicted_rows(search, parts_.config.n_layers);
-    search.runs_knapsack = options_.knapsack == PlanScoutOptions::Knapsack::always ||
-                           (options_.knapsack == PlanScoutOptions::Knapsack::when_it_pays &&
-                            knapsack_ms <= budget_ms && knapsack_pays(knapsack_ms, state, costs));
-    if (search.runs_knapsack) {
-        return search;
-    }
-    search.windows.clear();
-    while (!search.known.empty()) {
-        const double n_passes = 1 + static_cast<double>(search.known.size());
-        const double n_rows = budget_ms / (row_ms * n_passes);
-        if (n_rows >= kMinReplayRows) {
-            search.n_rows = static_cast<int>(std::min<double>(n_rows, kMaxReplayRows));
-            search.max_replays = static_cast<int>(search.known.size());
-            return search;
-        }
-        search.known.pop_back();
-    }
-    return std::nullopt;
+PlanSearchOptions PlanScout::knapsack_options(const CostTracker& costs, int n_context) const {
+    return {.windows = options_.windows,
+            .known = promising_plans(costs, n_context),
+            .max_length = options_.max_length,
+            .choose = draws_};
 }
 
-bool PlanScout::knapsack_pays(double cost_ms,
-                              const RoundState& state,
-                              const CostTracker& costs) const {
+void PlanScout::advance_knapsack(const RoundState& state,
+                                 const CostTracker& costs,
+                                 SearchBudget& budget) {
+    const auto text = state.history.first(state.history.size() - 1);
+    const int n_context = static_cast<int>(text.size());
+    if (!is_on(text)) {
+        knapsack_.reset();
+        wants_streams_ = wants_knapsack(state, costs, budget);
+        if (!wants_streams_) {
+            kept_.clear();
+        } else if (kept_.rows().n_rows() >= kKnapsackRows) {
+            TargetRows target = kept_.rows();
+            const auto written = state.history.subspan(
+                static_cast<std::size_t>(target.first_row) + 1, target.tokens.size());
+            target.choices.assign(written.begin(), written.end());
+            kept_.clear();
+            wants_streams_ = false;
+            start_knapsack(std::move(target), text, costs);
+        }
+    }
+    const bool must_finish = options_.knapsack == PlanScoutOptions::Knapsack::always;
+    const double row_ms = costs.verify_ms(kMaxReplayRows, n_context) / kMaxReplayRows;
+    while (knapsack_ != nullptr &&
+           (must_finish || knapsack_->next_rows() * row_ms <= budget.left_ms())) {
+        const Stopwatch watch;
+        const bool is_complete = knapsack_->advance();
+        budget.spend(watch.elapsed_ms());
+        if (!is_complete) {
+            break;
+        }
+        if (knapsack_->is_done()) {
+            finish_knapsack();
+        }
+    }
+}
+
+// Whether the knapsack would be finished by the middle of what is left to write, and pay then. An
+// answer is expected to go on for as long as it has.
+bool PlanScout::wants_knapsack(const RoundState& state,
+                               const CostTracker& costs,
+                               const SearchBudget& budget) const {
+    using Knapsack = PlanScoutOptions::Knapsack;
     const int n_context = static_cast<int>(state.history.size()) - 1;
+    const bool is_new = !knapsack_at_ || n_context >= kContextGrowth * *knapsack_at_;
+    if (options_.knapsack != Knapsack::when_it_pays || !is_new) {
+        return options_.knapsack == Knapsack::always && is_new;
+    }
+    const auto n_written = static_cast<int>(state.history.size() - n_prompt_);
+    const double n_left = std::min(state.n_expected, std::max(kTypicalAnswer, n_written));
+    const double cost_ms = knapsack_ms(costs, n_context);
+    const double affordable_ms =
+        budget.left_ms() + budget.share() * costs.plain_step_ms(n_context) * n_left / 2;
+    return cost_ms <= affordable_ms &&
+           kAssumedSuccessRate * saved_ms_per_token(costs, n_context) * n_left / 2 > cost_ms;
+}
+
+double PlanScout::knapsack_ms(const CostTracker& costs, int n_context) const {
+    const double row_ms = costs.verify_ms(kMaxReplayRows, n_context) / kMaxReplayRows;
+    return row_ms * predicted_rows(knapsack_options(costs, n_context), kKnapsackRows,
+                                   parts_.config.n_layers);
+}
+
+// With a good plan, compared with what drafts now.
+double PlanScout::saved_ms_per_token(const CostTracker& costs, int n_context) const {
     const double plain_ms = costs.plain_step_ms(n_context);
     RoundCost assumed_cost = costs.round_cost(n_context, options_.max_length);
     assumed_cost.draft_step_ms = kAssumedDraftShare * plain_ms;
@@ -163,8 +229,66 @@ bool PlanScout::knapsack_pays(double cost_ms,
             .tokens_per_ms();
     const double rate =
         chosen_ ? std::max(chosen_->rating.tokens_per_ms(), 1 / plain_ms) : 1 / plain_ms;
-    const double saved_ms = std::min(state.n_expected, kTypicalAnswer) * (1 / rate - 1 / best_rate);
-    return kAssumedSuccessRate * saved_ms > cost_ms;
+    return 1 / rate - 1 / best_rate;
+}
+
+void PlanScout::start_knapsack(TargetRows target,
+                               std::span<const Token> text,
+                               const CostTracker& costs) {
+    const auto n_text = static_cast<std::size_t>(target.first_row) + target.tokens.size();
+    KNAP_ASSERT(n_text <= text.size(), "the target's rows are committed");
+    knapsack_text_.assign(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(n_text));
+    knapsack_ =
+        std::make_unique<PlanSearch>(parts_.forward, parts_.cache, costs.model(), std::move(target),
+                                     knapsack_options(costs, static_cast<int>(text.size())));
+}
+
+// Whether the knapsack under way is about the beginning of `text`.
+bool PlanScout::is_on(std::span<const Token> text) const {
+    return knapsack_ != nullptr && knapsack_text_.size() <= text.size() &&
+           std::ranges::equal(knapsack_text_, text.first(knapsack_text_.size()));
+}
+
+void PlanScout::finish_knapsack() {
+    pool_.learn(knapsack_->found());
+    knapsack_at_ = static_cast<int>(knapsack_text_.size());
+    knapsack_.reset();
+    rate_when_chosen_ = 0;
+}
+
+void PlanScout::keep_streams(const RoundOutcome& outcome, Token pending, int row) {
+    if (outcome.captures.empty()) {
+        kept_.clear();  // the rows have to be consecutive
+        return;
+    }
+    kept_.add(outcome, pending, row);
+    kept_.limit(kKnapsackRows);
+}
+
+bool PlanScout::use_idle_time(std::span<const Token> text, const CostTracker& costs) {
+    const auto n_context = static_cast<int>(text.size());
+    if (!is_on(text)) {
+        knapsack_.reset();
+        const bool is_new = !knapsack_at_ || n_context >= kContextGrowth * *knapsack_at_ ||
+                            n_context * kContextGrowth <= *knapsack_at_;
+        if (options_.knapsack == PlanScoutOptions::Knapsack::never || !is_new ||
+            saved_ms_per_token(costs, n_context) <= 0) {
+            return false;
+        }
+        pool_.grow(n_context);
+        TargetRows target = collect_target_rows(parts_.forward, parts_.cache, text,
+                                                {.n_rows = kIdleRows, .streams = true});
+        if (target.n_rows() < kMinReplayRows) {
+            return false;
+        }
+        start_knapsack(std::move(target), text, costs);
+    } else if (!knapsack_->advance()) {
+        return false;
+    }
+    if (knapsack_->is_done()) {
+        finish_knapsack();
+    }
+    return true;
 }
 
 void PlanScout::choose(const CostTracker& costs, int n_context) {

@@ -15,6 +15,7 @@ class SearchBudget {
     void advance(double elapsed_ms, double plausible_ms);
     void spend(double ms);
 
+    double share() const { return share_; }
     double left_ms() const { return share_ * time_ms_ - spent_ms_; }
 
   private:

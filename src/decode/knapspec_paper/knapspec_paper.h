@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "decode/knapspec_paper/kept_rows.h"
+#include "decode/kept_rows.h"
 #include "decode/knapspec_paper/options.h"
 #include "decode/knapspec_paper/paper_search.h"
 #include "decode/strategy.h"

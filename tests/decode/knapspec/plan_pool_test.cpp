@@ -63,9 +63,9 @@ TEST(PlanPool, ReplayReplacesThePrior) {
     PlanPool pool = pool_of();
     pool.grow(kContext);
     const double believed = pool.at(0).acceptance.rate();
-    pool.learn(
-        std::vector<FoundPlan>{{.plan = pool.at(0).plan, .agreed = 0, .n_rows = 32},
-                               {.plan = early_exit_plan(kLayers, 3), .agreed = 32, .n_rows = 32}});
+    pool.learn(std::vector<FoundPlan>{
+        {.plan = pool.at(0).plan, .n_agreed = 0, .n_rows = 32},
+        {.plan = early_exit_plan(kLayers, 3), .n_agreed = 32, .n_rows = 32}});
     EXPECT_LT(pool.at(0).acceptance.rate(), believed / 2);
     ASSERT_EQ(pool.n_plans(), 3) << "a plan that a search found joins";
     EXPECT_GT(pool.at(2).acceptance.rate(), 0.9);

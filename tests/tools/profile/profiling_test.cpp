@@ -76,7 +76,7 @@ TEST_F(Profiling, FindsPlansAndReportsEachContext) {
         return a.draft_step_ms < b.draft_step_ms;
     };
     EXPECT_TRUE(std::ranges::is_sorted(found[0].plans, costs_more)) << "a frontier";
-    EXPECT_TRUE(std::ranges::is_sorted(found[0].plans, {}, &FoundPlan::agreed)) << "a frontier";
+    EXPECT_TRUE(std::ranges::is_sorted(found[0].plans, {}, &FoundPlan::n_agreed)) << "a frontier";
 }
 
 TEST_F(Profiling, StopsWhenCancelled) {

@@ -1,4 +1,4 @@
-#include "decode/knapspec_paper/kept_rows.h"
+#include "decode/kept_rows.h"
 
 #include <cstddef>
 #include <vector>
@@ -17,24 +17,27 @@ void erase_first(std::vector<Value>& values, std::size_t n) {
 }  // namespace
 
 void KeptRows::add(const RoundOutcome& outcome, Token pending, int row) {
-    KNAP_ASSERT(outcome.tree.is_chain(), "the accepted rows are the first ones");
     KNAP_ASSERT(rows_.tokens.empty() || row == rows_.first_row + rows_.n_rows(),
                 "rounds are consecutive");
     if (rows_.tokens.empty()) {
         rows_.first_row = row;
         rows_.streams.resize(outcome.captures.size());
     }
-    const std::size_t n_kept = 1 + outcome.path.size();
+    // Of the verification: the pending token, and the accepted nodes.
+    std::vector<std::size_t> kept{0};
+    for (const int node : outcome.path) {
+        kept.push_back(static_cast<std::size_t>(node) + 1);
+    }
     // The last emitted token has no row yet.
     rows_.tokens.push_back(pending);
     rows_.tokens.insert(rows_.tokens.end(), outcome.emitted.begin(), outcome.emitted.end() - 1);
-    const std::size_t n_floats = n_kept * static_cast<std::size_t>(n_embd_);
-    for (std::size_t i = 0; i < rows_.streams.size(); ++i) {
-        const auto kept = outcome.captures[i].first(n_floats);
-        rows_.streams[i].insert(rows_.streams[i].end(), kept.begin(), kept.end());
-    }
-    for (std::size_t i = 0; i < n_kept; ++i) {
-        rows_.choices.push_back(best_token(outcome.logits.row(i)));
+    const auto n_embd = static_cast<std::size_t>(n_embd_);
+    for (const std::size_t verified : kept) {
+        for (std::size_t i = 0; i < rows_.streams.size(); ++i) {
+            const auto stream = outcome.captures[i].subspan(verified * n_embd, n_embd);
+            rows_.streams[i].insert(rows_.streams[i].end(), stream.begin(), stream.end());
+        }
+        rows_.choices.push_back(best_token(outcome.logits.row(verified)));
     }
 }
 

@@ -1,4 +1,4 @@
-#include "decode/knapspec_paper/kept_rows.h"
+#include "decode/kept_rows.h"
 
 #include <vector>
 
@@ -16,13 +16,14 @@ constexpr int kEmbd = 3;
 constexpr int kVocab = 7;
 constexpr int kStreams = 5;
 
-void add(KeptRows& kept, int row, int n_drafted, int n_accepted) {
+void add(KeptRows& kept, int row, int n_drafted, int n_accepted, bool has_siblings = false) {
     const FakeRound round({.row = row,
                            .n_drafted = n_drafted,
                            .n_accepted = n_accepted,
                            .n_embd = kEmbd,
                            .n_vocab = kVocab,
-                           .n_streams = kStreams});
+                           .n_streams = kStreams,
+                           .has_siblings = has_siblings});
     kept.add(round.outcome(), round.pending(), row);
 }
 
@@ -53,6 +54,14 @@ TEST(KeptRows, AreThePendingTokenAndTheAcceptedDraftsInOrder) {
     add(kept, 16, 2, 0);
     add(kept, 17, 0, 0);
     expect_rows(kept.rows(), 10, 8);
+}
+
+TEST(KeptRows, OfATreeAreThoseOfThePathThatWasAccepted) {
+    KeptRows kept(kEmbd);
+    add(kept, 10, 3, 3, true);
+    add(kept, 14, 4, 1, true);
+    add(kept, 16, 2, 0, true);
+    expect_rows(kept.rows(), 10, 7);
 }
 
 TEST(KeptRows, OldestAreDropped) {
