@@ -98,8 +98,8 @@ std::vector<CopyNode> CopyDrafts::follow_prediction(int max_nodes) {
     return nodes;
 }
 
-bool CopyDrafts::record_round(double ms, double plain_ms) {
-    ledger_.add(ms, plain_ms);
+bool CopyDrafts::record_round(const RoundTime& time) {
+    ledger_.add(time);
     if (!ledger_.is_losing()) {
         return true;
     }

@@ -35,10 +35,9 @@ class CopyDrafts {
     // one, leaves the next token open.
     std::vector<CopyNode> offer(int max_nodes, bool is_choice = false);
 
-    // Records a round that verified a copy: it took `ms`, and plain decoding would have taken
-    // `plain_ms` for the same tokens. Returns false if copies keep losing time and are now
+    // Records a round that verified a copy. Returns false if copies keep losing time and are now
     // suspended.
-    bool record_round(double ms, double plain_ms);
+    bool record_round(const RoundTime& time);
     bool is_suspended() const { return n_followed_ < suspended_until_; }
 
   private:

@@ -336,18 +336,19 @@ void KnapspecStrategy::record_round(const RoundOutcome& outcome) {
     }
     const double n_tokens = static_cast<double>(outcome.emitted.size()) + others.n_tokens;
     const double plain_ms = costs.plain_ms(n_tokens, n_context_, others);
+    const RoundTime time{.ms = ms, .plain_ms = plain_ms, .step_ms = plain_ms / n_tokens};
     log_.add_round(ms, plain_ms);
     switch (source_) {
         case DraftSource::plain:
             break;
         case DraftSource::copy:
-            if (!copies_.record_round(ms, plain_ms)) {
+            if (!copies_.record_round(time)) {
                 refresh_in_ = 0;
             }
             break;
         case DraftSource::plan:
         case DraftSource::cascade:
-            scout_.record_round(outcome, ms, plain_ms, n_context_);
+            scout_.record_round(outcome, time, n_context_);
             if (!scout_.chosen()) {
                 refresh_in_ = 0;
             }

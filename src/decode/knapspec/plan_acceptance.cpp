@@ -13,9 +13,9 @@ constexpr double kPlanMemory = 0.99;
 // bin of confidences, the confidence itself.
 constexpr double kDepthWeight = 6;
 constexpr double kBinWeight = 4;
-// The most drafts that a belief with replays is worth: replayed rows are evidence from first
-// drafts, not from the rounds themselves.
-constexpr double kMaxReplayWeight = 16;
+// The most drafts that replays are worth: they are evidence from first drafts, not from the rounds
+// themselves.
+constexpr double kMaxReplayWeight = 12;
 
 }  // namespace
 
@@ -28,10 +28,29 @@ double PlanAcceptance::Count::shrunk(double rate, double weight) const {
     return (right + weight * rate) / (all + weight);
 }
 
-void PlanAcceptance::replay(double agreed, int n_rows) {
-    const double n_believed = belief_.accepted + belief_.rejected;
-    const double rate = (agreed + belief_.accepted) / (n_rows + n_believed);
-    belief_ = prior_of(rate, std::min(n_rows + n_believed, kMaxReplayWeight));
+void PlanAcceptance::Count::limit(double weight) {
+    if (all > weight) {
+        right *= weight / all;
+        all = weight;
+    }
+}
+
+void PlanAcceptance::replay(double n_agreed, double n_rows) {
+    replayed_.right += n_agreed;
+    replayed_.all += n_rows;
+    replayed_.limit(kMaxReplayWeight);
+}
+
+AcceptancePrior PlanAcceptance::evidence() const {
+    return {.accepted = total_.right + replayed_.right,
+            .rejected = total_.all + replayed_.all - total_.right - replayed_.right};
+}
+
+void PlanAcceptance::fade(double n_drafts) {
+    const AcceptancePrior seen = evidence();
+    *this = PlanAcceptance(belief_);
+    replayed_ = {.right = seen.accepted, .all = seen.accepted + seen.rejected};
+    replayed_.limit(n_drafts);
 }
 
 void PlanAcceptance::observe(int n_drafted, int n_accepted, std::span<const float> confidences) {
@@ -52,7 +71,9 @@ void PlanAcceptance::observe(int n_drafted, int n_accepted, std::span<const floa
 }
 
 double PlanAcceptance::rate() const {
-    return (total_.right + belief_.accepted) / (total_.all + belief_.accepted + belief_.rejected);
+    const AcceptancePrior seen = evidence();
+    const double accepted = seen.accepted + belief_.accepted;
+    return accepted / (accepted + seen.rejected + belief_.rejected);
 }
 
 AcceptanceByDepth PlanAcceptance::by_depth() const {

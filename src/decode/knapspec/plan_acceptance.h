@@ -1,6 +1,6 @@
-// The acceptance of a plan's drafts, by position and by confidence. It starts as a belief, from
-// replays or from earlier runs (docs/methods.md, "Shrinkage" and "Replay"). Observed rounds soon
-// outweigh the belief, and old rounds fade.
+// The acceptance of a plan's drafts, by position and by confidence. It starts as a belief, to which
+// replays add (docs/methods.md, "Shrinkage" and "Replay"). Observed rounds soon outweigh both, and
+// old rounds fade.
 #pragma once
 
 #include <array>
@@ -16,8 +16,10 @@ class PlanAcceptance {
   public:
     explicit PlanAcceptance(const AcceptancePrior& belief) : belief_(belief) {}
 
-    // Updates the belief with a replay: `agreed` of `n_rows` rows, shrunk towards the old belief.
-    void replay(double agreed, int n_rows);
+    // What is believed before anything is seen of this plan.
+    void believe(const AcceptancePrior& belief) { belief_ = belief; }
+    // Adds a replay: `n_agreed` of `n_rows` rows.
+    void replay(double n_agreed, double n_rows);
     // Records a round that drafted a chain of `n_drafted` tokens, of which the first `n_accepted`
     // were accepted. `confidences` are those of the drafts, or empty.
     void observe(int n_drafted, int n_accepted, std::span<const float> confidences);
@@ -26,6 +28,10 @@ class PlanAcceptance {
     AcceptanceByDepth by_depth() const;
     std::array<double, MarginalRule::kBins> by_confidence() const;
     double n_observed() const { return total_.all; }  // drafts; old ones fade
+    // All that was seen of this plan, without the belief; old drafts fade.
+    AcceptancePrior evidence() const;
+    // Another text begins: what was seen counts as `n_drafts` drafts, or fewer if there were fewer.
+    void fade(double n_drafts);
 
   private:
     struct Count {
@@ -33,10 +39,12 @@ class PlanAcceptance {
         double all = 0;
 
         void add(bool is_right);
+        void limit(double weight);
         double shrunk(double rate, double weight) const;
     };
 
     AcceptancePrior belief_;
+    Count replayed_;
     Count total_;
     std::vector<Count> by_depth_;
     std::array<Count, MarginalRule::kBins> by_confidence_{};

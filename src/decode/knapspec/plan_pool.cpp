@@ -5,14 +5,13 @@
 #include <utility>
 
 #include "decode/knapspec/suspension.h"
+#include "decode/knapspec/window_ladder.h"
 
 namespace knap {
 
 namespace {
 
-// At 7.6K tokens, more than nine in ten first drafts of a window are accepted (docs/methods.md,
-// "Uniform windows"); later drafts are slightly less sure.
-constexpr AcceptancePrior kWindowBelief{.accepted = 3.4, .rejected = 0.6};
+// Of a plan that a search has found.
 constexpr AcceptancePrior kUnknownBelief{.accepted = 1.2, .rejected = 0.8};
 // Weights, in drafts, of evidence from other texts: saved plans, and plans of the last request.
 // They are low, so that the new text's own rounds soon outweigh them.
@@ -30,6 +29,11 @@ bool is_near(int n_context, int found_at) {
     return n_context <= kContextFactor * found_at && found_at <= kContextFactor * n_context;
 }
 
+AcceptancePrior with_reduced_head(const AcceptancePrior& belief) {
+    return prior_of(kReducedHeadShare * shrunk_acceptance(0, 0, belief),
+                    belief.accepted + belief.rejected);
+}
+
 bool has_room(const Window& window, int n_context) {
     return window.n_rows() < kMaxWindowShare * n_context;
 }
@@ -45,61 +49,94 @@ PlanPool::PlanPool(int n_layers,
       windows_(std::move(windows)),
       saved_(saved) {}
 
+void PlanPool::add(const ModulePlan& plan, const AcceptancePrior& belief) {
+    if (plans_.size() < kMaxPlans && find(plan) < 0) {
+        plans_.push_back({.plan = plan, .acceptance = PlanAcceptance(belief)});
+    }
+}
+
+// Every plan is worth trying with the reduced head.
+void PlanPool::add_with_heads(ModulePlan plan, const AcceptancePrior& belief) {
+    add(plan, belief);
+    if (cheapest_head_ == HeadLevel::reduced && plan.head() == HeadLevel::full) {
+        plan.set_head(HeadLevel::reduced);
+        add(plan, with_reduced_head(belief));
+    }
+}
+
 void PlanPool::grow(int n_context) {
-    const auto add_one = [&](const ModulePlan& plan, const AcceptancePrior& belief) {
-        if (plans_.size() < kMaxPlans && find(plan) < 0) {
-            plans_.push_back(
-                {.plan = plan, .belief = belief, .acceptance = PlanAcceptance(belief)});
-        }
-    };
-    const auto add = [&](ModulePlan plan, AcceptancePrior belief) {
-        add_one(plan, belief);
-        if (cheapest_head_ == HeadLevel::reduced) {
-            plan.set_head(HeadLevel::reduced);
-            belief = prior_of(kReducedHeadShare * shrunk_acceptance(0, 0, belief),
-                              belief.accepted + belief.rejected);
-            add_one(plan, belief);
-        }
-    };
     for (const Window& window : windows_) {
         if (has_room(window, n_context)) {
-            add(uniform_window_plan(n_layers_, window), kWindowBelief);
+            add_with_heads(uniform_window_plan(n_layers_, window), kUnknownBelief);
         }
     }
     for (const SavedPlan& saved : saved_) {
-        if (saved.n_rows > 0 && is_near(n_context, saved.n_context)) {
-            add(saved.plan, prior_of(saved.agreed / saved.n_rows,
-                                     std::min<double>(saved.n_rows, kMaxSavedWeight)));
+        if (saved.n_rows > 0 && is_near(n_context, saved.n_context) && find(saved.plan) < 0) {
+            add_with_heads(saved.plan, prior_of(saved.agreed / saved.n_rows,
+                                                std::min<double>(saved.n_rows, kMaxSavedWeight)));
         }
     }
 }
 
 void PlanPool::learn(std::span<const FoundPlan> found) {
     for (const FoundPlan& one : found) {
-        int index = find(one.plan);
-        if (index < 0 && plans_.size() < kMaxPlans) {
-            index = n_plans();
-            plans_.push_back({.plan = one.plan,
-                              .belief = kUnknownBelief,
-                              .acceptance = PlanAcceptance(kUnknownBelief)});
-        }
-        if (index >= 0) {
+        add_with_heads(one.plan, kUnknownBelief);
+        if (const int index = find(one.plan); index >= 0) {
             at(index).acceptance.replay(one.n_agreed, one.n_rows);
         }
+        // What the reduced head would have accepted is not known, but most of it.
+        ModulePlan reduced = one.plan;
+        reduced.set_head(HeadLevel::reduced);
+        if (const int index = find(reduced); index >= 0 && !(reduced == one.plan)) {
+            at(index).acceptance.believe(with_reduced_head(
+                prior_of(one.agreement(), std::min<double>(one.n_rows, kMaxSavedWeight))));
+        }
     }
+}
+
+void PlanPool::share_evidence() {
+    std::vector<Window> sizes = windows_;
+    std::ranges::sort(sizes, {}, &Window::recent);
+    std::vector<WindowEvidence> seen;
+    for (const Window& window : sizes) {
+        WindowEvidence& evidence = seen.emplace_back(WindowEvidence{.recent = window.recent});
+        for (const HeadLevel head : {HeadLevel::full, HeadLevel::reduced}) {
+            if (const int index = find(window_plan(window, head)); index >= 0) {
+                const AcceptancePrior own = at(index).acceptance.evidence();
+                const double share = head == HeadLevel::reduced ? kReducedHeadShare : 1;
+                const double judged = own.accepted + own.rejected;
+                evidence.accepted += std::min(own.accepted / share, judged);
+                evidence.judged += judged;
+            }
+        }
+    }
+    const std::vector<AcceptancePrior> beliefs = beliefs_from_others(seen);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        for (const HeadLevel head : {HeadLevel::full, HeadLevel::reduced}) {
+            if (const int index = find(window_plan(sizes[i], head)); index >= 0) {
+                at(index).acceptance.believe(
+                    head == HeadLevel::reduced ? with_reduced_head(beliefs[i]) : beliefs[i]);
+            }
+        }
+    }
+}
+
+ModulePlan PlanPool::window_plan(const Window& window, HeadLevel head) const {
+    ModulePlan plan = uniform_window_plan(n_layers_, window);
+    plan.set_head(head);
+    return plan;
 }
 
 void PlanPool::suspend(int index, int n_context) {
     PooledPlan& pooled = at(index);
     pooled.suspended_until =
         n_context + static_cast<int>(suspension_tokens(pooled.n_suspensions++));
-    pooled.acceptance = PlanAcceptance(pooled.belief);
     pooled.ledger.clear();
 }
 
 void PlanPool::fade() {
     for (PooledPlan& pooled : plans_) {
-        pooled.acceptance = PlanAcceptance(prior_of(pooled.acceptance.rate(), kFadedWeight));
+        pooled.acceptance.fade(kFadedWeight);
         pooled.ledger.clear();
         pooled.suspended_until = 0;
         pooled.n_suspensions = 0;

@@ -19,7 +19,6 @@ namespace knap {
 
 struct PooledPlan {
     ModulePlan plan;
-    AcceptancePrior belief;  // the initial one
     PlanAcceptance acceptance;
     SpeedLedger ledger{};
     int suspended_until = 0;  // not used below this context length
@@ -37,11 +36,12 @@ class PlanPool {
     void grow(int n_context);
     // Adds the plans that a search has found and records their replays.
     void learn(std::span<const FoundPlan> found);
-    // Suspends a plan for a while. Then it starts again from its initial belief, because the text
-    // may have changed.
+    // Suspends a plan for a while. What is known of it stays.
     void suspend(int index, int n_context);
-    // Another text begins: plans stay, what was observed becomes a belief, and suspensions end.
+    // Another text begins: plans stay, what was observed counts less, and suspensions end.
     void fade();
+    // Windows learn from each other (window_ladder.h).
+    void share_evidence();
 
     int n_plans() const { return static_cast<int>(plans_.size()); }
     PooledPlan& at(int index) { return plans_[static_cast<std::size_t>(index)]; }
@@ -63,6 +63,9 @@ class PlanPool {
 
   private:
     int find(const ModulePlan& plan) const;
+    void add(const ModulePlan& plan, const AcceptancePrior& belief);
+    void add_with_heads(ModulePlan plan, const AcceptancePrior& belief);
+    ModulePlan window_plan(const Window& window, HeadLevel head) const;
     bool is_usable(const PooledPlan& pooled, int n_context) const;
 
     int n_layers_;

@@ -293,6 +293,7 @@ bool PlanScout::use_idle_time(std::span<const Token> text, const CostTracker& co
 
 void PlanScout::choose(const CostTracker& costs, int n_context) {
     pool_.grow(n_context);
+    pool_.share_evidence();
     const double wanted = (1 + options_.margin) * costs.plain_tokens_per_ms(n_context);
     auto best = pool_.best(costs, n_context, options_.max_length);
     if (!best || best->rating.tokens_per_ms() < wanted) {
@@ -346,17 +347,14 @@ void PlanScout::decline(const CostTracker& costs, int n_context) {
     }
 }
 
-void PlanScout::record_round(const RoundOutcome& outcome,
-                             double ms,
-                             double plain_ms,
-                             int n_context) {
+void PlanScout::record_round(const RoundOutcome& outcome, const RoundTime& time, int n_context) {
     if (!chosen_) {
         return;
     }
     PooledPlan& pooled = pool_.at(chosen_->index);
     pooled.acceptance.observe(outcome.tree.n_nodes(), static_cast<int>(outcome.path.size()),
                               outcome.confidences);
-    pooled.ledger.add(ms, plain_ms);
+    pooled.ledger.add(time);
     if (pooled.ledger.is_losing()) {
         reason_ = {
             Reason::Kind::lost_time,

@@ -50,10 +50,9 @@ class PlanScout {
     const PooledPlan& plan() const { return pool_.at(chosen_->index); }
     const Reason& reason() const { return reason_; }
 
-    // Records a round drafted with the chosen plan: it took `ms`, and plain decoding would have
-    // taken `plain_ms` for the same tokens. A plan that keeps losing time is suspended; then none
-    // is chosen.
-    void record_round(const RoundOutcome& outcome, double ms, double plain_ms, int n_context);
+    // Records a round drafted with the chosen plan. A plan that keeps losing time is suspended;
+    // then none is chosen.
+    void record_round(const RoundOutcome& outcome, const RoundTime& time, int n_context);
 
   private:
     bool is_due(int n_context) const;

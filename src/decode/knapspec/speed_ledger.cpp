@@ -1,17 +1,20 @@
 #include "decode/knapspec/speed_ledger.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace knap {
 
 namespace {
 
-// About 30 rounds are remembered; with fewer, a run of rejected drafts would look like a trend.
-constexpr double kSpeedMemory = 0.97;
-constexpr int kMinRounds = 8;
-// Below this speedup, fewer rounds suffice.
-constexpr int kMinBadRounds = 4;
-constexpr double kBadSpeedup = 0.7;
+// Rounds that speedup() remembers, and over which the spread of losses is measured.
+constexpr double kMemory = 30;
+constexpr double kSpeedMemory = 1 - 1 / kMemory;
+// A source is losing when its debt exceeds kPatience steps and kSpread standard deviations of a
+// round's loss. A source that gains 0.2 standard deviations a round is suspended by mistake once in
+// a thousand rounds (`Regret` tests).
+constexpr double kPatience = 1.5;
+constexpr double kSpread = 3;
 
 bool is_time(double ms) {
     return std::isfinite(ms) && ms > 0;
@@ -19,13 +22,20 @@ bool is_time(double ms) {
 
 }  // namespace
 
-void SpeedLedger::add(double ms, double plain_ms) {
-    if (!is_time(ms) || !is_time(plain_ms)) {
+void SpeedLedger::add(const RoundTime& round) {
+    if (!is_time(round.ms) || !is_time(round.plain_ms) || !is_time(round.step_ms)) {
         return;
     }
-    ms_ = kSpeedMemory * ms_ + ms;
-    plain_ms_ = kSpeedMemory * plain_ms_ + plain_ms;
-    ++n_rounds_;
+    ms_ = kSpeedMemory * ms_ + round.ms;
+    plain_ms_ = kSpeedMemory * plain_ms_ + round.plain_ms;
+
+    // Page's test (1954): a sum of losses that does not fall below 0.
+    const double loss = (round.ms - round.plain_ms) / round.step_ms;
+    debt_ = std::max(0.0, debt_ + loss);
+    n_rounds_ = std::min(n_rounds_ + 1, kMemory);
+    const double before = loss - mean_loss_;
+    mean_loss_ += before / n_rounds_;
+    variance_ += (before * (loss - mean_loss_) - variance_) / n_rounds_;
 }
 
 double SpeedLedger::speedup() const {
@@ -33,8 +43,7 @@ double SpeedLedger::speedup() const {
 }
 
 bool SpeedLedger::is_losing() const {
-    return (n_rounds_ >= kMinRounds && speedup() < 1.0) ||
-           (n_rounds_ >= kMinBadRounds && speedup() < kBadSpeedup);
+    return debt_ > kPatience + kSpread * std::sqrt(variance_);
 }
 
 }  // namespace knap

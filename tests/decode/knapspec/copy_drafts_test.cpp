@@ -129,7 +129,7 @@ TEST(CopyDrafts, AreSuspendedWhenTheyLoseTime) {
     auto text = repeating(50, 10);
     copies.begin({.prompt = text});
     int n_rounds = 0;
-    while (copies.record_round(/*ms=*/10, /*plain_ms=*/8)) {
+    while (copies.record_round({.ms = 10, .plain_ms = 8, .step_ms = 4})) {
         ASSERT_LT(++n_rounds, 20);
     }
     EXPECT_TRUE(copies.offer(4).empty());
@@ -184,7 +184,7 @@ TEST(CopyDrafts, NewTextLiftsTheSuspension) {
     CopyDrafts copies;
     const auto text = repeating(50, 10);
     copies.begin({.prompt = text});
-    while (copies.record_round(10, 5)) {
+    while (copies.record_round({.ms = 10, .plain_ms = 5, .step_ms = 5})) {
     }
     copies.begin({.prompt = text});
     EXPECT_FALSE(copies.offer(4).empty());

@@ -59,7 +59,7 @@ TEST(PlanPool, TakesSavedPlansForSimilarContexts) {
     EXPECT_NEAR(pool.at(2).acceptance.rate(), 60.0 / 64, 1e-9);
 }
 
-TEST(PlanPool, ReplayReplacesThePrior) {
+TEST(PlanPool, ReplaysSoonOutweighTheBelief) {
     PlanPool pool = pool_of();
     pool.grow(kContext);
     const double believed = pool.at(0).acceptance.rate();
@@ -79,17 +79,46 @@ TEST(PlanPool, BestIsTheCheaperOfTwoPlansWithSimilarPriors) {
     EXPECT_EQ(pool.at(best->index).plan, uniform_window_plan(kLayers, kSmall));
 }
 
-TEST(PlanPool, SuspendedPlansWaitAndRestartFromTheirPrior) {
+TEST(PlanPool, SuspendedPlansWaitAndAreRememberedAsTheyWere) {
     PlanPool pool = pool_of();
     pool.grow(kContext);
-    const double believed = pool.at(0).acceptance.rate();
     for (int i = 0; i < 50; ++i) {
-        pool.at(0).acceptance.observe(1, 0, {});
+        pool.at(0).acceptance.observe(1, 1, {});
     }
+    const double observed = pool.at(0).acceptance.rate();
     pool.suspend(0, kContext);
     EXPECT_EQ(pool.best(cheap_costs(), kContext, kLength)->index, 1);
     EXPECT_EQ(pool.best(cheap_costs(), kContext + 64, kLength)->index, 0);
-    EXPECT_DOUBLE_EQ(pool.at(0).acceptance.rate(), believed);
+    EXPECT_DOUBLE_EQ(pool.at(0).acceptance.rate(), observed);
+}
+
+TEST(PlanPool, WindowsLearnFromEachOther) {
+    PlanPool pool = pool_of();
+    pool.grow(kContext);
+    pool.share_evidence();
+    const double small = pool.at(0).acceptance.rate();
+    const double large = pool.at(1).acceptance.rate();
+    EXPECT_GT(large, small);
+    for (int i = 0; i < 50; ++i) {
+        pool.at(0).acceptance.observe(2, 2, {});
+    }
+    pool.share_evidence();
+    EXPECT_GT(pool.at(1).acceptance.rate(), large + 0.02) << "a larger window accepts no less";
+    for (int i = 0; i < 300; ++i) {
+        pool.at(1).acceptance.observe(1, 0, {});
+    }
+    pool.at(0).acceptance.fade(0);
+    pool.share_evidence();
+    EXPECT_LT(pool.at(0).acceptance.rate(), small - 0.1) << "a smaller one accepts no more";
+}
+
+TEST(PlanPool, FoundPlansAreTriedWithTheReducedHead) {
+    PlanPool pool = pool_of({}, HeadLevel::reduced);
+    pool.learn(std::vector<FoundPlan>{
+        {.plan = early_exit_plan(kLayers, 3), .n_agreed = 30, .n_rows = 32}});
+    ASSERT_EQ(pool.n_plans(), 2);
+    EXPECT_EQ(pool.at(1).plan.head(), HeadLevel::reduced);
+    EXPECT_NEAR(pool.at(1).acceptance.rate(), 0.95 * 30 / 32, 1e-9);
 }
 
 TEST(PlanPool, PromisingPlansAreRatedAtAnAssumedAcceptance) {

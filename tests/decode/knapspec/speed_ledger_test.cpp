@@ -9,52 +9,74 @@
 namespace knap::speed_ledger_test {
 namespace {
 
-SpeedLedger after(int n_rounds, double ms, double plain_ms) {
+constexpr double kStep = 10;
+
+// A round that took `n_steps` for `n_tokens`.
+RoundTime round(double n_steps, double n_tokens) {
+    return {.ms = n_steps * kStep, .plain_ms = n_tokens * kStep, .step_ms = kStep};
+}
+
+SpeedLedger after(int n_rounds, double n_steps, double n_tokens) {
     SpeedLedger ledger;
     for (int i = 0; i < n_rounds; ++i) {
-        ledger.add(ms, plain_ms);
+        ledger.add(round(n_steps, n_tokens));
     }
     return ledger;
 }
 
+// How many such rounds it takes to call the source a loser, up to 1000.
+int rounds_to_lose(double n_steps, double n_tokens) {
+    SpeedLedger ledger;
+    int n_rounds = 0;
+    while (n_rounds < 1000 && !ledger.is_losing()) {
+        ledger.add(round(n_steps, n_tokens));
+        ++n_rounds;
+    }
+    return n_rounds;
+}
+
 TEST(SpeedLedger, IsTheRatioOfPlainTimeToTimeTaken) {
     EXPECT_DOUBLE_EQ(SpeedLedger().speedup(), 1);
-    EXPECT_NEAR(after(20, 10, 15).speedup(), 1.5, 1e-12);
-    EXPECT_NEAR(after(20, 10, 8).speedup(), 0.8, 1e-12);
+    EXPECT_NEAR(after(20, 2, 3).speedup(), 1.5, 1e-12);
+    EXPECT_NEAR(after(20, 5, 4).speedup(), 0.8, 1e-12);
 }
 
-TEST(SpeedLedger, AFewBadRoundsProveNothing) {
-    EXPECT_FALSE(after(7, 10, 8).is_losing());
-    EXPECT_TRUE(after(8, 10, 8).is_losing());
-    EXPECT_FALSE(after(3, 10, 5).is_losing());
-    EXPECT_TRUE(after(4, 10, 5).is_losing()) << "half as fast needs less proof";
-    EXPECT_FALSE(after(100, 10, 10.1).is_losing());
+TEST(SpeedLedger, LargeLossesAreNoticedSoonAndSmallOnesLater) {
+    EXPECT_EQ(rounds_to_lose(3, 1), 1) << "two steps lost at once";
+    EXPECT_EQ(rounds_to_lose(2, 1), 2);
+    EXPECT_EQ(rounds_to_lose(1.5, 1), 4);
+    EXPECT_NEAR(rounds_to_lose(1.1, 1), 15, 1);
+    EXPECT_EQ(rounds_to_lose(1, 1.01), 1000) << "never";
 }
 
-TEST(SpeedLedger, RecentRoundsWeighMost) {
-    SpeedLedger ledger = after(200, 10, 20);
-    for (int i = 0; i < 60; ++i) {
-        ledger.add(10, 5);
+TEST(SpeedLedger, LossesBetweenGainsAreForgiven) {
+    SpeedLedger ledger;
+    for (int i = 0; i < 500; ++i) {
+        ledger.add(i % 3 == 0 ? round(1.3, 3) : round(1.3, 1));
+        ASSERT_FALSE(ledger.is_losing()) << i;
     }
-    EXPECT_TRUE(ledger.is_losing());
+}
+
+TEST(SpeedLedger, EarlierGainsDoNotPayForLosses) {
+    SpeedLedger ledger = after(500, 1, 3);
+    int n_rounds = 0;
+    while (!ledger.is_losing()) {
+        ledger.add(round(1.5, 1));
+        ASSERT_LT(++n_rounds, 20);
+    }
+    EXPECT_GT(n_rounds, 3) << "after so many gains, more proof is needed";
 }
 
 TEST(SpeedLedger, ImpossibleTimesAreIgnored) {
-    SpeedLedger ledger = after(10, 10, 20);
+    SpeedLedger ledger = after(10, 1, 2);
     for (const double ms : {-5.0, 0.0, std::numeric_limits<double>::infinity(),
                             std::numeric_limits<double>::quiet_NaN()}) {
-        ledger.add(ms, 10);
-        ledger.add(10, ms);
+        ledger.add({.ms = ms, .plain_ms = 10, .step_ms = 10});
+        ledger.add({.ms = 10, .plain_ms = ms, .step_ms = 10});
+        ledger.add({.ms = 10, .plain_ms = 10, .step_ms = ms});
     }
     EXPECT_NEAR(ledger.speedup(), 2, 1e-12);
-}
-
-TEST(SpeedLedger, ImpossibleTimesDoNotCountAsRounds) {
-    SpeedLedger ledger = after(7, 10, 8);
-    ledger.add(10, 0);
     EXPECT_FALSE(ledger.is_losing());
-    ledger.add(10, 8);
-    EXPECT_TRUE(ledger.is_losing());
 }
 
 TEST(Suspension, DoublesUpToABound) {
