@@ -11,6 +11,9 @@ namespace knap::test {
 
 namespace {
 
+// Of second candidates, where the first is wrong.
+constexpr double kSecondsRight = 0.5;
+
 double uniform(std::uint64_t seed, std::uint64_t n) {
     return static_cast<double>(mix_in(seed, n) >> 11) * 0x1p-53;
 }
@@ -81,12 +84,21 @@ class Simulation {
         bool is_checking = !how.guess.empty();
         double draft_ms = is_checking ? ms(*how.plan, static_cast<int>(how.guess.size()) + 1) : 0;
         bool right_so_far = true;
+        std::vector<std::pair<int, Token>> seconds;  // parent and token
         while (goes_on && tree_.n_nodes() < static_cast<int>(rest.size())) {
             const auto place = static_cast<std::size_t>(tree_.n_nodes());
             const std::size_t position = n_written() + place;
             const double sure = confidence(*how.plan, position);
+            const bool was_right = right_so_far;
             right_so_far = right_so_far && uniform(machine_.seed + 1, position) < sure;
             const Token token = right_so_far ? rest[place] : rest[place] + 10000;
+            const bool is_single = !how.width_steps.empty() && sure > how.width_steps[0].above;
+            if (how.width > 1 && !is_single) {
+                const bool is_right = was_right && !right_so_far &&
+                                      uniform(machine_.seed + 3, position) < kSecondsRight;
+                seconds.emplace_back(static_cast<int>(place) - 1,
+                                     is_right ? rest[place] : rest[place] + 20000);
+            }
             if (is_checking) {
                 ++n_checked;
                 is_checking = place < how.guess.size() && how.guess[place] == token;
@@ -96,6 +108,9 @@ class Simulation {
             tree_.add(token, static_cast<int>(place) - 1);
             confidences_.push_back(static_cast<float>(sure));
             goes_on = stop.goes_on(confidences_.back(), false);
+        }
+        for (const auto& [parent, token] : seconds) {
+            tree_.add(token, parent);
         }
         return draft_ms;
     }

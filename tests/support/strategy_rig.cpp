@@ -45,6 +45,7 @@ StrategyParts StrategyRig::parts() {
             .cache = rig.cache,
             .profile = profile,
             .max_rows = kMaxRows,
+            .trees_are_exact = trees_are_exact,
             .adapter = &adapter_head};
 }
 

@@ -26,6 +26,7 @@ struct StrategyRig {
     AdapterParts adapter_parts;
     AdapterHead adapter_head;
     CostProfile profile;  // only layer classes, until a test adds samples
+    bool trees_are_exact = false;
 };
 
 }  // namespace knap::test

@@ -71,6 +71,7 @@ KnapspecStrategy::KnapspecStrategy(const StrategyParts& parts, const KnapspecOpt
       budget_(options.budget),
       scout_(parts, options.scout),
       copies_(parts.trees_are_exact),
+      may_branch_(parts.trees_are_exact && parts.forward.max_chain(0) == 0),
       plan_(parts.config.n_layers),
       all_streams_(2 * static_cast<std::size_t>(parts.config.n_layers) + 1) {
     std::iota(all_streams_.begin(), all_streams_.end(), 0);
@@ -250,22 +251,46 @@ Proposal KnapspecStrategy::draft_guess(const SourceRating& rating,
 Proposal KnapspecStrategy::draft_with_plan(const SourceRating& rating,
                                            std::span<const Token> guess) {
     plan_ = canonical(scout_.plan().plan, n_context_);
-    return {.draft = DraftWithPlan{
-                .plan = &plan_,
-                .stop = {.n_max = rating.length, .marginal = marginal_rule(rating)},
-                .guess = guess,
-            }};
+    DraftWithPlan draft{
+        .plan = &plan_,
+        .stop = {.n_max = rating.length, .marginal = marginal_rule(rating)},
+        .guess = guess,
+    };
+    single_ = {.above = static_cast<float>(sure_enough(rating)), .width = 1};
+    if (single_.above > 0) {
+        draft.width = 2;
+        draft.width_steps = std::span(&single_, 1);
+    }
+    return {.draft = draft};
+}
+
+// A second candidate is right with the probability that the first is not, times how often it is
+// then. Its row has to pay for itself, at the mean probability that a draft's position is reached.
+// Devices that draft chains by themselves draft no others.
+double KnapspecStrategy::sure_enough(const SourceRating& rating) const {
+    if (!may_branch_ || rating.length <= 0) {
+        return 0;
+    }
+    const PlanAcceptance& acceptance = scout_.plan().acceptance;
+    const AcceptanceByDepth by_depth = acceptance.by_depth();
+    const double reached = expected_tokens(by_depth, rating.length - 1) / rating.length;
+    const double worth = reached * acceptance.rate_of_seconds();
+    return std::max(0.0, 1 - rating.tokens_per_ms() * row_ms(rating.length) / worth);
+}
+
+// One more row of a verification with a draft of `length` tokens.
+double KnapspecStrategy::row_ms(int length) const {
+    return (round_cost_.verify_ms[static_cast<std::size_t>(length)] - plain_ms()) / length;
 }
 
 MarginalRule KnapspecStrategy::marginal_rule(const SourceRating& rating) const {
     const PlanAcceptance& acceptance = scout_.plan().acceptance;
-    const auto last = static_cast<std::size_t>(rating.length);
     return {
         .acceptance = acceptance.by_confidence(),
         .mean_acceptance = acceptance.rate(),
         .tokens_per_ms = rating.tokens_per_ms(),
         .draft_ms = learner_.costs()->draft_step_ms(scout_.plan().plan, n_context_),
-        .verify_ms = (round_cost_.verify_ms[last] - plain_ms()) / rating.length,
+        .verify_ms = row_ms(rating.length),
     };
 }
 
@@ -312,7 +337,7 @@ void KnapspecStrategy::observe(const RoundOutcome& outcome) {
         learner_.observe_verify(n_drafted + 1 + pass.n_others, n_context_, outcome.own_verify_ms);
     }
     if (source_ == DraftSource::plan) {
-        learner_.observe_draft(plan_, n_context_, n_drafted, outcome.own_draft_ms);
+        learner_.observe_draft(plan_, n_context_, outcome.tree.max_depth(), outcome.own_draft_ms);
     }
     if (knew_rows != learner_.knows_rows()) {
         refresh_in_ = 0;

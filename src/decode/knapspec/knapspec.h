@@ -49,8 +49,11 @@ class KnapspecStrategy final : public Strategy {
     Proposal draft_copy(std::span<const CopyNode> nodes);
     Proposal draft_guess(const SourceRating& rating, std::span<const CopyNode> guess);
     Proposal draft_with_plan(const SourceRating& rating, std::span<const Token> guess);
+    double row_ms(int length) const;
     double plain_ms() const { return round_cost_.verify_ms.front(); }
     MarginalRule marginal_rule(const SourceRating& rating) const;
+    // The confidence above which a second candidate is not worth its row; 0: none is.
+    double sure_enough(const SourceRating& rating) const;
     void log_choice();
     void record_round(const RoundOutcome& outcome);
 
@@ -60,6 +63,7 @@ class KnapspecStrategy final : public Strategy {
     PlanScout scout_;
     CopyDrafts copies_;
     DecisionLog log_;
+    bool may_branch_;  // plans may have second candidates
 
     // State of the current round.
     DraftSource source_ = DraftSource::plain;
@@ -68,6 +72,7 @@ class KnapspecStrategy final : public Strategy {
     std::vector<Token> guess_;
     ModulePlan plan_;
     Token pending_ = 0;
+    WidthStep single_;  // how sure a draft must be to have no second candidate
 
     std::vector<int> all_streams_;  // 0, 1, ..., 2L
     std::size_t n_prompt_ = 0;

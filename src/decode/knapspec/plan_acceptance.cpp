@@ -13,6 +13,10 @@ constexpr double kPlanMemory = 0.99;
 // bin of confidences, the confidence itself.
 constexpr double kDepthWeight = 6;
 constexpr double kBinWeight = 4;
+// With windows of 128 and 512 on three documents, 13 to 64 % of second candidates were right where
+// the first was not.
+constexpr double kSecondRate = 0.4;
+constexpr double kSecondWeight = 8;
 // The most drafts that replays are worth: they are evidence from first drafts, not from the rounds
 // themselves.
 constexpr double kMaxReplayWeight = 12;
@@ -48,7 +52,10 @@ AcceptancePrior PlanAcceptance::evidence() const {
 
 void PlanAcceptance::fade(double n_drafts) {
     const AcceptancePrior seen = evidence();
+    const Count seconds = seconds_;
     *this = PlanAcceptance(belief_);
+    seconds_ = seconds;
+    seconds_.limit(n_drafts);
     replayed_ = {.right = seen.accepted, .all = seen.accepted + seen.rejected};
     replayed_.limit(n_drafts);
 }
@@ -74,6 +81,10 @@ double PlanAcceptance::rate() const {
     const AcceptancePrior seen = evidence();
     const double accepted = seen.accepted + belief_.accepted;
     return accepted / (accepted + seen.rejected + belief_.rejected);
+}
+
+double PlanAcceptance::rate_of_seconds() const {
+    return seconds_.shrunk(kSecondRate, kSecondWeight);
 }
 
 AcceptanceByDepth PlanAcceptance::by_depth() const {

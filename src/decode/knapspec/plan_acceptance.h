@@ -23,8 +23,12 @@ class PlanAcceptance {
     // Records a round that drafted a chain of `n_drafted` tokens, of which the first `n_accepted`
     // were accepted. `confidences` are those of the drafts, or empty.
     void observe(int n_drafted, int n_accepted, std::span<const float> confidences);
+    // Records whether the second candidate was right where the first was rejected.
+    void observe_second(bool is_right) { seconds_.add(is_right); }
 
     double rate() const;  // of a draft at any position
+    // Of second candidates, where the first was rejected.
+    double rate_of_seconds() const;
     AcceptanceByDepth by_depth() const;
     std::array<double, MarginalRule::kBins> by_confidence() const;
     double n_observed() const { return total_.all; }  // drafts; old ones fade
@@ -48,6 +52,7 @@ class PlanAcceptance {
     Count total_;
     std::vector<Count> by_depth_;
     std::array<Count, MarginalRule::kBins> by_confidence_{};
+    Count seconds_;
 };
 
 }  // namespace knap

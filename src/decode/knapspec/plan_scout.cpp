@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "decode/knapspec/plan_outcome.h"
 #include "forward/forward.h"
 #include "forward/plan_text.h"
 #include "model/config.h"
@@ -352,8 +353,11 @@ void PlanScout::record_round(const RoundOutcome& outcome, const RoundTime& time,
         return;
     }
     PooledPlan& pooled = pool_.at(chosen_->index);
-    pooled.acceptance.observe(outcome.tree.n_nodes(), static_cast<int>(outcome.path.size()),
-                              outcome.confidences);
+    const PlanOutcome drafts = outcome_of_plan(outcome.tree, outcome.path);
+    pooled.acceptance.observe(drafts.n_drafted, drafts.n_accepted, outcome.confidences);
+    if (drafts.is_second_right) {
+        pooled.acceptance.observe_second(*drafts.is_second_right);
+    }
     pooled.ledger.add(time);
     if (pooled.ledger.is_losing()) {
         reason_ = {

@@ -68,5 +68,19 @@ TEST(PlanAcceptance, ConfidenceOfOneFallsIntoTheLastBin) {
     EXPECT_LT(acceptance.by_confidence()[9], 0.1);
 }
 
+TEST(PlanAcceptance, SecondCandidatesHaveARateOfTheirOwn) {
+    PlanAcceptance acceptance(prior_of(0.9, 4));
+    const double believed = acceptance.rate_of_seconds();
+    for (int i = 0; i < 20; ++i) {
+        acceptance.observe_second(true);
+    }
+    EXPECT_GT(acceptance.rate_of_seconds(), believed + 0.3);
+    EXPECT_NEAR(acceptance.rate(), 0.9, 1e-12);
+    const double seen = acceptance.rate_of_seconds();
+    acceptance.fade(4);
+    EXPECT_LT(acceptance.rate_of_seconds(), seen);
+    EXPECT_GT(acceptance.rate_of_seconds(), believed);
+}
+
 }  // namespace
 }  // namespace knap::plan_acceptance_test

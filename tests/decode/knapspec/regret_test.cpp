@@ -62,6 +62,8 @@ struct Outcome {
 
 class Stage {
   public:
+    Stage() { rig_.trees_are_exact = true; }
+
     // Several answers, each by a strategy that knows nothing of the others.
     Outcome play(const Scene& scene, const Lengths& lengths) {
         machine_.machine = long_context_machine(kLayers, scene.row_price);
