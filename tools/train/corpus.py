@@ -1,8 +1,9 @@
 """Generates the training corpus with the default model.
 
 Reads the model and prompts.txt, samples many texts at once, and writes one file with the tokens of every
-text (for the adapter) and the same texts as bytes (for the byte-level models). The texts for every 16th
-subject, task or opening are held out from training.
+text (for the adapter) and the same texts as bytes (for the byte-level models), where texts about one topic
+(a subject, a task or an opening) stand side by side, so that a long window of bytes is worth reading. The
+texts about every 16th topic are held out from training.
 """
 
 import argparse
@@ -36,7 +37,7 @@ def read_prompts(path):
 
 
 def draw_prompt(sections, rng):
-    """Returns a random prompt, and whether its text is held out."""
+    """Returns a random prompt, its topic, and whether its text is held out."""
     kind = rng.choices(list(MIXTURE), weights=MIXTURE.values())[0]
     varied = sections["subjects" if kind == "requests" else kind]
     index = rng.randrange(len(varied))
@@ -44,7 +45,7 @@ def draw_prompt(sections, rng):
     if kind == "requests":
         text = rng.choice(sections["requests"]).format(text)
     is_held_out = index % HELD_OUT_EVERY == HELD_OUT_EVERY - 1
-    return (text if kind == "openings" else chat_prompt(text)), is_held_out
+    return (text if kind == "openings" else chat_prompt(text)), f"{kind} {index}", is_held_out
 
 
 def choose(logits, temperature, min_p, generator):
@@ -84,6 +85,12 @@ def text_lengths(tokens, prompt_lengths, end_ids):
     ends = torch.isin(tokens, torch.tensor(end_ids)) & (positions >= prompt_lengths[:, None])
     first = torch.where(ends, positions, tokens.shape[1] - 1).amin(dim=1)
     return first + 1
+
+
+def rows_by_topic(topics, selected):
+    """The selected rows, those of one topic side by side in the order in which they were written."""
+    rows = sorted(range(len(topics)), key=topics.__getitem__)
+    return torch.tensor([row for row in rows if selected[row]], dtype=torch.long)
 
 
 def as_bytes(tokens, lengths, vocabulary):
@@ -129,38 +136,44 @@ def parse_arguments():
 
 
 def write_corpus(model, vocabulary, sections, options):
-    """Generates all texts. Returns tokens [texts, length], prompt lengths, and which texts are held out."""
+    """Generates all texts. Returns tokens [texts, length], prompt lengths, topics, and which are held out."""
     rng = random.Random(options.seed)
     generator = torch.Generator(model.token_embd.weight.device).manual_seed(options.seed)
 
     def pick(logits):
         return choose(logits, options.temperature, options.min_p, generator)
 
-    tokens, prompt_lengths, held_out = [], [], []
+    tokens, prompt_lengths, topics, held_out = [], [], [], []
     start = time.time()
     for batch in range(options.batches):
         drawn = [draw_prompt(sections, rng) for _ in range(options.batch)]
-        prompts = [vocabulary.encode(text) for text, _ in drawn]
+        prompts = [vocabulary.encode(text) for text, _, _ in drawn]
         tokens.append(write_texts(model, prompts, options.length, pick))
         prompt_lengths += [len(prompt) for prompt in prompts]
-        held_out += [is_held_out for _, is_held_out in drawn]
+        topics += [topic for _, topic, _ in drawn]
+        held_out += [is_held_out for _, _, is_held_out in drawn]
         print(f"corpus {batch + 1}/{options.batches}  {time.time() - start:.0f} s", flush=True)
-    return torch.cat(tokens), torch.tensor(prompt_lengths), torch.tensor(held_out)
+    return torch.cat(tokens), torch.tensor(prompt_lengths), topics, torch.tensor(held_out)
 
 
 def main():
     options = parse_arguments()
     model, vocabulary = load_model(options.model, pick_device()), load_vocabulary(options.model)
     sections = read_prompts(options.prompts)
-    tokens, prompt_lengths, held_out = write_corpus(model, vocabulary, sections, options)
+    tokens, prompt_lengths, topics, held_out = write_corpus(model, vocabulary, sections, options)
     lengths = text_lengths(tokens, prompt_lengths, vocabulary.end_ids)
+
+    def bytes_of(selected):
+        rows = rows_by_topic(topics, selected)
+        return as_bytes(tokens[rows], lengths[rows], vocabulary)
+
     corpus = {
         "tokens": tokens.to(torch.int32),
         "prompt_lengths": prompt_lengths,
         "lengths": lengths,
         "held_out": held_out,
-        "train_bytes": as_bytes(tokens[~held_out], lengths[~held_out], vocabulary),
-        "held_out_bytes": as_bytes(tokens[held_out], lengths[held_out], vocabulary),
+        "train_bytes": bytes_of(~held_out),
+        "held_out_bytes": bytes_of(held_out),
     }
     torch.save(corpus, options.out)
     print(

@@ -18,11 +18,12 @@ from llama import AttentionBlock, initialise, rotation
 from training import (
     Progress,
     add_training_arguments,
+    autocast,
     load_corpus,
     make_optimizer,
     pick_device,
-    rate_factor,
     save_results,
+    schedule,
     update,
 )
 
@@ -68,10 +69,6 @@ def head(model, normed):
     return F.linear(normed.to(model.token_embd.weight.dtype), model.token_embd.weight).float()
 
 
-def autocast(device):
-    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
-
-
 def train(model, adapters, corpus, options):
     """Trains the adapters one after another on each batch, so that only one set of logits is in memory."""
     device = model.token_embd.weight.device
@@ -81,8 +78,8 @@ def train(model, adapters, corpus, options):
     }
     training_rows = (~corpus["held_out"]).nonzero()[:, 0]
     generator = torch.Generator().manual_seed(options.seed)
-    progress = Progress("kangaroo", options.steps)
-    for step in range(options.steps):
+    progress = Progress("kangaroo")
+    for step, share, factor in schedule(options.steps, options.warm_up, options.seconds):
         picks = torch.randint(len(training_rows), (options.batch,), generator=generator)
         rows = training_rows[picks]
         is_text = masks(corpus, rows)[0].to(device)
@@ -95,9 +92,9 @@ def train(model, adapters, corpus, options):
                 guess = adapter(stream)[is_text]
             losses[e] = F.cross_entropy(head(model, guess), target)
             losses[e].backward()
-            update(optimizers[e], rate_factor(step, options.steps, options.warm_up), options.rate)
+            update(optimizers[e], factor, options.rate)
         progress.show(
-            step, lambda: "  ".join(f"E={e} loss {loss.item():.3f}" for e, loss in losses.items())
+            step, share, lambda: "  ".join(f"E={e} loss {loss.item():.3f}" for e, loss in losses.items())
         )
 
 

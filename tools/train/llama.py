@@ -75,6 +75,9 @@ class AttentionBlock(nn.Module):
         self.attn_output = nn.Linear(config.d_model, config.d_model, bias=False)
 
     def attend(self, x, angles, cache=None):
+        return x + self.attention(x, angles, cache)
+
+    def attention(self, x, angles, cache=None):
         """x is [batch, rows, d_model]; with a cache it is one row, which attends to all rows before it."""
         normed = self.attn_norm(x)
         q = rotate(self._heads(self.attn_q(normed)), angles)
@@ -83,10 +86,15 @@ class AttentionBlock(nn.Module):
         if cache is not None:
             k, v = cache.append(k, v)
         mixed = F.scaled_dot_product_attention(q, k, v, is_causal=cache is None, enable_gqa=True)
-        return x + self.attn_output(mixed.transpose(1, 2).flatten(2))
+        return self.attn_output(mixed.transpose(1, 2).flatten(2))
 
     def _heads(self, x):
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+
+
+def where_kept(change, keep):
+    """A module's change of the stream, 0 for the sequences that skip it; `keep` is [batch] or None."""
+    return change if keep is None else keep[:, None, None] * change
 
 
 class Layer(AttentionBlock):
@@ -99,10 +107,15 @@ class Layer(AttentionBlock):
         self.ffn_up = nn.Linear(config.d_model, config.d_ff, bias=False)
         self.ffn_down = nn.Linear(config.d_ff, config.d_model, bias=False)
 
-    def forward(self, x, angles, cache=None):
-        x = self.attend(x, angles, cache)
+    def forward(self, x, angles, cache=None, keep=None):
+        """`keep` [2, batch] is 0 where a sequence skips the attention or the MLP."""
+        keep_attention, keep_mlp = (None, None) if keep is None else keep
+        x = x + where_kept(self.attention(x, angles, cache), keep_attention)
+        return x + where_kept(self.mlp(x), keep_mlp)
+
+    def mlp(self, x):
         normed = self.ffn_norm(x)
-        return x + self.ffn_down(F.silu(self.ffn_gate(normed)) * self.ffn_up(normed))
+        return self.ffn_down(F.silu(self.ffn_gate(normed)) * self.ffn_up(normed))
 
 
 class Llama(nn.Module):
@@ -115,16 +128,16 @@ class Llama(nn.Module):
         self.blk = nn.ModuleList(Layer(config) for _ in range(config.n_layers))
         self.output_norm = nn.RMSNorm(config.d_model, config.rms_eps)
 
-    def streams(self, tokens, keep=None):
+    def streams(self, tokens, keep=None, run=Layer.forward):
         """The residual stream after 0, 1, ... n_layers layers, each [batch, rows, d_model].
 
-        `keep` [n_layers, batch] is 0 where a sequence skips a layer (layer dropout).
+        `keep` [n_layers, 2, batch] is 0 where a sequence skips the attention or the MLP of a layer. `run` is
+        Layer.forward or a compiled version of it.
         """
         angles = rotation(self.config, torch.arange(tokens.shape[1], device=tokens.device))
         streams = [self.token_embd(tokens)]
         for i, layer in enumerate(self.blk):
-            x = layer(streams[-1], angles)
-            streams.append(x if keep is None else torch.where(keep[i, :, None, None] > 0, x, streams[-1]))
+            streams.append(run(layer, streams[-1], angles, keep=None if keep is None else keep[i]))
         return streams
 
     def logits(self, stream):

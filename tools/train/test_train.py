@@ -1,10 +1,13 @@
 """Tests of the training scripts at toy sizes. Run python3 -m unittest in this folder."""
 
+import itertools
 import random
 import tempfile
 import unittest
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import torch
 
@@ -14,8 +17,8 @@ import gguf_weights
 import kangaroo
 import twins
 import vocab
-from llama import KeyValues, Llama, LlamaConfig, initialise, rotate, rotation
-from training import rate_factor
+from llama import KeyValues, Layer, Llama, LlamaConfig, initialise, rotate, rotation
+from training import schedule
 
 TOY = LlamaConfig(
     n_vocab=259, n_layers=3, d_model=64, n_heads=4, n_kv_heads=2, d_ff=96, n_context=32, rms_eps=1e-5
@@ -71,11 +74,42 @@ class LlamaTest(unittest.TestCase):
         torch.testing.assert_close(steps, whole)
 
     def test_a_dropped_layer_is_skipped_only_for_its_sequence(self):
-        model, keep = toy_model(), torch.ones(3, 2)
-        keep[1, 0] = 0
+        model, keep = toy_model(), torch.ones(3, 2, 2)
+        keep[1, :, 0] = 0
         streams = model.streams(torch.tensor([[1, 2, 3], [1, 2, 3]]), keep)
         torch.testing.assert_close(streams[2][0], streams[1][0])
         self.assertFalse(torch.allclose(streams[2][1], streams[1][1]))
+
+    def test_modules_are_dropped_one_by_one(self):
+        model, keep = toy_model(), torch.ones(3, 2, 1)
+        keep[1, 0] = keep[2, 1] = 0
+        angles = rotation(TOY, torch.arange(3))
+        with torch.no_grad():
+            streams = model.streams(torch.tensor([[1, 2, 3]]), keep)
+            torch.testing.assert_close(streams[2], streams[1] + model.blk[1].mlp(streams[1]))
+            torch.testing.assert_close(streams[3], model.blk[2].attend(streams[2], angles))
+
+    def test_all_layers_share_a_compiled_graph(self):
+        graphs = []
+
+        def backend(graph, inputs):
+            graphs.append(graph)
+            return graph.forward
+
+        def try_step(run):
+            model.logits(model.streams(torch.tensor([[1, 2, 3]]), torch.ones(3, 2, 1), run)[-1]).sum().backward()
+
+        model, compile_with = toy_model(), torch.compile
+        with mock.patch("torch.compile", lambda f, **options: compile_with(f, backend=backend, **options)):
+            run = twins.compile_layers("toy", try_step)
+        self.assertIsNot(run, Layer.forward)
+        self.assertEqual(len(graphs), 1)
+
+    def test_layers_run_as_they_are_if_compilation_fails(self):
+        def fail(run):
+            raise RuntimeError("no compiler")
+
+        self.assertIs(twins.compile_layers("toy", fail), Layer.forward)
 
     def test_a_cache_returns_the_rows_added(self):
         cache = KeyValues(TOY, batch=1, capacity=4, like=torch.zeros(1))
@@ -100,14 +134,81 @@ class RecipeTest(unittest.TestCase):
             self.assertAlmostEqual(found, expected)
 
     def test_layers_are_dropped_at_their_rate(self):
-        kept = twins.draw_kept([0.0, 0.25, 1.0], 4000, torch.Generator().manual_seed(1)).mean(dim=1)
+        keep = twins.keep_layers([0.0, 0.25, 1.0], 4000, torch.Generator().manual_seed(1))
+        self.assertTrue(torch.equal(keep[:, 0], keep[:, 1]))
+        kept = keep[:, 0].mean(dim=1)
         self.assertEqual((kept[0].item(), kept[2].item()), (1, 0))
         self.assertAlmostEqual(kept[1].item(), 0.75, delta=0.03)
 
+    def test_modules_are_dropped_at_the_rate_of_their_sequence(self):
+        keep = twins.keep_modules(200, 2000, 0.6, 0.25, torch.Generator().manual_seed(1))
+        self.assertTrue(keep[0].all() and keep[-1].all())
+        rates = 1 - keep[1:-1].flatten(0, 1).mean(dim=0)
+        self.assertAlmostEqual((rates == 0).float().mean().item(), 0.25, delta=0.03)
+        self.assertAlmostEqual(rates[rates > 0].mean().item(), 0.3, delta=0.02)
+        self.assertLess(rates.max().item(), 0.75)
+        # Attention and MLP of a layer are independent given the rate.
+        most = keep[1:-1, :, rates > 0.55]
+        self.assertAlmostEqual((most[:, 0] == most[:, 1]).float().mean().item(), 0.51, delta=0.04)
+
     def test_the_rate_rises_and_falls(self):
-        factors = [rate_factor(step, 10, 4) for step in range(10)]
+        factors = [factor for _, _, factor in schedule(10, 4)]
+        self.assertEqual(len(factors), 10)
         self.assertEqual(factors[:5], [0.25, 0.5, 0.75, 1, 1])
         self.assertEqual(factors[4:], sorted(factors[4:], reverse=True))
+
+    def test_a_budget_of_seconds_ends_decayed_at_any_speed(self):
+        for pace in (0.01, 0.4, 3.0):
+            seconds = itertools.count(100, pace)
+            found = list(schedule(5, 4, seconds=20, clock=lambda: next(seconds)))
+            shares, factors = [f[1] for f in found], [f[2] for f in found]
+            self.assertEqual(shares, sorted(shares))
+            self.assertGreater(shares[-1] + 1.1 * pace / 20, 1)
+            self.assertEqual(max(factors), 1)
+            self.assertLess(factors[-1], 0.1)
+
+    def test_the_context_grows_at_the_same_number_of_bytes(self):
+        options = SimpleNamespace(batch=8, context=8192, short_context=1024, short_share=0.6)
+        self.assertEqual(twins.stages(options), [(0.6, 64, 1024), (1.0, 8, 8192)])
+        options.short_context = None
+        self.assertEqual(twins.stages(options), [(1.0, 8, 8192)])
+
+
+class EvaluationTest(unittest.TestCase):
+    def test_versions_skip_their_share_but_never_the_ends(self):
+        generator = torch.Generator().manual_seed(1)
+        for columns, n_skipped in (((0, 1), 12), ((0,), 6), ((1,), 6)):
+            keep = twins.skip_at_random(24, columns, 0.25, generator)
+            self.assertEqual(int((keep == 0).sum()), n_skipped)
+            self.assertTrue(keep[[0, -1]].all())
+            self.assertTrue(keep[:, [c for c in (0, 1) if c not in columns]].all())
+
+    def test_windows_are_cut_with_their_targets(self):
+        inputs, targets = twins.cut(torch.arange(9)[None], 3)
+        self.assertEqual(inputs.tolist(), [[0, 1, 2], [3, 4, 5]])
+        self.assertEqual(targets.tolist(), [[1, 2, 3], [4, 5, 6]])
+
+    def test_the_whole_model_agrees_with_itself(self):
+        stream = torch.randint(256, (200,), generator=torch.Generator().manual_seed(1)).to(torch.int16)
+        results = twins.evaluate(toy_model(), stream, n_windows=3, n_draws=2, device=torch.device("cpu"))
+        self.assertEqual((len(results["losses"]), results["agreements"][-1]), (3, 1))
+        self.assertLess(results["agreements"][0], 1)
+        self.assertEqual(len(results["skips"]), 24)
+        self.assertEqual(results["window_losses"], {32: results["losses"][-1]})
+
+    def test_training_stops_in_time_and_learns(self):
+        stream = torch.arange(20).repeat(20).to(torch.int16)
+        model = toy_model()
+        before = twins.evaluate(model, stream, 4, 1, torch.device("cpu"))["losses"][-1]
+        options = SimpleNamespace(
+            recipe="redundant", seed=1, rate=3e-3, weight_decay=0.1, steps=30, seconds=None, warm_up=5, batch=2,
+            context=32, short_context=16, short_share=0.5, drop_max=0.6, whole_share=0.25,
+        )
+        n_steps, n_bytes = twins.train(model, stream, options, torch.device("cpu"))
+        self.assertEqual((n_steps, n_bytes), (30, 30 * 64))
+        self.assertLess(twins.evaluate(model, stream, 4, 1, torch.device("cpu"))["losses"][-1], before)
+        options.seconds = 1.0
+        self.assertGreater(twins.train(model, stream, options, torch.device("cpu"))[0], 1)
 
 
 class CorpusTest(unittest.TestCase):
@@ -115,10 +216,15 @@ class CorpusTest(unittest.TestCase):
         sections = corpus.read_prompts(Path(__file__).with_name("prompts.txt"))
         rng = random.Random(0)
         drawn = [corpus.draw_prompt(sections, rng) for _ in range(2000)]
-        self.assertTrue(all(text.isascii() and "{}" not in text for text, _ in drawn))
-        held_out = {text for text, is_held_out in drawn if is_held_out}
+        self.assertTrue(all(text.isascii() and "{}" not in text for text, _, _ in drawn))
+        held_out = {topic for _, topic, is_held_out in drawn if is_held_out}
         self.assertTrue(held_out)
-        self.assertFalse(held_out & {text for text, is_held_out in drawn if not is_held_out})
+        self.assertFalse(held_out & {topic for _, topic, is_held_out in drawn if not is_held_out})
+
+    def test_texts_about_one_topic_stand_side_by_side(self):
+        topics = ["b", "a", "b", "c", "a"]
+        selected = torch.tensor([True, True, True, True, False])
+        self.assertEqual(corpus.rows_by_topic(topics, selected).tolist(), [1, 0, 2, 3])
 
     def test_improbable_tokens_are_never_chosen(self):
         logits = torch.tensor([[0.0, 1.0, -2.0]]).repeat(500, 1)

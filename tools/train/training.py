@@ -1,6 +1,7 @@
 """Code shared by the training scripts: device, data, schedule, optimiser, progress."""
 
 import argparse
+import itertools
 import json
 import math
 import time
@@ -11,6 +12,10 @@ import torch
 
 def pick_device():
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def autocast(device):
+    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
 
 
 def load_corpus(path):
@@ -33,6 +38,7 @@ def add_training_arguments(parser, **defaults):
     parser.add_argument("--corpus", required=True, help="file that corpus.py wrote")
     parser.add_argument("--out", required=True, type=existing_folder, help="folder for checkpoint and results")
     parser.add_argument("--steps", type=int, help="(%(default)s)")
+    parser.add_argument("--seconds", type=float, help="train this long, compilation included, instead of --steps")
     parser.add_argument("--batch", type=int, help="texts per step (%(default)s)")
     parser.add_argument("--rate", type=float, help="peak learning rate (%(default)s)")
     parser.add_argument("--weight-decay", type=float, help="(%(default)s)")
@@ -48,14 +54,27 @@ def make_optimizer(parameters, peak_rate, weight_decay):
         {"params": [p for p in parameters if p.dim() > 1], "weight_decay": weight_decay},
         {"params": [p for p in parameters if p.dim() == 1], "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(groups, lr=peak_rate, betas=(0.9, 0.95))
+    is_on_gpu = parameters[0].is_cuda
+    return torch.optim.AdamW(groups, lr=peak_rate, betas=(0.9, 0.95), fused=is_on_gpu)
 
 
-def rate_factor(step, n_steps, n_warm_up):
-    """Linear warm-up to 1, then cosine decay to 0."""
-    if step < n_warm_up:
-        return (step + 1) / n_warm_up
-    return 0.5 * (1 + math.cos(math.pi * (step - n_warm_up) / max(1, n_steps - n_warm_up)))
+def schedule(n_steps, n_warm_up, seconds=None, clock=time.monotonic):
+    """Yields every step's number, the share of the training before it, and the factor of its learning rate.
+
+    Training ends after n_steps, or if given after `seconds`. The factor rises linearly to 1, then falls as a
+    cosine to 0. A warm-up ends at a tenth of the seconds, so that a slow machine too gets to the fall.
+    """
+    start, warm_share = clock(), None
+    for step in itertools.count():
+        share = step / n_steps if seconds is None else (clock() - start) / seconds
+        if share >= 1:
+            return
+        if warm_share is None and (step >= n_warm_up or (seconds is not None and share > 0.1)):
+            warm_share = share
+        if warm_share is None:
+            yield step, share, (step + 1) / n_warm_up
+        else:
+            yield step, share, 0.5 * (1 + math.cos(math.pi * (share - warm_share) / (1 - warm_share)))
 
 
 def update(optimizer, factor, peak_rate, clip=1.0):
@@ -70,15 +89,15 @@ def update(optimizer, factor, peak_rate, clip=1.0):
 class Progress:
     """Prints a line every `interval` steps."""
 
-    def __init__(self, name, n_steps, interval=50):
-        self.name, self.n_steps, self.interval = name, n_steps, interval
+    def __init__(self, name, interval=50):
+        self.name, self.interval = name, interval
         self.start = time.time()
 
-    def show(self, step, describe):
+    def show(self, step, share, describe):
         """Calls `describe` only when a line is due, because reading values may wait for the device."""
-        if step % self.interval == 0 or step == self.n_steps - 1:
+        if step % self.interval == 0:
             seconds = time.time() - self.start
-            print(f"{self.name} {step + 1}/{self.n_steps}  {seconds:.0f} s  {describe()}", flush=True)
+            print(f"{self.name} step {step + 1}  {share:.0%}  {seconds:.0f} s  {describe()}", flush=True)
 
 
 def save_results(path, options, results):
