@@ -26,13 +26,20 @@ export JOBS CUDA CUDA_ARCHS
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-DEMO_PROMPTS := examples/prompts/long.txt examples/prompts/short.txt
+# One where copies pay, one of 6K tokens where a plan pays too, and one where nothing does.
+DEMO_DOCUMENT := $(BUILD)/demo/document.txt
+DEMO_PROMPTS := examples/prompts/long.txt $(DEMO_DOCUMENT) examples/prompts/short.txt
 
 .PHONY: all build knap demo test test-arm check-cuda test-slow mutate bench bench-serve sanitize tsan install uninstall format format-check tidy model clean help setup configure browser tables pictures test-env balancer
 
 all: build ## build everything (the default)
 
-demo: configure model ## generate two texts with and without speculation, side by side
+$(DEMO_DOCUMENT): cli/bench/texts/document.txt examples/prompts/document.txt
+	@mkdir -p $(@D)
+	@{ awk '/^## Before/ { on = 1 } on { text = text $$0 "\n" } END { printf "%s", substr(text, 1, 22000) }' $< && \
+	    cat examples/prompts/document.txt; } > $@.part && mv $@.part $@
+
+demo: configure model $(DEMO_DOCUMENT) ## generate three texts with and without drafts, side by side
 	@echo "knap: building $(BUILD)/knap and $(BUILD)/example_side_by_side"
 	@cmake --build $(BUILD) -j $(JOBS) --target knap example_side_by_side
 	@[ -e $(BUILD)/.profiled ] || { $(BUILD)/knap profile --seconds 10 && touch $(BUILD)/.profiled; } || true

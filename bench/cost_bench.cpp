@@ -106,7 +106,7 @@ std::vector<PricedPass> price(Forward& forward,
     std::vector<std::vector<double>> times_ms(probes.size());
     for (int round = 0; round <= kRounds; ++round) {
         for (std::size_t i = 0; i < probes.size(); ++i) {
-            const double ms = *measure_ms(forward, probes[i]);
+            const double ms = measure_pass(forward, probes[i])->ms;
             if (round > 0) {
                 times_ms[i].push_back(ms);
             }

@@ -1,7 +1,9 @@
 // What does a verification of N rows cost, relative to one row? Runs the whole model over a pending
-// token and N - 1 drafted tokens, with the logits of every row, at several context lengths.
+// token and N - 1 drafted tokens, at several context lengths, and asks for what a greedy choice
+// after every row needs.
 //
-//     verify_bench MODEL... [--threads N] [--cache f16|q8_0] [--json FILE]
+//     verify_bench MODEL... [--threads N] [--cache f16|q8_0] [--depths N,...] [--json FILE]
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -23,7 +25,6 @@ namespace {
 
 constexpr int kRounds = 11;
 constexpr std::array kRows{1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 17};
-constexpr std::array kDepths{16, 2048, 8000};
 
 // A chain of `n_drafts` tokens.
 DraftTree chain(int n_drafts, int n_vocab) {
@@ -42,7 +43,8 @@ std::vector<Contestant> time_verifications(ModelRig& rig, int depth) {
     for (const int n_rows : kRows) {
         contestants.push_back(
             {concat(n_rows), [&verifier, tree = chain(n_rows - 1, rig.config.n_vocab)] {
-                 verifier.run(/*pending=*/0, tree, /*exact=*/{}, /*captures=*/{});
+                 verifier.run(/*pending=*/0, tree, /*reusable=*/{}, /*captures=*/{},
+                              /*n_best=*/2);
              }});
     }
     alternate(contestants, kRounds);
@@ -74,11 +76,12 @@ void print_depth(int depth, const std::vector<Contestant>& contestants) {
 void run(const std::filesystem::path& path,
          int n_threads,
          const std::string& cache,
+         std::span<const int> all_depths,
          BenchJson& json) {
     Backend backend(n_threads);
     ModelRig rig(path, backend, Kernels::automatic,
                  cache == "q8_0" ? CacheType::q8_0 : CacheType::f16);
-    const std::span<const int> depths = rig.within_context(kDepths);
+    const std::span<const int> depths = rig.within_context(all_depths);
     rig.fill(depths.back());
     json.add_model(path, rig.config, backend);
     print_head(path, backend.n_threads(), cache);
@@ -97,16 +100,21 @@ int main(int argc, char** argv) {
     std::vector<std::string> models;
     int n_threads = 0;
     std::string cache = "f16";
+    std::vector<int> depths{16, 2048, 8000};
     app.add_option("MODEL", models, "models in GGUF format")->required();
     app.add_option("--threads", n_threads, "number of threads; 0: the physical cores");
     app.add_option("--cache", cache, "cache type")->check(CLI::IsMember({"f16", "q8_0"}));
+    app.add_option("--depths", depths, "contexts to verify after, ascending")
+        ->delimiter(',')
+        ->check(CLI::PositiveNumber);
     std::string path;
     app.add_option("--json", path, "file to write every time to");
     CLI11_PARSE(app, argc, argv);
+    std::ranges::sort(depths);
     return knap::bench::bench_main("verify_bench", [&] {
         knap::bench::BenchJson json(path, argc, argv);
         for (const std::string& model : models) {
-            knap::bench::run(model, n_threads, cache, json);
+            knap::bench::run(model, n_threads, cache, depths, json);
         }
     });
 }

@@ -4,6 +4,9 @@
 #include <iomanip>
 #include <sstream>
 
+#include "knap/chat.h"
+
+#include "base/error.h"
 #include "cli/exit_code.h"
 #include "cli/flags/flag_group.h"
 #include "cli/json_output.h"
@@ -31,11 +34,20 @@ std::vector<int> default_lengths(int n_ctx_train) {
     return lengths;
 }
 
+// All layers keep all rows; those with a window read the rows that it shows.
+std::int64_t cache_bytes_read(const ModelInfo& info, int n_tokens) {
+    std::int64_t n_rows = 0;
+    for (const int window : info.windows) {
+        n_rows += window == 0 ? n_tokens : std::min(n_tokens, window - 1);
+    }
+    return n_rows * info.cache_bytes_per_token / info.n_layers;
+}
+
 std::vector<LengthCost> length_costs(const ModelInfo& info, const std::vector<int>& wanted) {
     std::vector<LengthCost> costs;
     for (const int n_tokens : wanted.empty() ? default_lengths(info.n_ctx_train) : wanted) {
-        const std::int64_t cache_bytes = n_tokens * info.cache_bytes_per_token;
-        costs.push_back({n_tokens, cache_bytes, info.weight_bytes_per_token + cache_bytes});
+        costs.push_back({n_tokens, n_tokens * info.cache_bytes_per_token,
+                         info.weight_bytes_per_token + cache_bytes_read(info, n_tokens)});
     }
     return costs;
 }
@@ -91,6 +103,18 @@ nlohmann::ordered_json to_json(const ModelInfo& info, const std::vector<LengthCo
         {"adapter", to_json(info.adapter)},
         {"lengths", lengths},
     };
+}
+
+// What the model's chat template writes.
+std::string template_name(const Engine& engine, const ModelInfo& info) {
+    if (info.chat_template.empty()) {
+        return "";
+    }
+    try {
+        return ChatFormat(engine).name();
+    } catch (const Error&) {
+        return "unreadable";
+    }
 }
 
 std::string in_millions(std::int64_t count) {
@@ -153,7 +177,8 @@ int run_info(const Settings& settings, const InfoArgs& args, const Environment& 
     RuntimeConfig config = settings.runtime;
     config.repack = Repack::off;  // nothing is computed: leave the weights in the file
     const Engine engine = load_engine(std::move(config), settings.hub, environment);
-    const ModelInfo info = engine.info();
+    ModelInfo info = engine.info();
+    info.chat_template = template_name(engine, info);
     const auto costs = length_costs(info, args.lengths);
     TextOutput output;
     if (settings.wants_json) {

@@ -1,26 +1,24 @@
 #include "cli/prompt.h"
 
-#include <optional>
 #include <utility>
-
-#include "knap/chat.h"
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/text_file.h"
 #include "cli/exit_code.h"
 
 namespace knap {
 namespace {
 
-std::vector<Token> tokenize_question(const ChatFormat& format,
-                                     const std::string& system,
-                                     const std::string& question) {
+ChatPrompt format_question(const ChatFormat& format,
+                           const Settings& settings,
+                           const std::string& question) {
     std::vector<ChatMessage> messages{{"user", question}};
-    if (!system.empty()) {
-        messages.insert(messages.begin(), {"system", system});
+    if (!settings.system.empty()) {
+        messages.insert(messages.begin(), {"system", settings.system});
     }
-    return format.render({.messages = std::move(messages)}).tokens;
+    return format.render(chat_request(settings, std::move(messages)));
 }
 
 // Special tokens are parsed, because a raw prompt may spell out a template.
@@ -46,15 +44,33 @@ std::string read_prompt(const Settings& settings) {
     return text;
 }
 
-std::vector<Token> tokenize_prompt(const Engine& engine,
-                                   const Settings& settings,
-                                   const std::string& prompt) {
+ChatRequest chat_request(const Settings& settings, std::vector<ChatMessage> messages) {
+    ChatRequest request{.messages = std::move(messages),
+                        .enables_thinking = settings.enables_thinking,
+                        .json_schema = settings.json_schema};
+    if (request.json_schema.empty()) {
+        request.grammar = settings.generate.grammar.text;
+    }
+    if (!settings.reasoning_effort.empty()) {
+        request.arguments["reasoning_effort"] = concat('"', settings.reasoning_effort, '"');
+    }
+    return request;
+}
+
+GenerateOptions answer_options(GenerateOptions options, const ChatPrompt& prompt) {
+    options.grammar = prompt.grammar;
+    options.stop.insert(options.stop.end(), prompt.stop.begin(), prompt.stop.end());
+    return options;
+}
+
+RunPrompt format_prompt(const Engine& engine, const Settings& settings, const std::string& prompt) {
     const bool has_template =
         !engine.info().chat_template.empty() || !settings.chat_template.empty();
     if (has_template && !settings.is_raw) {
         try {
-            return tokenize_question(ChatFormat(engine, settings.chat_template), settings.system,
-                                     prompt);
+            ChatFormat format(engine, settings.chat_template);
+            ChatPrompt formatted = format_question(format, settings, prompt);
+            return {formatted.tokens, std::move(format), std::move(formatted)};
         } catch (const Error& error) {
             fail(error.what(), "; or --raw, to use the prompt as it is");
         }
@@ -62,7 +78,7 @@ std::vector<Token> tokenize_prompt(const Engine& engine,
     if (!settings.system.empty()) {
         fail("--system: the model has no chat template: choose one with --chat-template NAME");
     }
-    return tokenize_raw(engine, prompt);
+    return {tokenize_raw(engine, prompt)};
 }
 
 std::vector<std::vector<Token>> tokenize_data(const Engine& engine,
@@ -80,7 +96,7 @@ std::vector<std::vector<Token>> tokenize_data(const Engine& engine,
     }
     std::vector<std::vector<Token>> all;
     for (const DataPrompt& prompt : prompts) {
-        auto tokens = format ? tokenize_question(*format, settings.system, prompt.text)
+        auto tokens = format ? format_question(*format, settings, prompt.text).tokens
                              : tokenize_raw(engine, prompt.text);
         if (tokens.size() > static_cast<std::size_t>(n_room)) {
             log_warning("prompt ", prompt.id, ": ", tokens.size(), " tokens, the first ", n_room,

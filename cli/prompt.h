@@ -1,9 +1,11 @@
 // Turns the prompt flags into tokens.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "knap/chat.h"
 #include "knap/knap.h"
 
 #include "cli/flags/flags.h"
@@ -15,11 +17,18 @@ namespace knap {
 // be read.
 std::string read_prompt(const Settings& settings);
 
-// Tokenizes the prompt in the chat template, or as it is with --raw or when the model has no
-// template.
-std::vector<Token> tokenize_prompt(const Engine& engine,
-                                   const Settings& settings,
-                                   const std::string& prompt);
+// What the flags ask of a chat template.
+ChatRequest chat_request(const Settings& settings, std::vector<ChatMessage> messages);
+// The options of the answer to a formatted prompt: with the template's stop strings and grammar.
+GenerateOptions answer_options(GenerateOptions options, const ChatPrompt& prompt);
+
+// A prompt in the chat template, or as it is with --raw or when the model has no template.
+struct RunPrompt {
+    std::vector<Token> tokens;
+    std::optional<ChatFormat> format{};  // none: as it is
+    ChatPrompt formatted{};
+};
+RunPrompt format_prompt(const Engine& engine, const Settings& settings, const std::string& prompt);
 
 // Tokenizes the prompts of a file, each in the model's chat template if it has one. They
 // only serve to measure, so those that leave no room for an answer of `n_predict` tokens are cut.

@@ -7,7 +7,7 @@ namespace knap {
 
 Result generate(Session& session, const Request& request, const InterruptScope& scope) {
     ProgressBar bar("prompt");
-    TextOutput* output = request.output;
+    AnswerOutput* output = request.output;
     Observer observer;
     observer.on_prefill = [&](int done, int total) {
         bar.update(static_cast<double>(done) / total);
@@ -30,7 +30,11 @@ Result generate(Session& session, const Request& request, const InterruptScope& 
             }
         };
     }
-    return session.generate(request.prompt, request.options, observer);
+    Result result = session.generate(request.prompt, request.options, observer);
+    if (output != nullptr) {
+        output->finish();
+    }
+    return result;
 }
 
 }  // namespace knap

@@ -7,7 +7,7 @@
 
 #include "knap/knap.h"
 
-#include "cli/generate/text_output.h"
+#include "cli/generate/answer_output.h"
 #include "cli/interrupt.h"
 
 namespace knap {
@@ -15,7 +15,7 @@ namespace knap {
 struct Request {
     std::span<const Token> prompt;
     const GenerateOptions& options;
-    TextOutput* output;        // receives the text as it is generated; null: nothing does
+    AnswerOutput* output;      // receives the text as it is generated; null: nothing does
     bool shows_draft = false;  // colours tokens by their origin
     std::function<void(const TokenEvent&)> on_token{};  // as in Observer; may be empty
 };

@@ -1,5 +1,6 @@
-// Plain decoding and a strategy side by side: both texts, their speeds, and what the controller
-// decided. On a terminal drafted tokens are coloured, unless NO_COLOR is set.
+// Plain decoding and a strategy side by side: both texts, their speeds, what the controller
+// decided, and at the end what drafted each text. On a terminal drafted tokens are coloured, unless
+// NO_COLOR is set.
 //     example_side_by_side [--strategy NAME] MODEL.gguf PROMPT.txt...
 #include <algorithm>
 #include <cctype>
@@ -166,8 +167,15 @@ void print_decisions(const knap::Result& result) {
     }
 }
 
-// Returns true when both texts are the same.
-bool compare(knap::Engine& engine, const std::string& strategy, const char* path) {
+// What became of a prompt.
+struct Outcome {
+    std::string path;
+    double plain = 0;  // tokens per second
+    knap::Result drafting;
+    bool is_same = false;  // both texts
+};
+
+Outcome compare(knap::Engine& engine, const std::string& strategy, const char* path) {
     const std::vector<knap::Token> prompt =
         knap::ChatFormat(engine).render({.messages = {{"user", read_file(path)}}}).tokens;
     knap::Session session(engine);
@@ -200,7 +208,45 @@ bool compare(knap::Engine& engine, const std::string& strategy, const char* path
     if (!b.decisions.empty()) {
         print_decisions(b);
     }
-    return is_same;
+    return {path, a.timings.tokens_per_second, b, is_same};
+}
+
+// "61 % (98 of 120)": the share of the text, and accepted of drafted tokens.
+std::string share_text(const knap::SourceStatistics& source, int n_tokens) {
+    if (source.n_drafted == 0) {
+        return "-";
+    }
+    char text[64];
+    std::snprintf(text, sizeof(text), "%.0f %% (%d of %d)", 100.0 * source.n_accepted / n_tokens,
+                  source.n_accepted, source.n_drafted);
+    return text;
+}
+
+// A line for each prompt. Plans that checked a copy first count as plans.
+void print_outcomes(const std::vector<Outcome>& outcomes, const std::string& strategy) {
+    std::size_t width = std::string_view("prompt").size();
+    for (const Outcome& outcome : outcomes) {
+        width = std::max(width, outcome.path.size());
+    }
+    const int first = static_cast<int>(width);
+    std::printf(
+        "\nWhat wrote each text: accepted tokens, and in brackets how many of the drafted\n");
+    std::printf("  %-*s  %6s  %9s  %9s  %6s  %-18s %-18s %s\n", first, "prompt", "tokens",
+                "plain/s", (strategy + "/s").c_str(), "faster", "copies", "plans", "whole model");
+    for (const Outcome& outcome : outcomes) {
+        const knap::Result& result = outcome.drafting;
+        const knap::SpeculationStatistics& drafts = result.speculation;
+        const knap::SourceStatistics plans{
+            .rounds = drafts.plans.rounds + drafts.cascades.rounds,
+            .n_drafted = drafts.plans.n_drafted + drafts.cascades.n_drafted,
+            .n_accepted = drafts.plans.n_accepted + drafts.cascades.n_accepted};
+        const double speed = result.timings.tokens_per_second;
+        std::printf("  %-*s  %6d  %9.1f  %9.1f  %6.2f  %-18s %-18s %.0f %%\n", first,
+                    outcome.path.c_str(), result.n_prompt, outcome.plain, speed,
+                    speed / outcome.plain, share_text(drafts.copies, result.n_generated).c_str(),
+                    share_text(plans, result.n_generated).c_str(),
+                    100.0 * (result.n_generated - drafts.n_accepted) / result.n_generated);
+    }
 }
 
 }  // namespace
@@ -218,11 +264,12 @@ int main(int argc, char** argv) {
     }
     try {
         knap::Engine engine({.model_path = words[0]});
-        bool are_same = true;
+        std::vector<Outcome> outcomes;
         for (std::size_t i = 1; i < words.size(); ++i) {
-            are_same &= compare(engine, strategy, words[i]);
+            outcomes.push_back(compare(engine, strategy, words[i]));
         }
-        return are_same ? 0 : 1;
+        print_outcomes(outcomes, strategy);
+        return std::ranges::all_of(outcomes, &Outcome::is_same) ? 0 : 1;
     } catch (const std::exception& error) {
         std::cerr << "error: " << error.what() << "\n";
         return 1;

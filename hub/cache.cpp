@@ -121,11 +121,6 @@ void HubCache::record(const std::vector<HubFile>& model) const {
     write_whole_file(record_path(folder_, model), ordered_json{{"files", files}}.dump(1) + "\n");
 }
 
-void HubCache::forget(const std::vector<HubFile>& model) const {
-    std::error_code ignored;
-    fs::remove(record_path(folder_, model), ignored);
-}
-
 void HubCache::remove_stale_partials(const HubFile& file) const {
     const std::string begin = path(file).filename().string() + ".";
     const fs::path current = partial_path(file);

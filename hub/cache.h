@@ -1,7 +1,8 @@
 // The files of one repository that are in the cache folder, under the names that they have on the
 // hub. A record beside each model, MODEL.gguf.json, says what its files were when they were
 // checked: a model is used without reading it again while size and date of its files are as
-// recorded.
+// recorded. So a model is there until the first file of another version takes its place, and one of
+// which a part is new does not count.
 #pragma once
 
 #include <filesystem>
@@ -29,8 +30,6 @@ class HubCache {
     bool has(const std::vector<HubFile>& model) const;
     // Records a model whose files were checked. Throws knap::Error.
     void record(const std::vector<HubFile>& model) const;
-    // Before a file of a model is replaced: half of it may be new when a run ends.
-    void forget(const std::vector<HubFile>& model) const;
     // Deletes what was fetched of other contents of the file.
     void remove_stale_partials(const HubFile& file) const;
 

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file_lock.h"
 #include "base/log.h"
 #include "base/partial_file.h"
 #include "hub/cache.h"
 #include "hub/choice.h"
-#include "hub/folder_lock.h"
 
 namespace knap {
 namespace {
@@ -120,7 +120,7 @@ class Fetch {
             for (const HubFile& file : model) {
                 create_folder(cache_.path(file).parent_path());
             }
-            const FolderLock lock(cache_.folder(), [&] { wait_for_others(); });
+            const FileLock lock(cache_.folder() / ".lock", [&] { wait_for_others(); });
             if (!cache_.has(model)) {  // another process may just have fetched it
                 download(listing.commit, model);
             }
@@ -140,7 +140,6 @@ class Fetch {
 
     void download(const std::string& commit, const std::vector<HubFile>& model) {
         check_space(cache_, model);
-        cache_.forget(model);
         std::uint64_t n_before = 0;
         const HubObserver whole = observer_of_all(observer_, model, n_before);
         const auto connection = connect_to_hub(request_.access, whole);

@@ -29,7 +29,10 @@ Service::Service(Engine& engine_to_serve, ServiceConfig service_config)
       memory(static_cast<std::size_t>(config.n_memory_tokens)),
       tasks(kTaskThreads),
       pool(engine, config.n_sessions, config.n_queue),
-      idle_time(pool, config.idle_work) {
+      idle_time(pool,
+                {.work = config.idle_work,
+                 .uses_sessions = config.searches_when_idle,
+                 .on_worked = [this](double seconds) { metrics.add_idle_work(seconds); }}) {
     try {
         format_.emplace(engine, config.chat_template);
     } catch (const Error& error) {

@@ -28,12 +28,13 @@ struct ServiceConfig {
     int n_queue = 64;
     std::chrono::seconds timeout{600};  // of a request; it then ends with what it has
     GenerationDefaults defaults{};
-    std::string chat_template{};   // a name or Jinja text; empty: the model's own
-    bool is_strict_model = false;  // refuse requests for another model
-    int n_memory_tokens = 8192;    // of earlier answers to copy from, for each API key; 0: none
-    IdleWork idle_work{};          // while nothing is asked; empty: none
-    bool has_slots = true;         // GET /slots
-    bool has_metrics = true;       // GET /metrics
+    std::string chat_template{};      // a name or Jinja text; empty: the model's own
+    bool is_strict_model = false;     // refuse requests for another model
+    int n_memory_tokens = 8192;       // of earlier answers to copy from, for each API key; 0: none
+    IdleWork idle_work{};             // while nothing is asked; empty: none
+    bool searches_when_idle = false;  // sessions do, on their conversations
+    bool has_slots = true;            // GET /slots
+    bool has_metrics = true;          // GET /metrics
 };
 
 class Service {

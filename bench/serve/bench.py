@@ -57,6 +57,8 @@ class Options:
     n_requests: int     # of the question about memory
     n_idle: int         # connections
     health_s: float     # how long to ask for /health
+    n_edits: int = 10   # turns of `agent`
+    n_forms: int = 20   # requests of `agent`
 
 
 class Bench:

@@ -1,4 +1,6 @@
-"""The report: a Markdown table and a JSON file, with the machine and the versions."""
+"""The report: a Markdown table and a JSON file, with the machine and the versions. docs/tables.py reads the file too, as it
+reads those of `knap bench`."""
+import json
 import platform
 import subprocess
 from dataclasses import asdict
@@ -23,6 +25,26 @@ def version_of(program):
     done = subprocess.run([program, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     lines = [line.strip() for line in done.stdout.splitlines() if any(letter.isdigit() for letter in line)]
     return next((line for line in lines if "version" in line), lines[0] if lines else "unknown")
+
+
+def described(names, options):
+    """What `knap bench` says about itself, the machine and the model, and the command."""
+    words = ["bench", "-m", options.model, "-t", options.threads, "-d", 8, "-n", 2, "-r", 1, "--strategies", "autoregressive",
+             "--profile", "none", "--json"]
+    done = subprocess.run([options.knap, *map(str, words)], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    found = json.loads(done.stdout)
+    return {"format": found["format"], "program": "bench/serve/run.py", "knap": found["knap"], "command": command(names, options),
+            "host": found["host"], "device": found["device"], "threads": options.threads, "models": [found["model"]]}
+
+
+def command(names, options):
+    """The command line that repeats the measurement, without folders."""
+    parts = ["bench/serve/run.py --knap build/knap --model", Path(options.model).name, "--only", ",".join(names), "-t",
+             options.threads, "--prompts", options.n_prompts, "-n", options.n_tokens, "--edits", options.n_edits, "--forms",
+             options.n_forms]
+    parts += ["--data", Path(options.data).name] if options.data else []
+    parts += ["--peer", Path(options.peer).name] if options.peer else []
+    return " ".join(map(str, parts))
 
 
 def setting(options):
@@ -58,5 +80,5 @@ def markdown(setting_, rows):
     return "\n".join(lines) + "\n"
 
 
-def to_json(setting_, rows):
-    return {"setting": setting_, "rows": [asdict(row) | {"is_reached": row.is_reached} for row in rows]}
+def to_json(described_, setting_, rows):
+    return described_ | {"setting": setting_, "rows": [asdict(row) | {"is_reached": row.is_reached} for row in rows]}

@@ -16,13 +16,14 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from bench import Bench, Options  # noqa: E402
 from client import STREAMS  # noqa: E402
-from questions import first_token, idle, memory, over_peer, over_run, prediction, schema, streams  # noqa: E402
-from report import markdown, physical_cores, setting, to_json  # noqa: E402
+from questions import agent, first_token, idle, memory, over_peer, over_run, prediction, schema, streams  # noqa: E402
+from report import described, markdown, physical_cores, setting, to_json  # noqa: E402
 
 QUESTIONS = {"over-run": over_run, "over-peer": over_peer, "streams": streams, "first-token": first_token,
-             "prediction": prediction, "schema": schema, "idle": idle, "memory": memory}
+             "prediction": prediction, "schema": schema, "agent": agent, "idle": idle, "memory": memory}
 NEED_PEER = {"over-peer", "streams"}
-QUICK = {"n_prompts": 1, "n_tokens": 8, "n_requests": 40, "n_idle": 50, "health_s": 2.0}
+QUICK = {"n_prompts": 1, "n_tokens": 8, "n_requests": 40, "n_idle": 50, "health_s": 2.0,
+         "n_edits": 2, "n_forms": 2}
 
 
 def parse(arguments):
@@ -39,6 +40,8 @@ def parse(arguments):
     parser.add_argument("--requests", dest="n_requests", type=int, default=10_000, help="of `memory` (default: 10000)")
     parser.add_argument("--connections", dest="n_idle", type=int, default=500, help="of `idle` (default: 500)")
     parser.add_argument("--seconds", dest="health_s", type=float, default=20, help="of `idle` (default: 20)")
+    parser.add_argument("--edits", dest="n_edits", type=int, default=10, help="turns of `agent` (default: 10)")
+    parser.add_argument("--forms", dest="n_forms", type=int, default=20, help="requests of `agent` (default: 20)")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that everything works, measures nothing")
     parser.add_argument("-o", "--output", action="append", default=[], metavar="FILE", help="FILE.json or FILE.md")
     found = parser.parse_args(arguments)
@@ -51,9 +54,9 @@ def parse(arguments):
     return names, options, found.output
 
 
-def write(outputs, setting_, rows):
+def write(outputs, described_, setting_, rows):
     for output in outputs:
-        text = (json.dumps(to_json(setting_, rows), indent=1) + "\n" if output.endswith(".json")
+        text = (json.dumps(to_json(described_, setting_, rows), indent=1) + "\n" if output.endswith(".json")
                 else markdown(setting_, rows))
         Path(output).write_text(text, encoding="utf-8")
 
@@ -62,6 +65,7 @@ async def main(arguments):
     names, options, outputs = parse(arguments)
     bench = Bench(options)
     setting_ = setting(options)
+    described_ = described(names, options)
     rows = []
     n_failed = 0
     for name in names:
@@ -74,7 +78,7 @@ async def main(arguments):
         except Exception as error:  # the other questions still count
             bench.note(f"{name}: error: {error!r}")
             n_failed += 1
-        write(outputs, setting_, rows)
+        write(outputs, described_, setting_, rows)
     print(markdown(setting_, rows), end="")
     return 1 if n_failed else 0
 

@@ -1,7 +1,6 @@
 #include "cli/bench/command.h"
 
 #include <algorithm>
-#include <array>
 #include <iostream>
 
 #include "base/error.h"
@@ -15,13 +14,12 @@
 #include "cli/load.h"
 #include "tools/measure/bench_context.h"
 #include "tools/measure/report/bench_file.h"
+#include "tools/peer/peer_names.h"
 
 namespace knap {
 namespace {
 
-using namespace std::string_view_literals;
-
-constexpr std::array kPeers{std::pair{"none"sv, false}, std::pair{"llama"sv, true}};
+constexpr const char* kNoPeer = "none";
 constexpr const char* kDefaultStrategies = "autoregressive,lookup,knapspec";
 
 // Leaves out duplicates, and plain decoding, which always takes part.
@@ -47,6 +45,24 @@ std::vector<std::string> parse_strategies(const std::string& text) {
     return names;
 }
 
+// Leaves out duplicates.
+std::vector<std::string> parse_peers(const std::string& text) {
+    std::vector<std::string> peers;
+    if (text == kNoPeer) {
+        return peers;
+    }
+    for (std::string& name : parse_words("--peer", text)) {
+        if (!is_peer(name)) {
+            fail_usage("--peer: expected ", kNoPeer, " or a list of ", peer_names(), ", found '",
+                       name, "'");
+        }
+        if (std::ranges::find(peers, name) == peers.end()) {
+            peers.push_back(std::move(name));
+        }
+    }
+    return peers;
+}
+
 std::vector<RaceRule> parse_rules(const std::string& text) {
     std::vector<RaceRule> rules;
     for (const std::string& name : parse_words("--acceptance", text)) {
@@ -65,6 +81,13 @@ void check_usage(const Settings& settings, const BenchArgs& args) {
         fail_usage("--resume: expected --parallel 1, because prompts are measured together, found ",
                    args.parallel);
     }
+    const auto drafting = std::ranges::find_if(
+        args.peers, [](const std::string& peer) { return peer != kPlainPeer; });
+    if (args.parallel > 1 && drafting != args.peers.end()) {
+        fail_usage("--peer: expected ", kNoPeer, " or ", kPlainPeer, " with --parallel ",
+                   args.parallel, ", because other peers answer one prompt at a time, found '",
+                   *drafting, "'");
+    }
     for (const std::filesystem::path& path : args.outputs) {
         check_place(path);
     }
@@ -79,7 +102,7 @@ RaceOptions race_options(const Settings& settings, const BenchArgs& args) {
         .assume_acceptance = settings.generate.speculation.assume_acceptance,
         .n_predict = args.n_predict,
         .n_turns = args.repeat,
-        .has_peer = args.has_peer,
+        .peers = args.peers,
         .fresh_strategies = args.fresh_strategies,
     };
     if (options.rules.empty() && sampling.temperature == 0) {
@@ -102,6 +125,7 @@ BenchReport planned_report(const Engine& engine, const RaceOptions& race, const 
     settings.n_predict = args.n_predict;
     settings.parallel = args.parallel;
     settings.limit = args.limit;
+    settings.skip = args.skip;
     settings.max_prompt_tokens = args.max_prompt_tokens;
     settings.repeat = args.repeat;
     settings.depths = args.depths;
@@ -116,7 +140,7 @@ BenchReport planned_report(const Engine& engine, const RaceOptions& race, const 
     if (race.assume_acceptance >= 0) {
         settings.assume_acceptance = race.assume_acceptance;
     }
-    settings.has_peer = args.has_peer;
+    settings.peers = args.peers;
     settings.fresh_strategies = args.fresh_strategies;
     for (const std::string& source : args.data) {
         settings.data.push_back(std::filesystem::path(source).filename().string());
@@ -135,7 +159,7 @@ BenchPrompts collect_prompts(const Engine& engine,
         collector.add_data(one);
     }
     if (uses_builtin(args)) {
-        collector.add_builtin(args.limit);
+        collector.add_builtin(args.limit, args.skip);
     }
     for (const int depth : args.depths) {
         collector.add_synthetic(depth);
@@ -189,6 +213,7 @@ void add_measuring_flags(CLI::App& app, BenchArgs& args) {
     group.integer("-n,--n-predict,--predict", args.n_predict, {.min = 2},
                   "maximum number of tokens to generate after each prompt");
     group.integer("--limit", args.limit, {.min = 0}, "maximum number of prompts per file; 0: all");
+    group.integer("--skip", args.skip, {.min = 0}, "prompts to leave out first, per file");
     group.integer("--max-prompt-tokens", args.max_prompt_tokens, {.min = 0},
                   "cut the end of the document in longer prompts; 0: never");
     group.integer("-r,--repeat", args.repeat, {.min = 1}, "turns per strategy on each prompt");
@@ -199,9 +224,11 @@ void add_measuring_flags(CLI::App& app, BenchArgs& args) {
                  [&](const std::string& text) {
                      args.depths = parse_integers("--n-depth", text, {.min = 1});
                  });
-    group.choice("--peer", args.has_peer,
-                 std::span<const std::pair<std::string_view, bool>>(kPeers),
-                 "also measure libllama's plain decoding of the same tokens");
+    group.custom(
+        {"--peer", "LIST",
+         concat("also measure libllama, plainly or with drafts of llama.cpp: ", peer_names()),
+         kNoPeer},
+        [&](const std::string& text) { args.peers = parse_peers(text); });
     group.toggle("--fresh-strategies", args.fresh_strategies,
                  "start every prompt with new strategies, which have learned nothing");
 }
@@ -233,6 +260,8 @@ CLI::App* add_bench(CLI::App& root, Settings& settings, BenchArgs& args) {
                 [&](const std::string& text) { args.rules = parse_rules(text); });
     add_assumption_flag(*app, settings);
     add_profile_flag(*app, settings);
+    // Off, so that measurements do not depend on earlier ones.
+    add_memory_flag(*app, settings, false);
     add_output_flags(*app, args);
     add_json_flag(*app, settings);
     add_common_flags(*app, settings);
@@ -247,7 +276,7 @@ CLI::App* add_bench(CLI::App& root, Settings& settings, BenchArgs& args) {
 
 int run_bench(const Settings& settings, const BenchArgs& args, const Environment& environment) {
     check_usage(settings, args);
-    const auto data = read_bench_data(args.data, args.limit);
+    const auto data = read_bench_data(args.data, args.limit, args.skip);
     RuntimeConfig config = settings.runtime;
     config.n_parallel = args.parallel;
     Engine engine = load_engine(std::move(config), settings.hub, environment);

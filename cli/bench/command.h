@@ -20,10 +20,11 @@ struct BenchArgs {
     int n_predict = 128;
     int parallel = 1;           // sessions that serve the prompts at once
     int limit = 0;              // prompts of each source; 0: all
+    int skip = 0;               // prompts of each source that are left out first
     int max_prompt_tokens = 0;  // 0: prompts are not cut
     int repeat = 3;
     std::vector<int> depths;
-    bool has_peer = false;
+    std::vector<std::string> peers;  // of kPeerNames
     bool fresh_strategies = false;
     std::vector<std::filesystem::path> outputs;
     std::filesystem::path resume;  // empty: a new benchmark

@@ -37,7 +37,9 @@ void log_skipped(const SkippedPrompt& prompt) {
     log_warning(prompt.where, ": ", prompt.why, "; the prompt is skipped");
 }
 
-std::vector<BenchData> read_bench_data(const std::vector<std::string>& sources, int limit) {
+std::vector<BenchData> read_bench_data(const std::vector<std::string>& sources,
+                                       int limit,
+                                       int skip) {
     std::vector<BenchData> all;
     std::map<std::string, std::filesystem::path> files;
     for (const std::string& source : sources) {
@@ -47,7 +49,7 @@ std::vector<BenchData> read_bench_data(const std::vector<std::string>& sources, 
             fail("--data: expected files of different names, found ", files[name].string(), " and ",
                  path.string());
         }
-        all.push_back({.name = name, .content = read_prompt_source(source, limit)});
+        all.push_back({.name = name, .content = read_prompt_source(source, limit, skip)});
     }
     return all;
 }
@@ -123,16 +125,19 @@ void BenchPromptCollector::add_lengths(const DataPrompt& prompt) {
     }
 }
 
-void BenchPromptCollector::add_builtin(int limit) {
+void BenchPromptCollector::add_builtin(int limit, int skip) {
     for (const DataPrompt& prompt : default_check_prompts()) {
         add_text(kBuiltinData, prompt, is_cutting_ ? n_longest_ : kAnyLength);
     }
     add_lengths(document_prompt());
     add_lengths(source_prompt());
+    std::vector<BenchPrompt>& prompts = collected_.prompts;
+    const auto place = [&](int n) {
+        return prompts.begin() + std::min(std::ssize(prompts), std::ptrdiff_t{n});
+    };
+    prompts.erase(prompts.begin(), place(skip));
     if (limit > 0) {
-        const std::size_t n_kept = std::min<std::size_t>(collected_.prompts.size(), limit);
-        collected_.prompts.erase(collected_.prompts.begin() + static_cast<std::ptrdiff_t>(n_kept),
-                                 collected_.prompts.end());
+        prompts.erase(place(limit), prompts.end());
     }
 }
 

@@ -16,9 +16,11 @@ struct BenchData {
     PromptData content;
 };
 
-// Reads `limit` prompts (0: all) of each source, see read_prompt_source(). Also throws when two
-// different files have the same name, because rows are identified by it.
-std::vector<BenchData> read_bench_data(const std::vector<std::string>& sources, int limit);
+// Reads `limit` prompts (0: all) of each source after the first `skip`, see read_prompt_source().
+// Also throws when two different files have the same name, because rows are identified by it.
+std::vector<BenchData> read_bench_data(const std::vector<std::string>& sources,
+                                       int limit,
+                                       int skip);
 
 struct BenchPrompts {
     std::vector<BenchPrompt> prompts;
@@ -38,8 +40,8 @@ class BenchPromptCollector {
 
     void add_data(const BenchData& data);
     // Short prompts of several tasks, and a document and a source file cut to several lengths up to
-    // the context size. At most `limit`; 0: all.
-    void add_builtin(int limit);
+    // the context size. At most `limit` (0: all) after the first `skip`.
+    void add_builtin(int limit, int skip);
     // The first `depth` tokens of a text, which is repeated if it is shorter.
     void add_synthetic(int depth);
 

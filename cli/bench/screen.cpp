@@ -12,8 +12,9 @@
 namespace knap {
 namespace {
 
-constexpr int kRowWidths[] = {16, 22, 10, 24, 13, 9, 14, 17, 9, 9, 7, 26, 11, 9};
+constexpr int kRowWidths[] = {16, 22, 10, 26, 13, 9, 14, 17, 9, 9, 7, 26, 11, 9};
 constexpr int kMeanWidths[] = {24, 13, 16, 8, 9, 14, 9, 17, 9, 9, 7};
+constexpr int kPeerTextWidths[] = {24, 9, 23, 12};
 constexpr int kLoadWidths[] = {34, 13, 11, 14, 9, 9, 10, 9, 9, 9, 9};
 
 // Pads every cell to its column's width; a longer cell widens its line.
@@ -98,6 +99,11 @@ void BenchScreen::finish(const BenchReport& report) {
         output_->write(concat("\nMeans over prompts", projection));
         write_table(summary_table(summarise(report.rows)), kMeanWidths);
         output_->write(concat(kSpeedupNote, "\n"));
+        if (const BenchTable texts = peer_text_table(report.rows); !texts.lines.empty()) {
+            output_->write("\nTexts of peers\n");
+            write_table(texts, kPeerTextWidths);
+            output_->write(concat(kPeerTextNote, "\n"));
+        }
     }
     if (report.memory_gb_per_second) {
         output_->write(

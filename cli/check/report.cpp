@@ -83,7 +83,7 @@ void write_distances(std::ostream& out, const PeerReport& peer) {
 }
 
 void write_lossless(std::ostream& out, const LosslessReport& report) {
-    out << "  " << std::left << std::setw(36) << report.contender.name << std::setw(10)
+    out << "  " << std::left << std::setw(40) << report.contender.name << std::setw(10)
         << describe(report.sampling) << std::right << std::setw(4) << report.n_equal << " of "
         << std::left << std::setw(6) << report.n_prompts << std::right << std::setw(9)
         << report.near_ties.size() << std::setw(12) << report.mismatches.size() << "   "
@@ -226,7 +226,7 @@ std::string to_table(const CheckReport& report) {
     write_error(out, report);
     write_distances(out, report.peer);
     out << "\nTexts compared with plain decoding, " << report.n_predict << " tokens\n  "
-        << std::left << std::setw(36) << "strategy" << std::setw(10) << "sampling"
+        << std::left << std::setw(40) << "strategy" << std::setw(10) << "sampling"
         << "equal           near ties  mismatches   accepted\n";
     for (const LosslessReport& lossless : report.lossless) {
         write_lossless(out, lossless);

@@ -81,11 +81,13 @@ CLI::App* add_explain(CLI::App& root, Settings& settings, ExplainArgs& args) {
     group.custom({"-o,--output", "FILE", "draw the plan: FILE.svg or FILE.png", "none"},
                  [&](const std::string& text) { args.output = parse_output(text); });
     add_profile_flag(*app, settings);
+    add_memory_flag(*app, settings, true);
     add_json_flag(*app, settings);
     add_common_flags(*app, settings);
     app->footer(
         "Costs come from the saved profile (`knap profile`). Without one, they are measured\n"
-        "first, which takes a few seconds.");
+        "first, which takes a few seconds. What earlier runs have learned is shown as well; the\n"
+        "runs of `knap explain` add to it (--memory).");
     return app;
 }
 
@@ -96,7 +98,7 @@ int run_explain(const Settings& settings, const ExplainArgs& args, const Environ
         check_place(args.output);
     }
     Engine engine = load_engine(settings.runtime, settings.hub, environment);
-    const std::vector<Token> prompt = tokenize_prompt(engine, settings, text);
+    const std::vector<Token> prompt = format_prompt(engine, settings, text).tokens;
     const auto explanation = watched_explain(engine, prompt, args.n_predict);
     if (!explanation) {
         std::cerr << "knap: the explanation was interrupted\n";

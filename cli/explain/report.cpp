@@ -5,10 +5,12 @@
 #include <sstream>
 
 #include "base/text.h"
+#include "cli/explain/learned_text.h"
 #include "cli/explain/plan_picture.h"
 #include "cli/profile/report.h"
 #include "cli/report/report.h"
 #include "forward/plan_text.h"
+#include "runtime/files/learned_file.h"
 
 namespace knap {
 namespace {
@@ -210,6 +212,9 @@ std::string to_text(const Explanation& explanation, const RuntimeConfig& config,
     write_candidates(out, explanation);
     write_times(out, explanation.knapspec.result.timings);
     write_decisions(out, explanation.knapspec.result.decisions);
+    if (explanation.learned) {
+        write_learned(out, *explanation.learned);
+    }
     out << (are_texts_equal(explanation)
                 ? "\nAll runs wrote the text of plain decoding\n"
                 : "\nNot all runs wrote the text of plain decoding: see `knap check`\n");
@@ -234,7 +239,9 @@ ordered_json to_json(const Explanation& explanation, const RuntimeConfig& config
             {"candidates", candidates},
             {"plain", to_json(explanation.plain, config)},
             {"lookup", trial_json(explanation.lookup, config)},
-            {"knapspec", trial_json(explanation.knapspec, config)}};
+            {"knapspec", trial_json(explanation.knapspec, config)},
+            {"learned",
+             explanation.learned ? learned_to_json(*explanation.learned) : ordered_json(nullptr)}};
 }
 
 std::string explanation_plot_script(const Explanation& explanation) {

@@ -20,6 +20,7 @@ inline constexpr Alias kAliases[] = {
     {"-ctv", "cache-type-v"}, {"-sys", "system"},    {"-ngl", "n-gpu-layers"},
     {"-np", "parallel"},      {"-to", "timeout"},    {"-hf", "hf-repo"},
     {"-hfr", "hf-repo"},      {"-hff", "hf-file"},   {"-hft", "hf-token"},
+    {"-rea", "reasoning"},
 };
 
 // Gives each flag a name that `root` or its command knows, followed by its value: expands aliases

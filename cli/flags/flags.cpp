@@ -32,6 +32,9 @@ constexpr std::array kAcceptanceRules{std::pair{"shared-noise"sv, AcceptanceRule
                                       std::pair{"equality"sv, AcceptanceRule::equality}};
 constexpr std::array kRepackModes{std::pair{"auto"sv, Repack::automatic},
                                   std::pair{"on"sv, Repack::on}, std::pair{"off"sv, Repack::off}};
+constexpr std::array kThinking{std::pair{"auto"sv, true}, std::pair{"on"sv, true},
+                               std::pair{"off"sv, false}};
+constexpr std::array kReasoningFormats{std::pair{"auto"sv, true}, std::pair{"none"sv, false}};
 constexpr std::array kOnOff{std::pair{"on"sv, true}, std::pair{"off"sv, false}};
 constexpr std::array kFlashModes{std::pair{"off"sv, FlashAttention::off},
                                  std::pair{"on"sv, FlashAttention::on},
@@ -99,6 +102,17 @@ std::string read_constraint(const char* flag, const std::string& path, const Gra
     std::string text = read_text_file(path, flag);
     if (text.empty()) {
         fail_usage(flag, ": expected text in ", path, ", found an empty file");
+    }
+    return text;
+}
+
+std::string parse_effort(const std::string& text) {
+    const bool is_word = !text.empty() && std::ranges::all_of(text, [](unsigned char c) {
+        return std::isalnum(c) != 0;
+    });
+    if (!is_word) {
+        fail_usage("--reasoning-effort: expected a level such as low, medium or high, found '",
+                   text, "'");
     }
     return text;
 }
@@ -262,6 +276,13 @@ void add_chat_flags(CLI::App& app, Settings& settings) {
     group.custom({"--system,--system-prompt", "TEXT", "system message", "none"},
                  [&](const std::string& text) { settings.system = text; });
     add_chat_template_flag(app, settings);
+    group.choice("--reasoning", settings.enables_thinking, as_choices(kThinking),
+                 "whether models that can think do so before they answer; auto: as their template "
+                 "says");
+    group.custom({"--reasoning-effort", "LEVEL",
+                  "how much to think, for templates that know levels: low, medium, high",
+                  "that of the template"},
+                 [&](const std::string& text) { settings.reasoning_effort = parse_effort(text); });
 }
 
 void add_chat_template_flag(CLI::App& app, Settings& settings) {
@@ -269,6 +290,18 @@ void add_chat_template_flag(CLI::App& app, Settings& settings) {
     group.custom({"--chat-template", "NAME", "chat template: chatml, llama3, ..., or Jinja",
                   "the model's own"},
                  [&](const std::string& text) { settings.chat_template = text; });
+}
+
+void add_reasoning_format_flag(CLI::App& app, Settings& settings) {
+    FlagGroup group(app, "Generation");
+    group.choice("--reasoning-format", settings.separates_thoughts, as_choices(kReasoningFormats),
+                 "auto: thoughts go to standard error, the answer to standard output; none: all of "
+                 "the text goes there, with its marks");
+}
+
+void add_idle_work_flag(CLI::App& app, Settings& settings, const char* title, const char* help) {
+    FlagGroup group(app, title);
+    group.choice("--idle-work", settings.works_when_idle, as_choices(kOnOff), help);
 }
 
 void add_generation_flags(CLI::App& app, Settings& settings) {
@@ -287,8 +320,8 @@ void add_generation_flags(CLI::App& app, Settings& settings) {
     group.custom(
         {"--json-schema-file", "FILE", "write only JSON that fits the schema in FILE", "none"},
         [&](const std::string& path) {
-            generate.grammar.text =
-                json_schema_to_gbnf(read_constraint("--json-schema-file", path, generate.grammar));
+            settings.json_schema = read_constraint("--json-schema-file", path, generate.grammar);
+            generate.grammar.text = json_schema_to_gbnf(settings.json_schema);
         });
 }
 
@@ -332,6 +365,16 @@ void add_profile_flag(CLI::App& app, Settings& settings) {
         {"--profile", "auto|none|FILE",
          "costs and plans saved by `knap profile`; auto: those of this model and machine", "auto"},
         [&](const std::string& text) { settings.runtime.profile = parse_profile(text); });
+}
+
+void add_memory_flag(CLI::App& app, Settings& settings, bool is_on_by_default) {
+    bool& memory = settings.runtime.memory;
+    app.preparse_callback([&memory, is_on_by_default](std::size_t) { memory = is_on_by_default; });
+    memory = is_on_by_default;  // for the help
+    FlagGroup(app, "Speculation")
+        .choice("--memory", memory, as_choices(kOnOff),
+                "keep what is learned about drafting (numbers, no text) for later runs");
+    memory = false;
 }
 
 void add_assumption_flag(CLI::App& app, Settings& settings) {
@@ -387,6 +430,7 @@ void add_speculation_flags(CLI::App& app, Settings& settings) {
                  "rule for accepting drafted tokens when sampling");
     add_assumption_flag(app, settings);
     add_profile_flag(app, settings);
+    add_memory_flag(app, settings, true);
     group.toggle("--show-draft", settings.shows_draft,
                  "on a terminal, colour accepted tokens green and corrections yellow");
 }

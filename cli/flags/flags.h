@@ -38,8 +38,13 @@ struct Settings {
     std::optional<std::filesystem::path> prompt_file;  // "-": standard input
     std::filesystem::path prompt_cache;                // empty: none
 
-    std::string chat_template;  // empty: the model's own
-    std::string system;         // empty: no system message
+    std::string chat_template;     // empty: the model's own
+    std::string system;            // empty: no system message
+    std::string json_schema;       // of answers; empty: none. Also as `generate.grammar`
+    std::string reasoning_effort;  // for the template; empty: its default
+    bool enables_thinking = true;
+    bool separates_thoughts = true;  // from the answer
+    bool works_when_idle = true;     // measures and searches while nobody asks
     bool is_raw = false;
 
     bool shows_draft = false;
@@ -52,14 +57,18 @@ void add_model_flags(CLI::App& app, Settings& settings);    // -m -hf --adapter 
 void add_runtime_flags(CLI::App& app, Settings& settings);  // -c -t -ub --repack
 void add_prompt_flags(CLI::App& app, Settings& settings);   // -p -f --raw
 void add_prompt_cache_flag(CLI::App& app, Settings& settings);
-void add_chat_flags(CLI::App& app, Settings& settings);  // --system --chat-template
+void add_chat_flags(CLI::App& app, Settings& settings);  // --system --chat-template --reasoning ...
 void add_chat_template_flag(CLI::App& app, Settings& settings);
+void add_reasoning_format_flag(CLI::App& app, Settings& settings);
 // -n --stop --ignore-eos --grammar-file --json-schema-file
 void add_generation_flags(CLI::App& app, Settings& settings);
+void add_idle_work_flag(CLI::App& app, Settings& settings, const char* title, const char* help);
 void add_sampling_flags(CLI::App& app, Settings& settings);
 // Only --temp --top-k --top-p --min-p --seed.
 void add_temperature_flags(CLI::App& app, Settings& settings, const char* title);
 void add_profile_flag(CLI::App& app, Settings& settings);
+// --memory; commands differ in the default.
+void add_memory_flag(CLI::App& app, Settings& settings, bool is_on_by_default);
 void add_assumption_flag(CLI::App& app, Settings& settings);  // --assume-acceptance
 void add_speculation_flags(CLI::App& app, Settings& settings);
 void add_json_flag(CLI::App& app, Settings& settings);

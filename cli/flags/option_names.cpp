@@ -30,6 +30,7 @@ constexpr std::array kNames = {
     OptionName{".json_schema", "--json-schema-file"},
     OptionName{".kernels", "--kernels"},
     OptionName{".logit_bias", "--logit-bias"},
+    OptionName{".memory", "--memory"},
     OptionName{".min_p", "--min-p"},
     OptionName{".n_cache_rows", "--cache-rows"},
     OptionName{".n_ctx", "-c"},

@@ -1,5 +1,6 @@
 #include "cli/generate/chat_command.h"
 
+#include <functional>
 #include <iostream>
 #include <optional>
 #include <utility>
@@ -8,11 +9,13 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "cli/exit_code.h"
 #include "cli/generate/conversation.h"
 #include "cli/generate/draft_colors.h"
 #include "cli/generate/line_reader.h"
 #include "cli/load.h"
+#include "cli/prompt.h"
 #include "cli/report/report.h"
 #include "cli/request.h"
 
@@ -38,18 +41,24 @@ ChatFormat chat_format(const Engine& engine, const std::string& name) {
 // Prints the model's text to standard output, everything else to standard error.
 class Chat {
   public:
-    Chat(const Settings& settings, Engine engine, bool shows_draft)
+    Chat(const Settings& settings, Engine engine, const Environment& environment, bool shows_draft)
         : settings_(settings),
           shows_draft_(shows_draft),
           engine_(std::move(engine)),
           session_(engine_),
-          conversation_(chat_format(engine_, settings.chat_template), settings.system),
-          options_(generate_options(engine_, settings)) {}
+          conversation_(chat_format(engine_, settings.chat_template),
+                        settings.system,
+                        [&settings](std::vector<ChatMessage> messages) {
+                            return chat_request(settings, std::move(messages));
+                        }),
+          options_(generate_options(engine_, settings)),
+          thoughts_(thoughts_output(environment)) {}
 
     int run();
 
   private:
     LineReader::Outcome read_line(std::string& line);
+    LineReader::IdleWork idle_work();
     void obey(const std::string& command);
     void reply(const std::string& question);
     void print_statistics() const;
@@ -61,6 +70,7 @@ class Chat {
     Conversation conversation_;
     GenerateOptions options_;
     TextOutput output_;
+    TextOutput thoughts_;
     LineReader reader_;
     std::optional<Result> last_result_;
     bool is_terminal_ = isatty(STDIN_FILENO) != 0;
@@ -96,7 +106,7 @@ LineReader::Outcome Chat::read_line(std::string& line) {
     }
     const InterruptScope scope;
     std::cerr << "> " << std::flush;
-    const auto outcome = reader_.read(line, scope.descriptor());
+    const auto outcome = reader_.read(line, scope.descriptor(), idle_work());
     if (scope.signal() == SIGTERM) {
         exit_code_ = kExitInterrupted;
     } else if (outcome == LineReader::Outcome::interrupted) {
@@ -105,6 +115,21 @@ LineReader::Outcome Chat::read_line(std::string& line) {
         std::cerr << '\n';
     }
     return outcome;
+}
+
+// Measures and searches while the user types.
+LineReader::IdleWork Chat::idle_work() {
+    if (!settings_.works_when_idle) {
+        return {};
+    }
+    return [this, n_pieces = 0](const std::function<bool()>& is_over) mutable {
+        const bool has_more = session_.use_idle_time(is_over);
+        n_pieces += has_more ? 1 : 0;
+        if (!has_more && n_pieces > 0 && !is_over()) {
+            log_info("idle time: ", n_pieces, " pieces of work, and nothing is left to do");
+        }
+        return has_more;
+    };
 }
 
 void Chat::obey(const std::string& command) {
@@ -134,11 +159,13 @@ void Chat::reply(const std::string& question) {
                   << " fit. Type /reset to start over, or restart with a larger -c.\n";
         return;
     }
-    GenerateOptions options = options_;
-    options.stop.insert(options.stop.end(), conversation_.stop().begin(),
-                        conversation_.stop().end());
+    const GenerateOptions options = answer_options(options_, conversation_.asked());
+    AnswerOutput answer =
+        settings_.separates_thoughts
+            ? AnswerOutput(output_, thoughts_, conversation_.format(), conversation_.asked())
+            : AnswerOutput(output_);
     const InterruptScope scope;
-    last_result_ = generate(session_, {prompt, options, &output_, shows_draft_}, scope);
+    last_result_ = generate(session_, {prompt, options, &answer, shows_draft_}, scope);
     conversation_.answer(*last_result_);
     output_.end_line();
     if (last_result_->stop == StopReason::context) {
@@ -168,8 +195,11 @@ CLI::App* add_chat(CLI::App& root, Settings& settings) {
     add_runtime_flags(*app, settings);
     add_chat_flags(*app, settings);
     add_generation_flags(*app, settings);
+    add_reasoning_format_flag(*app, settings);
     add_sampling_flags(*app, settings);
     add_speculation_flags(*app, settings);
+    add_idle_work_flag(*app, settings, "Speculation",
+                       "measure costs and search for plans while you type, at a terminal");
     add_common_flags(*app, settings);
     app->footer(concat(describe_strategies(), "\nCommands inside a chat:\n", kHelp));
     return app;
@@ -178,7 +208,7 @@ CLI::App* add_chat(CLI::App& root, Settings& settings) {
 int run_chat(const Settings& settings, const Environment& environment) {
     const bool shows_draft = shows_draft_colors(settings, environment);
     Engine engine = load_engine(settings.runtime, settings.hub, environment);
-    return Chat(settings, std::move(engine), shows_draft).run();
+    return Chat(settings, std::move(engine), environment, shows_draft).run();
 }
 
 }  // namespace knap

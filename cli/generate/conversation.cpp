@@ -4,8 +4,8 @@
 
 namespace knap {
 
-Conversation::Conversation(ChatFormat format, std::string system)
-    : format_(std::move(format)), system_(std::move(system)) {
+Conversation::Conversation(ChatFormat format, std::string system, Ask ask)
+    : format_(std::move(format)), system_(std::move(system)), ask_(std::move(ask)) {
     reset();
 }
 
@@ -19,7 +19,7 @@ void Conversation::reset() {
 
 std::vector<Token> Conversation::ask(std::string question, std::span<const Token> history) {
     messages_.push_back({"user", std::move(question)});
-    asked_ = format_.render({.messages = messages_});
+    asked_ = format_.render(ask_(messages_));
     if (computed_.empty() || !asked_.text.starts_with(computed_)) {
         // Some templates rewrite earlier turns. The session reuses the longest unchanged prefix.
         return asked_.tokens;

@@ -37,6 +37,14 @@ bool shows_draft_colors(const Settings& settings, const Environment& environment
     return reason.empty();
 }
 
+TextOutput thoughts_output(const Environment& environment) {
+    TextOutput output(STDERR_FILENO);
+    if (!environment.forbids_color && isatty(STDERR_FILENO) != 0) {
+        output.set_color(TextColor::grey);
+    }
+    return output;
+}
+
 TextColor color_of(TokenOrigin origin) {
     switch (origin) {
         case TokenOrigin::accepted:

@@ -16,4 +16,7 @@ bool shows_draft_colors(const Settings& settings, const Environment& environment
 
 TextColor color_of(TokenOrigin origin);
 
+// Standard error, grey where it can be.
+TextOutput thoughts_output(const Environment& environment);
+
 }  // namespace knap

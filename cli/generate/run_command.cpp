@@ -50,11 +50,17 @@ void add_logprobs_flag(CLI::App& app, int& n_logprobs) {
 
 void print_result(TextOutput& output,
                   const Result& result,
+                  const RunPrompt& asked,
                   const std::optional<LogprobList>& logprobs,
                   const Settings& settings,
                   const Engine& engine) {
     if (settings.wants_json) {
         nlohmann::ordered_json object = to_json(result, engine.config());
+        const ChatMessage message =
+            asked.format ? asked.format->parse(asked.formatted, result.text, /*is_partial=*/false)
+                         : ChatMessage{"assistant", result.text};
+        object["content"] = message.content;
+        object["reasoning"] = message.reasoning;
         if (logprobs) {
             object["logprobs"] = logprobs->entries();
         }
@@ -77,6 +83,7 @@ CLI::App* add_run(CLI::App& root, Settings& settings) {
     add_prompt_cache_flag(*app, settings);
     add_chat_flags(*app, settings);
     add_generation_flags(*app, settings);
+    add_reasoning_format_flag(*app, settings);
     add_sampling_flags(*app, settings);
     add_speculation_flags(*app, settings);
     add_json_flag(*app, settings);
@@ -91,21 +98,28 @@ int run_prompt(const Settings& settings, const Environment& environment) {
     const bool shows_draft = shows_draft_colors(settings, environment);
     const bool has_logprobs = lists_logprobs(settings);
     Engine engine = load_engine(settings.runtime, settings.hub, environment);
-    const GenerateOptions options = generate_options(engine, settings);
-    const std::vector<Token> tokens = tokenize_prompt(engine, settings, prompt);
+    const RunPrompt asked = format_prompt(engine, settings, prompt);
+    GenerateOptions options = generate_options(engine, settings);
+    if (asked.format) {
+        options = answer_options(std::move(options), asked.formatted);
+    }
     Session session(engine);
     load_prompt_cache(session, settings.prompt_cache);
 
     TextOutput output;
+    TextOutput thoughts = thoughts_output(environment);
+    AnswerOutput answer = asked.format && settings.separates_thoughts
+                              ? AnswerOutput(output, thoughts, *asked.format, asked.formatted)
+                              : AnswerOutput(output);
     std::optional<LogprobList> logprobs;
     const InterruptScope scope;
-    Request request{tokens, options, settings.wants_json ? nullptr : &output, shows_draft};
+    Request request{asked.tokens, options, settings.wants_json ? nullptr : &answer, shows_draft};
     if (has_logprobs) {
         logprobs.emplace(engine);
         request.on_token = [&](const TokenEvent& event) { logprobs->add(event); };
     }
     const Result result = generate(session, request, scope);
-    print_result(output, result, logprobs, settings, engine);
+    print_result(output, result, asked, logprobs, settings, engine);
     save_prompt_cache(session, settings.prompt_cache, result);
     return scope.signal() != 0 ? kExitInterrupted : kExitDone;
 }

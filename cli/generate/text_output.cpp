@@ -3,8 +3,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include <unistd.h>
-
 #include "base/error.h"
 #include "base/text.h"
 
@@ -24,6 +22,8 @@ EscapeCodes codes_of(TextColor color) {
             return {"\033[32m", "\033[0m"};
         case TextColor::yellow:
             return {"\033[33m", "\033[0m"};
+        case TextColor::grey:
+            return {"\033[2m", "\033[0m"};
         case TextColor::usual:
             break;
     }
@@ -43,13 +43,14 @@ void TextOutput::write(std::string_view text) {
 
 void TextOutput::write_bytes(std::string_view bytes) {
     while (!bytes.empty() && !is_closed_) {
-        const auto n_written = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
+        const auto n_written = ::write(descriptor_, bytes.data(), bytes.size());
         if (n_written >= 0) {
             bytes.remove_prefix(static_cast<std::size_t>(n_written));
         } else if (errno == EPIPE) {
             is_closed_ = true;
         } else if (errno != EINTR) {
-            fail("cannot write to standard output: ", std::strerror(errno));
+            fail("cannot write to standard ", descriptor_ == STDERR_FILENO ? "error" : "output",
+                 ": ", std::strerror(errno));
         }
     }
 }

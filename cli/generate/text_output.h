@@ -1,14 +1,19 @@
-// Standard output for the model's text. Unbuffered, so that every piece appears immediately.
+// Standard output for the model's text, or standard error for its thoughts. Unbuffered, so that
+// every piece appears immediately.
 #pragma once
 
 #include <string_view>
 
+#include <unistd.h>
+
 namespace knap {
 
-enum class TextColor { usual, green, yellow };
+enum class TextColor { usual, green, yellow, grey };
 
 class TextOutput {
   public:
+    explicit TextOutput(int descriptor = STDOUT_FILENO) : descriptor_(descriptor) {}
+
     // Throws when the text cannot be written, unless the reader has closed the pipe (`knap run |
     // head -1`).
     void write(std::string_view text);
@@ -23,6 +28,7 @@ class TextOutput {
   private:
     void write_bytes(std::string_view bytes);
 
+    int descriptor_;
     bool is_closed_ = false;
     char last_ = '\n';
     TextColor color_ = TextColor::usual;

@@ -37,6 +37,7 @@ void warn_of_profile(const ProfileReport& report) {
     switch (report.kept.origin) {
         case KeptProfile::Origin::measured:
         case KeptProfile::Origin::extended:
+        case KeptProfile::Origin::better:
             break;
         case KeptProfile::Origin::contradicted:
             log_warning("the saved times at contexts above ", longest_context(report.profile),
@@ -112,7 +113,28 @@ std::optional<std::filesystem::path> saved(const char* what,
     }
 }
 
-// What the machine can do, and what of it the measured passes of the whole model reach.
+// Head, MLP and attention of every class of layers.
+std::vector<PartLimit> part_limits(const Engine& engine, const ProfileReport& report) {
+    const CostModel& costs = report.costs;
+    std::vector<PartLimit> parts{
+        {.name = "head", .ms = costs.head_ms(), .work = head_work(engine)}};
+    for (const LayerClass& of : layer_classes(report.profile)) {
+        const std::string suffix = class_suffix(report.profile, of);
+        parts.push_back({.name = concat("MLP", suffix),
+                         .ms = costs.mlp_ms(of.first),
+                         .work = module_work(engine, of.first, Module::mlp, 0)});
+        for (const int n_context : measured_contexts(report.profile)) {
+            parts.push_back({.name = concat("attention", suffix),
+                             .n_context = n_context,
+                             .ms = costs.attention_ms(of.first, Level::full, n_context),
+                             .work = module_work(engine, of.first, Module::attention, n_context)});
+        }
+    }
+    return parts;
+}
+
+// What the machine can do, and what of it the measured passes of the whole model and their parts
+// reach.
 void set_limits(const Engine& engine, ProfileReport& report) {
     report.limits = measure_limits(engine);
     for (const int n_context : measured_contexts(report.profile)) {
@@ -125,6 +147,7 @@ void set_limits(const Engine& engine, ProfileReport& report) {
             }
         }
     }
+    report.parts = part_limits(engine, report);
 }
 
 // Returns nullopt when interrupted.

@@ -82,7 +82,14 @@ void write_passes(std::ostream& out, const ProfileReport& report) {
     }
 }
 
-// How far passes are from what memory and cores can do.
+void write_limit(std::ostream& out, const MachineLimits& limits, double ms, const LeastWork& work) {
+    out << std::setw(kCellWidth) << format_fixed(ms, 4) << std::setw(kCellWidth)
+        << format_fixed(work.memory_ms(limits), 4) << std::setw(kCellWidth + 2)
+        << format_fixed(work.arithmetic_ms(limits), 4) << std::setw(kWideCellWidth + 2)
+        << (ms > 0 ? format_percent(work.least_ms(limits) / ms) : "-") << '\n';
+}
+
+// How far passes and their parts are from what memory and cores can do.
 void write_limits(std::ostream& out, const ProfileReport& report) {
     if (!report.limits) {
         return;
@@ -90,14 +97,29 @@ void write_limits(std::ostream& out, const ProfileReport& report) {
     const MachineLimits& limits = *report.limits;
     out << "\nLimits of this machine: " << format_fixed(limits.gb_per_second, 1)
         << " GB/s from memory, " << format_fixed(limits.gmac_per_second, 0)
-        << " billion multiply-adds/s in the first cache\n"
-        << "  rows, at context   measured    memory  arithmetic   least / measured\n";
+        << " billion multiply-adds/s in the first cache\n";
+    write_label(out, "rows, at context");
+    out << "  measured    memory  arithmetic   least / measured\n";
     for (const PassLimit& pass : report.passes) {
-        out << std::setw(6) << pass.n_rows << std::setw(12) << pass.n_context << std::setw(11)
-            << format_fixed(pass.ms, 3) << std::setw(10)
-            << format_fixed(pass.work.memory_ms(limits), 3) << std::setw(12)
-            << format_fixed(pass.work.arithmetic_ms(limits), 3) << std::setw(19)
-            << format_percent(pass.work.least_ms(limits) / pass.ms) << '\n';
+        write_label(out, concat(pass.n_rows, ", ", pass.n_context));
+        write_limit(out, limits, pass.ms, pass.work);
+    }
+    write_label(out, "part of a pass of one row");
+    out << "    fitted    memory  arithmetic     least / fitted\n";
+    for (const PartLimit& part : report.parts) {
+        write_label(out, part.n_context ? concat(part.name, ", at ", *part.n_context) : part.name);
+        write_limit(out, limits, part.ms, part.work);
+    }
+}
+
+void write_noise(std::ostream& out, const ProfileReport& report) {
+    const ProfileNoise noise = noise_of(report.profile);
+    out << "The machine was " << (noise.is_busy() ? "busy" : "quiet")
+        << ": other programs disturbed " << format_percent(noise.busy_share)
+        << " of the passes, and the spread of times is " << format_percent(noise.spread)
+        << " (median)\n";
+    if (report.kept.origin == KeptProfile::Origin::better) {
+        out << "The saved profile stays: it was measured on a quieter machine\n";
     }
 }
 
@@ -144,19 +166,30 @@ ordered_json limits_json(const ProfileReport& report) {
     if (!report.limits) {
         return nullptr;
     }
+    const auto with_work = [&](ordered_json object, double ms, const LeastWork& work) {
+        object["ms"] = ms;
+        object["bytes"] = work.bytes;
+        object["multiply_adds"] = work.n_multiply_adds;
+        object["memory_ms"] = work.memory_ms(*report.limits);
+        object["arithmetic_ms"] = work.arithmetic_ms(*report.limits);
+        return object;
+    };
     auto passes = ordered_json::array();
     for (const PassLimit& pass : report.passes) {
-        passes.push_back({{"n_context", pass.n_context},
-                          {"n_rows", pass.n_rows},
-                          {"ms", pass.ms},
-                          {"bytes", pass.work.bytes},
-                          {"multiply_adds", pass.work.n_multiply_adds},
-                          {"memory_ms", pass.work.memory_ms(*report.limits)},
-                          {"arithmetic_ms", pass.work.arithmetic_ms(*report.limits)}});
+        passes.push_back(with_work({{"n_context", pass.n_context}, {"n_rows", pass.n_rows}},
+                                   pass.ms, pass.work));
+    }
+    auto parts = ordered_json::array();
+    for (const PartLimit& part : report.parts) {
+        parts.push_back(with_work(
+            {{"part", part.name},
+             {"n_context", part.n_context ? ordered_json(*part.n_context) : ordered_json(nullptr)}},
+            part.ms, part.work));
     }
     return {{"gb_per_second", report.limits->gb_per_second},
             {"gmac_per_second", report.limits->gmac_per_second},
-            {"passes", passes}};
+            {"passes", passes},
+            {"parts", parts}};
 }
 
 ordered_json plans_json(const std::vector<PlansAtContext>& plans) {
@@ -196,6 +229,7 @@ std::string to_table(const ProfileReport& report) {
         << quality.n_samples << " kinds of passes measured; the error of the fit is "
         << format_percent(quality.median_error) << " (median), "
         << format_percent(quality.worst_error) << " (worst)\n";
+    write_noise(out, report);
     write_parts(out, report);
     write_passes(out, report);
     write_limits(out, report);
@@ -225,6 +259,9 @@ ordered_json to_json(const ProfileReport& report) {
     object["fit"] = {{"n_samples", quality.n_samples},
                      {"median_error", quality.median_error},
                      {"worst_error", quality.worst_error}};
+    const ProfileNoise noise = noise_of(report.profile);
+    object["noise"] = {
+        {"is_busy", noise.is_busy()}, {"busy_share", noise.busy_share}, {"spread", noise.spread}};
     object["parts"] = parts_json(report);
     object["limits"] = limits_json(report);
     object["plans"] = plans_json(report.plans);

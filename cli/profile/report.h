@@ -27,6 +27,14 @@ struct PassLimit {
     LeastWork work{};
 };
 
+// A part of a pass of one row, as fitted, and what it could take at best.
+struct PartLimit {
+    std::string name;
+    std::optional<int> n_context{};  // none: the same at all of them
+    double ms = 0;
+    LeastWork work{};
+};
+
 struct ProfileReport {
     RuntimeConfig config;
     MachineFingerprint machine;
@@ -37,6 +45,7 @@ struct ProfileReport {
     std::vector<PlansAtContext> plans{};
     std::optional<MachineLimits> limits{};  // none: see measure_limits()
     std::vector<PassLimit> passes{};
+    std::vector<PartLimit> parts{};
 };
 
 // Where a plan came from: "window", "knapsack" or "known".

@@ -1,5 +1,7 @@
 #include "cli/report/page.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "cli/report/html.h"
 #include "cli/report/page_parts.h"
@@ -52,6 +54,10 @@ std::vector<Section> sections_of(const ReportSet& set) {
     };
     if (std::string loads = loads_part(set); !loads.empty()) {
         sections.insert(sections.begin(), {"loads", "Several sessions at once", std::move(loads)});
+    }
+    if (std::string texts = peer_texts_part(set); !texts.empty()) {
+        const auto rows = std::ranges::find(sections, std::string_view("rows"), &Section::id);
+        sections.insert(rows, {"peers", "Texts of peers", std::move(texts)});
     }
     return sections;
 }

@@ -22,6 +22,8 @@ std::string paper_part(const ReportSet& set);    // the paper's values beside ou
 std::string rows_part(const ReportSet& set);
 // What strategies achieved with several sessions at once; empty when no file has that.
 std::string loads_part(const ReportSet& set);
+// Whether peers wrote libllama's plain text, and ours; empty when none was compared.
+std::string peer_texts_part(const ReportSet& set);
 // Model, host, settings and skipped prompts of every file, and the command to run it again.
 std::string provenance_part(const ReportSet& set);
 

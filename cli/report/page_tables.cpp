@@ -89,6 +89,27 @@ std::vector<std::string> row_cells(const Series& series, const BenchRow& row) {
     };
 }
 
+// A table below a heading, and its note; empty without lines. The first `n_texts` columns are
+// texts, the others numbers.
+std::string table_part(const std::string& heading,
+                       const BenchTable& table,
+                       std::size_t n_texts,
+                       const char* note) {
+    if (table.lines.empty()) {
+        return "";
+    }
+    std::vector<HtmlColumn> columns;
+    for (std::size_t i = 0; i < table.headings.size(); ++i) {
+        columns.push_back({table.headings[i], i >= n_texts});
+    }
+    std::vector<std::vector<std::string>> rows = table.lines;
+    for (std::vector<std::string>& cells : rows) {
+        std::ranges::transform(cells, cells.begin(),
+                               [](const std::string& cell) { return html_text(cell); });
+    }
+    return concat("<h3>", heading, "</h3>\n", html_table(columns, rows), "<p>", note, "</p>\n");
+}
+
 }  // namespace
 
 std::string speedup_cell(const BenchSpeedup& speedup) {
@@ -134,21 +155,18 @@ std::string summary_part(const ReportSet& set) {
 std::string loads_part(const ReportSet& set) {
     std::string part;
     for (const ReportFile& file : set.files) {
-        const BenchTable table = load_table(file.bench.loads);
-        std::vector<HtmlColumn> columns;
-        for (std::size_t i = 0; i < table.headings.size(); ++i) {
-            columns.push_back({table.headings[i], i >= 2});
-        }
-        std::vector<std::vector<std::string>> rows = table.lines;
-        for (std::vector<std::string>& cells : rows) {
-            std::ranges::transform(cells, cells.begin(),
-                                   [](const std::string& cell) { return html_text(cell); });
-        }
-        if (!rows.empty()) {
-            part +=
-                concat("<h3>", html_text(file.name), ": ", file.bench.settings.parallel,
-                       " sessions</h3>\n", html_table(columns, rows), "<p>", kLoadNote, "</p>\n");
-        }
+        const std::string heading =
+            concat(html_text(file.name), ": ", file.bench.settings.parallel, " sessions");
+        part += table_part(heading, load_table(file.bench.loads), /*n_texts=*/2, kLoadNote);
+    }
+    return part;
+}
+
+std::string peer_texts_part(const ReportSet& set) {
+    std::string part;
+    for (const ReportFile& file : set.files) {
+        part += table_part(html_text(file.name), peer_text_table(file.bench.rows), /*n_texts=*/1,
+                           kPeerTextNote);
     }
     return part;
 }

@@ -20,6 +20,7 @@ constexpr RerunFlag kFlags[] = {
     {"strategies", "--strategies"},
     {"n_predict", "-n"},
     {"limit", "--limit"},
+    {"skip", "--skip"},
     {"max_prompt_tokens", "--max-prompt-tokens"},
     {"repeat", "--repeat"},
     {"threads", "-t"},
@@ -84,7 +85,9 @@ std::string flags_of(const json& settings, const RerunFlag (&flags)[n]) {
 std::string switches_of(const BenchSettings& settings) {
     return concat(settings.parallel > 1 ? concat(" --parallel ", settings.parallel) : "",
                   settings.exact == false ? " --exact off" : "",
-                  settings.fresh_strategies == true ? " --fresh-strategies" : "");
+                  settings.fresh_strategies == true ? " --fresh-strategies" : "",
+                  settings.profile == false ? " --profile none" : "",
+                  settings.memory == true ? " --memory on" : "");
 }
 
 }  // namespace

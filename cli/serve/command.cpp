@@ -1,7 +1,6 @@
 #include "cli/serve/command.h"
 
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <iostream>
 #include <optional>
@@ -27,8 +26,6 @@ constexpr int kMaxQueue = 100'000;
 constexpr int kMaxMemory = 1 << 20;
 constexpr int kMaxTimeout = 24 * 3600;
 constexpr float kTemperature = 0.8f;
-constexpr std::array kOnOff{std::pair{std::string_view("on"), true},
-                            std::pair{std::string_view("off"), false}};
 
 std::string parse_text(std::string_view flag, std::string_view kind, const std::string& text) {
     if (text.empty()) {
@@ -73,9 +70,6 @@ void add_server_flags(CLI::App& app, ServeArgs& args) {
     group.integer(
         "--answer-memory", service.n_memory_tokens, {.min = 0, .max = kMaxMemory},
         "tokens of earlier answers that drafts may be copied from, for each key; 0: none");
-    group.choice("--idle-work", args.works_when_idle,
-                 std::span<const std::pair<std::string_view, bool>>(kOnOff),
-                 "measure costs and search for plans while nobody asks, once for each machine");
     group.integer("--timeout", args.timeout_s, {.min = 1, .max = kMaxTimeout},
                   "seconds after which an answer ends");
     group.custom(
@@ -217,6 +211,8 @@ CLI::App* add_serve(CLI::App& root, ServeArgs& args) {
     Settings& settings = args.settings;
     settings.generate.sampling.temperature = kTemperature;
     add_server_flags(*app, args);
+    add_idle_work_flag(*app, settings, "Server",
+                       "measure costs and search for plans while nobody asks");
     add_model_flags(*app, settings);
     add_runtime_flags(*app, settings);
     add_chat_template_flag(*app, settings);
@@ -248,7 +244,8 @@ int run_serve(const CLI::App& app, ServeArgs args, const Environment& environmen
         const LoopThread loop(server);
         engine.emplace(load_engine(runtime, args.settings.hub, environment));
         args.service.defaults.options = generate_options(*engine, args.settings);
-        if (args.works_when_idle && runtime.profile == "auto") {
+        args.service.searches_when_idle = args.settings.works_when_idle;
+        if (args.settings.works_when_idle && runtime.profile == "auto") {
             args.service.idle_work = idle_work(*engine);
         }
         server.serve(*engine, args.service);

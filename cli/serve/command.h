@@ -22,7 +22,6 @@ struct ServeArgs {
     std::vector<std::filesystem::path> key_files;
     std::filesystem::path template_file;
     bool needs_no_key = false;  // on addresses that others can reach
-    bool works_when_idle = true;
     bool hides_slots = false;
     bool hides_metrics = false;
 };

@@ -128,7 +128,9 @@ class Connection final : public HubConnection {
             fail(endpoint_, path, ": ", error.what());
         }
     }
+    // `wanted`: what should be at `url`.
     [[noreturn]] void fail_response(const std::string& repository,
+                                    const char* wanted,
                                     const std::string& url,
                                     const WebResponse& response) const;
 
@@ -139,6 +141,7 @@ class Connection final : public HubConnection {
 };
 
 void Connection::fail_response(const std::string& repository,
+                               const char* wanted,
                                const std::string& url,
                                const WebResponse& response) const {
     if (!response.failure.empty()) {
@@ -157,7 +160,7 @@ void Connection::fail_response(const std::string& repository,
                           endpoint_, "/", repository));
     }
     if (status == 404) {
-        fail(repository, ": expected a repository with models at ", url, ", found none", said);
+        fail(repository, ": expected ", wanted, " at ", url, ", found none", said);
     }
     if (status == 429) {
         fail(repository, ": the hub refuses more requests for now, status 429", said,
@@ -184,7 +187,7 @@ Connection::Text Connection::get_text(const std::string& repository,
             return text;
         }
         if (!attempts.may_retry(text.response)) {
-            fail_response(repository, url, text.response);
+            fail_response(repository, "a repository with models", url, text.response);
         }
     }
 }
@@ -225,7 +228,9 @@ void Connection::download(const std::string& repository,
          .on_progress = [&](std::uint64_t n_done,
                             const std::string& note) { progress(n_done, file.n_bytes, note); },
          .fail_response =
-             [&](const WebResponse& response) { fail_response(repository, url, response); }});
+             [&](const WebResponse& response) {
+                 fail_response(repository, "the file that it lists", url, response);
+             }});
 }
 
 }  // namespace

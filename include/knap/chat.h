@@ -71,8 +71,13 @@ class ChatFormat {
     // that may be the start of a tag, and names of tools are complete. An answer that does not fit
     // the format is all content.
     ChatMessage parse(const ChatPrompt& prompt, std::string_view answer, bool is_partial) const;
+    // True if nothing marks thoughts or calls in answers: they are all content, and need no
+    // parse().
+    bool is_plain(const ChatPrompt& prompt) const;
 
     const std::string& source() const;  // the template: Jinja text, or the name of a built-in one
+    // The built-in format that writes what the template writes, or "jinja" if none does.
+    std::string name() const;
     // What the template can do: "supports_tools", "supports_system_role", ...
     const std::map<std::string, bool>& capabilities() const;
 

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -101,6 +102,14 @@ class Session {
     void forget_strategies();
     // The same, and takes up the costs and plans that are saved now (RuntimeConfig::profile).
     void renew_strategies();
+
+    // Does one piece of the work that makes later requests faster and changes no text: the strategy
+    // used last measures costs, or goes on with a search for plans on the conversation so far. For
+    // while nobody waits, between requests, on the session's thread. A piece is a few passes, the
+    // number of pieces is bounded until the conversation grows, and only free pages are used.
+    // Returns whether more is worth doing; false also when cancelled (as by Observer::is_cancelled)
+    // or while other sessions are busy.
+    bool use_idle_time(const std::function<bool()>& is_cancelled = {});
 
     // Saves the cache rows of the latest prompt. Loading replaces the history; it checks the file
     // against the model and the cache types, and leaves the session unchanged when it throws. Like

@@ -84,6 +84,10 @@ struct RuntimeConfig {
     // Measured costs and plans (`knap profile`): "auto" uses what is saved for this model and
     // machine, "none" nothing, anything else is the path of a profile.
     std::string profile = "auto";
+    // Whether to keep what is learned about drafting (acceptance, costs and plans: numbers, never
+    // text) in the cache folder, and to begin with what earlier runs have learned. The text stays
+    // the same.
+    bool memory = false;
     std::function<void(double fraction)> on_load_progress{};  // may be empty
 };
 
@@ -403,10 +407,12 @@ struct ModelInfo {
     bool has_tied_head = false;
     std::int64_t n_parameters = 0;
     std::int64_t file_bytes = 0;
-    std::int64_t weight_bytes_per_token = 0;         // weight bytes read to decode one token
-    std::int64_t cache_bytes_per_token = 0;          // with the configured cache types
+    std::int64_t weight_bytes_per_token = 0;  // weight bytes read to decode one token
+    std::int64_t cache_bytes_per_token = 0;   // kept, with the configured cache types
+    // [n_layers] The positions that attention sees at most, its own included; 0: all.
+    std::vector<int> windows{};
     std::vector<std::pair<std::string, int>> types;  // tensor type and count, most frequent first
-    std::string chat_template;                       // libllama's name, or "jinja"; empty: none
+    std::string chat_template;                       // the model's own, in Jinja; empty: none
     std::string bos_token{};                         // begins a text; empty: none
     std::string eos_token{};                         // ends one
     std::string rope;                                // "norm" or "neox", with scaling

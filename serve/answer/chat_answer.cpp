@@ -21,6 +21,10 @@ bool has_complete_calls(const ChatMessage& message) {
                                [](const ToolCall& call) { return Json::accept(call.arguments); });
 }
 
+bool says_nothing(const ChatMessage& message) {
+    return message.content.empty() && message.reasoning.empty() && message.tool_calls.empty();
+}
+
 Json or_null(const std::string& text) {
     return text.empty() ? Json(nullptr) : Json(text);
 }
@@ -68,7 +72,11 @@ std::vector<Json> ChatAnswer::add(int index, AnswerPart part) {
 std::vector<Json> ChatAnswer::finish(int index, const JobEnd& end) {
     Choice& choice = choices_[static_cast<std::size_t>(index)];
     const bool is_complete = knap::finish_reason(end) == "stop";
-    std::vector<Json> chunks = advance(index, parse(choice, !is_complete));
+    ChatMessage message = parse(choice, !is_complete);
+    if (!is_complete && says_nothing(message)) {  // its text is not in the model's own format
+        message = parse(choice, /*is_partial=*/false);
+    }
+    std::vector<Json> chunks = advance(index, std::move(message));
     const bool has_calls = is_complete && has_complete_calls(choice.message);
     choice.finish_reason = has_calls ? "tool_calls" : knap::finish_reason(end);
     if (parts_.streams) {  // a chunk takes the log-probabilities with it

@@ -3,15 +3,6 @@
 #include "serve/api/error.h"
 
 namespace knap {
-namespace {
-
-// The value as it is written, where that is short.
-std::string shown(const Json& value) {
-    const bool is_long = value.is_structured() || (value.is_string() && value.size() > 40);
-    return is_long ? kind_of(value) : to_text(value);
-}
-
-}  // namespace
 
 std::string kind_of(const Json& value) {
     switch (value.type()) {
@@ -28,6 +19,12 @@ std::string kind_of(const Json& value) {
         default:
             return "a number";
     }
+}
+
+std::string shown(const Json& value) {
+    const bool is_long = value.is_structured() ||
+                         (value.is_string() && value.get_ref<const std::string&>().size() > 40);
+    return is_long ? kind_of(value) : to_text(value);
 }
 
 Fields::Fields(const Json& object, std::string prefix)

@@ -27,6 +27,8 @@ struct NumberLimits {
 
 // "a string", "an object", ...: what a value is, for messages.
 std::string kind_of(const Json& value);
+// The value as it is written where that is short, else what it is.
+std::string shown(const Json& value);
 
 class Fields {
   public:

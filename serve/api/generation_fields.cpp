@@ -107,8 +107,7 @@ void read_seed(Fields& fields, const GenerationDefaults& defaults, SamplingOptio
 Token read_token_id(const Json& value, int n_vocab) {
     if (!value.is_number_integer() || value.get<std::int64_t>() < 0 ||
         value.get<std::int64_t>() >= n_vocab) {
-        bad_field("logit_bias", "expected token ids of 0..", n_vocab - 1, ", found ",
-                  to_text(value));
+        bad_field("logit_bias", "expected token ids of 0..", n_vocab - 1, ", found ", shown(value));
     }
     return value.get<Token>();
 }
@@ -127,7 +126,7 @@ float read_bias(const Json& value) {
     }
     if (!value.is_number() || std::abs(value.get<double>()) > kMaxBias) {
         bad_field("logit_bias", "expected ", -kMaxBias, "..", kMaxBias, " or false, found ",
-                  to_text(value));
+                  shown(value));
     }
     const double bias = value.get<double>();
     return bias == -kMaxBias ? kBan : static_cast<float>(bias);

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 namespace knap {
@@ -13,9 +14,9 @@ constexpr std::chrono::milliseconds kPoll{100};
 
 }  // namespace
 
-IdleTime::IdleTime(SessionPool& pool, IdleWork work, std::chrono::milliseconds wait)
-    : pool_(pool), work_(std::move(work)), wait_(wait) {
-    if (work_) {
+IdleTime::IdleTime(SessionPool& pool, IdleTimeOptions options)
+    : pool_(pool), options_(std::move(options)) {
+    if (options_.work || options_.uses_sessions) {
         thread_ = std::thread([this] { run(); });
     }
 }
@@ -34,12 +35,29 @@ IdleTime::~IdleTime() {
 // Waits until nothing has run for a while. Returns false when the object ends.
 bool IdleTime::wait_for_idleness(std::unique_lock<std::mutex>& lock) {
     std::chrono::milliseconds idle{0};
-    while (!is_stopping_ && idle < wait_) {
-        const std::chrono::milliseconds step = std::min(kPoll, wait_ - idle);
+    while (!is_stopping_ && idle < options_.wait) {
+        const std::chrono::milliseconds step = std::min(kPoll, options_.wait - idle);
         stopped_.wait_for(lock, step, [this] { return is_stopping_.load(); });
         idle = pool_.is_busy() ? std::chrono::milliseconds{0} : idle + step;
     }
     return !is_stopping_;
+}
+
+bool IdleTime::timed(const std::function<bool()>& piece) const {
+    const Stopwatch watch;
+    const bool result = piece();
+    if (options_.on_worked) {
+        options_.on_worked(watch.elapsed_ms() / 1000);
+    }
+    return result;
+}
+
+void IdleTime::work(const std::function<bool()>& must_stop) {
+    if (options_.work && timed([&] { return options_.work(pool_.longest_history(), must_stop); })) {
+        pool_.renew_strategies();
+    }
+    while (options_.uses_sessions && timed([&] { return pool_.use_idle_time(must_stop); })) {
+    }
 }
 
 void IdleTime::run() {
@@ -48,9 +66,7 @@ void IdleTime::run() {
     while (wait_for_idleness(lock)) {
         lock.unlock();
         try {
-            if (work_(pool_.longest_history(), must_stop)) {
-                pool_.renew_strategies();
-            }
+            work(must_stop);
         } catch (const std::exception& error) {
             log_warning("work in idle time failed, and is not tried again: ", error.what());
             return;

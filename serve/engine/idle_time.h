@@ -1,5 +1,6 @@
-// Uses the time in which no request runs. Work begins after some seconds of idleness and is told to
-// stop as soon as a request comes.
+// Uses the time in which no request runs: for work on the model, then for pieces of what sessions
+// have to do, one at a time. It begins after some seconds of idleness and is told to stop as soon
+// as a request comes.
 #pragma once
 
 #include <atomic>
@@ -22,23 +23,29 @@ namespace knap {
 using IdleWork =
     std::function<bool(const std::vector<Token>& text, const std::function<bool()>& must_stop)>;
 
+struct IdleTimeOptions {
+    IdleWork work{};                                  // empty: none
+    bool uses_sessions = false;                       // Session::use_idle_time
+    std::function<void(double seconds)> on_worked{};  // after each piece; may be empty
+    std::chrono::milliseconds wait{2000};             // of idleness before work begins
+};
+
 class IdleTime {
   public:
-    // `pool` must outlive the object. Without work (an empty function) nothing happens.
-    IdleTime(SessionPool& pool, IdleWork work, std::chrono::milliseconds wait = kWait);
+    // `pool` must outlive the object. Without anything to do there is no thread.
+    IdleTime(SessionPool& pool, IdleTimeOptions options);
     ~IdleTime();
     IdleTime(const IdleTime&) = delete;
     IdleTime& operator=(const IdleTime&) = delete;
 
   private:
-    static constexpr std::chrono::milliseconds kWait{2000};  // of idleness before work begins
-
     void run();
+    void work(const std::function<bool()>& must_stop);
+    bool timed(const std::function<bool()>& piece) const;
     bool wait_for_idleness(std::unique_lock<std::mutex>& lock);
 
     SessionPool& pool_;
-    IdleWork work_;
-    std::chrono::milliseconds wait_;
+    IdleTimeOptions options_;
     std::mutex mutex_;
     std::condition_variable stopped_;
     std::atomic<bool> is_stopping_ = false;

@@ -180,6 +180,8 @@ void Metrics::write_own(MetricsPage& page) const {
     page.counter("knap:draft_seconds_total", "Time spent on drafting.", draft_s_.load());
     page.counter("knap:verify_seconds_total", "Time spent on verifying.", verify_s_.load());
     page.counter("knap:search_seconds_total", "Time spent on searching plans.", search_s_.load());
+    page.counter("knap:idle_search_seconds_total",
+                 "Time spent on measuring and searching while no request ran.", idle_s_.load());
     page.counter("knap:near_ties_total", "Tokens that rounding may have decided.",
                  n_near_ties_.load());
     page.counter("knap:forced_tokens_total",

@@ -37,6 +37,7 @@ class Metrics {
     void add_end(const JobEnd& end, std::string_view finish_reason, double seconds);
     void add_refusal(int status);
     void add_disconnect() { ++n_disconnects_; }
+    void add_idle_work(double seconds) { idle_s_.fetch_add(seconds); }
 
     // Prometheus' text format 0.0.4. Rates are those since the last call.
     std::string text(const ServerGauges& gauges);
@@ -79,6 +80,7 @@ class Metrics {
     Seconds draft_s_ = 0;
     Seconds verify_s_ = 0;
     Seconds search_s_ = 0;
+    Seconds idle_s_ = 0;
     Histogram first_token_s_{long_times()};
     Histogram token_gap_s_{short_times()};
     Histogram request_s_{long_times()};

@@ -171,11 +171,13 @@ void SessionPool::serve(Worker& worker) {
                         .strategy = ticket->job_.options.speculation.strategy};
         const bool needs_renewal = std::exchange(worker.needs_renewal, false);
         lock.unlock();
+        std::unique_lock use(worker.in_use);
         if (needs_renewal) {
             worker.session.renew_strategies();
         }
         const Clock::time_point start = Clock::now();
         JobEnd end = run(worker, *ticket);
+        use.unlock();
         lock.lock();
         note_duration(Clock::now() - start);
         worker.history.assign(worker.session.history().begin(), worker.session.history().end());
@@ -260,6 +262,19 @@ std::vector<Token> SessionPool::longest_history() const {
     const auto longest = std::ranges::max_element(
         workers_, {}, [](const auto& worker) { return worker->history.size(); });
     return (*longest)->history;
+}
+
+// What strategies learn before they are renewed is lost, so they learn nothing then.
+bool SessionPool::is_free(const Worker& worker) const {
+    const std::lock_guard lock(mutex_);
+    return worker.assigned == nullptr && !worker.needs_renewal;
+}
+
+bool SessionPool::use_idle_time(const std::function<bool()>& must_stop) {
+    return !must_stop() && std::ranges::any_of(workers_, [&](const auto& worker) {
+        const std::unique_lock use(worker->in_use, std::try_to_lock);
+        return use.owns_lock() && is_free(*worker) && worker->session.use_idle_time(must_stop);
+    });
 }
 
 void SessionPool::renew_strategies() {

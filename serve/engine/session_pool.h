@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -71,6 +72,10 @@ class SessionPool {
     bool is_busy() const { return n_running() + n_waiting() > 0; }  // reads flags only
     // The longest conversation that an idle session has.
     std::vector<Token> longest_history() const;
+    // Does a piece of work for a session without a job: see Session. Returns false if none has
+    // anything to do, or if `must_stop`, which may read a flag only. One caller at a time. A job
+    // for the session waits until the piece ends.
+    bool use_idle_time(const std::function<bool()>& must_stop);
     // Sessions take up the costs and plans that are saved now, before their next job.
     void renew_strategies();
     // How long a job that is submitted now would wait, from the time that recent ones took.
@@ -84,11 +89,13 @@ class SessionPool {
         std::shared_ptr<JobTicket> assigned{};  // null: idle
         SessionState state{};
         bool needs_renewal = false;  // of its strategies
+        std::mutex in_use{};         // held while the session works
         std::thread thread{};
     };
 
     void serve(Worker& worker);
     JobEnd run(Worker& worker, JobTicket& ticket);
+    bool is_free(const Worker& worker) const;
     Result generate(Worker& worker, JobTicket& ticket, AnswerPart& part);
     Observer observe(Worker& worker, JobTicket& ticket, AnswerPart& part);
     // Gives waiting jobs to idle sessions. With `mutex_` held.

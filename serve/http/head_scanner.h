@@ -20,6 +20,8 @@ class HeadScanner {
     // request line and is longer in every call. Not called again after a result other than
     // incomplete.
     Result scan(std::string_view received);
+    // Once it is complete: the bytes of the head.
+    std::size_t n_seen() const { return n_seen_; }
 
   private:
     Result request_line(char byte);

@@ -59,6 +59,9 @@ using Parser = http::request_parser<GrowingBody>;
 
 // Of chunk headers and trailers, which Beast wants whole.
 constexpr std::size_t kMaxUnparsedBytes = std::size_t{16} << 10;
+// Of "0\r\n\r\n", with which a body in chunks ends: so many are always to come. With fewer,
+// Beast 1.81 fails an assertion, in builds that have them.
+constexpr std::size_t kLeastChunkBytes = 5;
 
 std::string_view to_view(boost::beast::string_view text) {
     return {text.data(), text.size()};
@@ -128,8 +131,10 @@ RequestReader::Result RequestReader::Impl::read_head(std::string& received,
         case HeadScanner::Result::complete:
             break;
     }
+    // Only what the scanner took for the head, or Beast might find its end elsewhere.
     error_code error;
-    const std::size_t n_taken = parser.put(boost::asio::buffer(received), error);
+    const std::size_t n_taken =
+        parser.put(boost::asio::buffer(received.data(), scanner.n_seen()), error);
     if (error || !parser.is_header_done()) {
         return refuse(400, concat("not an HTTP/1.1 request: ", error.message()));
     }
@@ -188,7 +193,8 @@ RequestReader::Result RequestReader::Impl::take_head(const HttpLimits& limits) {
 
 RequestReader::Result RequestReader::Impl::read_body(std::string& received,
                                                      const HttpLimits& limits) {
-    if (!parser.is_done() && !received.empty()) {
+    const std::size_t n_least = parser.chunked() ? kLeastChunkBytes : 1;
+    if (!parser.is_done() && received.size() >= n_least) {
         error_code error;
         received.erase(0, parser.put(boost::asio::buffer(received), error));
         if (error == http::error::body_limit) {

@@ -1,17 +1,33 @@
 #include "base/partial_file.h"
 
+#include <atomic>
 #include <system_error>
 #include <utility>
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace knap {
 
 namespace {
 
 namespace fs = std::filesystem;
+
+// No other process, and no other file of this one, has the same name while it is written.
+fs::path partial_path(const fs::path& path) {
+    static std::atomic<int> n_files = 0;
+    fs::path partial = path;
+    partial += concat(".", ::getpid(), "-", ++n_files, ".partial");
+    return partial;
+}
+
+fs::path checked_place(fs::path path, std::uint64_t n_bytes) {
+    check_place(path, n_bytes);
+    return path;
+}
 
 }  // namespace
 
@@ -35,32 +51,30 @@ void check_place(const fs::path& path, std::uint64_t n_bytes) {
     }
 }
 
-PartialFile::PartialFile(fs::path path, std::uint64_t n_bytes) : path_(std::move(path)) {
-    check_place(path_, n_bytes);
-    fs::path partial_path = path_;
-    partial_path += ".partial";
-    file_.emplace(std::move(partial_path), O_TRUNC);
+PartialFile::PartialFile(fs::path path, std::uint64_t n_bytes)
+    : path_(checked_place(std::move(path), n_bytes)), file_(partial_path(path_), O_TRUNC) {
     try {
-        file_->resize(n_bytes);
+        file_.resize(n_bytes);
     } catch (...) {
-        file_->remove();
+        file_.remove();
         throw;
     }
 }
 
 PartialFile::~PartialFile() {
-    if (file_) {
-        file_->remove();
+    if (!is_published_) {
+        file_.remove();
     }
 }
 
 void PartialFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
-    file_->write_at(offset, bytes);
+    file_.write_at(offset, bytes);
 }
 
 void PartialFile::publish() {
-    file_->move_to(path_);
-    file_.reset();
+    file_.sync();
+    file_.move_to(path_);
+    is_published_ = true;
 }
 
 void write_whole_file(const fs::path& path, std::string_view text) {

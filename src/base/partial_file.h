@@ -1,11 +1,11 @@
-// A file that appears under its name only when complete. It is written as "<path>.partial" and
-// renamed by publish(). If the object is destroyed before that, the file is deleted.
+// A file that appears under its name only when complete. It is written under a name of its own,
+// "<path>.<process>-<n>.partial", and renamed by publish() once its bytes are on the disk. If the
+// object is destroyed before that, the file is deleted.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -33,7 +33,8 @@ class PartialFile {
 
   private:
     std::filesystem::path path_;
-    std::optional<WrittenFile> file_;  // empty once published
+    WrittenFile file_;
+    bool is_published_ = false;
 };
 
 // Writes `text` to the file, completely or not at all. Throws knap::Error.

@@ -7,6 +7,12 @@ namespace knap {
 ResumableFile::ResumableFile(std::filesystem::path path, std::filesystem::path partial_path)
     : path_(std::move(path)), file_(std::move(partial_path), 0), n_bytes_(file_.size()) {}
 
+ResumableFile::~ResumableFile() {
+    if (n_bytes_ == 0) {  // nothing to go on from
+        file_.remove();
+    }
+}
+
 void ResumableFile::append(std::span<const std::byte> bytes) {
     file_.write_at(n_bytes_, bytes);
     n_bytes_ += bytes.size();

@@ -1,6 +1,6 @@
 // A file that is written from its beginning to its end, in several runs of the program if need be.
-// It grows as a file of another name, which stays when the object or the process ends, and appears
-// under its own name only when complete.
+// It grows as a file of another name, which stays when the object or the process ends, unless it is
+// empty, and appears under its own name only when complete.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,9 @@ class ResumableFile {
   public:
     // Goes on behind the bytes that `partial_path` has. Throws knap::Error, like all below.
     ResumableFile(std::filesystem::path path, std::filesystem::path partial_path);
+    ~ResumableFile();
+    ResumableFile(const ResumableFile&) = delete;
+    ResumableFile& operator=(const ResumableFile&) = delete;
 
     const std::filesystem::path& partial_path() const { return file_.path(); }
     std::uint64_t size() const { return n_bytes_; }

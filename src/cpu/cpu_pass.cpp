@@ -90,7 +90,7 @@ std::size_t CpuPass::bytes() const {
     std::size_t n = (stream_.capacity() + queries_.capacity() + attended_.capacity() +
                      keys_.capacity() + results_.capacity() + logits_.capacity()) *
                         sizeof(float) +
-                    inputs_.capacity() + hidden_.capacity() + experts_.bytes();
+                    inputs_.capacity() + hidden_.capacity() + experts_.bytes() + best_.bytes();
     for (const Scratch& scratch : scratch_) {
         n += scratch.inputs.capacity() + scratch.tile.capacity() * sizeof(float) +
              scratch.experts.bytes();
@@ -229,8 +229,11 @@ class CpuPass::Walk {
 
     // --- inputs of products ---
 
-    // Calls work(tile, inputs) for every tile, where `inputs` are the rows of the pass in the form
-    // of `matrix`, made by prepare(row, out).
+    // What a thread reads after its last item of a phase; empty: what follows the item.
+    using Next = std::span<const std::byte>;
+
+    // Calls work(tile, inputs, next) for every tile, where `inputs` are the rows of the pass in the
+    // form of `matrix`, made by prepare(row, out).
     template <typename Prepare, typename Work>
     void share_product(const PackedMatrix& matrix, const Tiles& tiles, Prepare prepare, Work work) {
         const std::size_t n_bytes = row_bytes(matrix);
@@ -243,7 +246,7 @@ class CpuPass::Walk {
             member_.share(n_rows_, prepare_row);
         }
         bool is_ready = !is_own;
-        share_long(tiles.size(), [&](int item) {
+        share_tiles(matrix, tiles, inputs, [&](const Tile& tile, const std::byte* rows, Next next) {
             if (!is_ready) {
                 // Not before this thread has a part in the phase: only then is what it reads still
                 // there.
@@ -252,8 +255,22 @@ class CpuPass::Walk {
                 }
                 is_ready = true;
             }
+            work(tile, rows, next);
+        });
+    }
+
+    // The same with rows that are in that form already.
+    template <typename Work>
+    void share_tiles(const PackedMatrix& matrix,
+                     const Tiles& tiles,
+                     const std::byte* inputs,
+                     Work work) {
+        const std::size_t n_bytes = row_bytes(matrix);
+        const int last = member_.share_end(tiles.size()) - 1;
+        share_long(tiles.size(), [&](int item) {
             const Tile tile = tiles[item];
-            work(tile, inputs + static_cast<std::size_t>(tile.first_row) * n_bytes);
+            work(tile, inputs + static_cast<std::size_t>(tile.first_row) * n_bytes,
+                 item == last ? ahead_.first() : Next());
         });
     }
 
@@ -294,7 +311,8 @@ class CpuPass::Walk {
                          const std::byte* inputs,
                          int n_rows,
                          float* out,
-                         int width) {
+                         int width,
+                         Next next) {
         multiply_groups({.matrix = *by.matrix,
                          .bias = by.bias,
                          .first_group = first_group,
@@ -302,24 +320,29 @@ class CpuPass::Walk {
                          .inputs = inputs,
                          .n_rows = n_rows,
                          .out = out,
-                         .width = width});
+                         .width = width,
+                         .next = next});
     }
 
     // The product, left for what follows it.
-    void keep_product(const CpuMatrix& by, const Tile& tile, const std::byte* inputs) const {
+    void keep_product(const CpuMatrix& by,
+                      const Tile& tile,
+                      const std::byte* inputs,
+                      Next next) const {
         multiply(by, tile.first_unit, tile.n_units, inputs, tile.n_rows,
                  result_row(tile.first_row) + std::ptrdiff_t{tile.first_unit} * kGroupRows,
-                 config_.n_embd);
+                 config_.n_embd, next);
     }
 
     // Adds the product to the stream, or leaves it for add_results() if a norm follows.
     void add_product(const CpuMatrix& by,
                      const float* post_norm,
                      const Tile& tile,
-                     const std::byte* inputs) const {
+                     const std::byte* inputs,
+                     Next next) const {
         const int width = config_.n_embd;
         if (post_norm != nullptr) {
-            keep_product(by, tile, inputs);
+            keep_product(by, tile, inputs, next);
             return;
         }
         float* out = stream_row(tile.first_row) + std::ptrdiff_t{tile.first_unit} * kGroupRows;
@@ -331,14 +354,16 @@ class CpuPass::Walk {
                                       .n_rows = tile.n_rows,
                                       .out = out,
                                       .added = out,
-                                      .stride = width});
+                                      .stride = width,
+                                      .next = next});
             return;
         }
         // The product and its bias are added first, and the scale applies to their sum.
         for (int i = 0; i < tile.n_units; ++i) {
             const int group = tile.first_unit + i;
             float* sums = scratch_.tile.data();
-            multiply(by, group, 1, inputs, tile.n_rows, sums, kGroupRows);
+            multiply(by, group, 1, inputs, tile.n_rows, sums, kGroupRows,
+                     i == tile.n_units - 1 ? next : Next());
             scale_row(config_.residual_scale, tile.n_rows * kGroupRows, sums);
             const int n = std::min(kGroupRows, by.matrix->n_out - group * kGroupRows);
             for (int row = 0; row < tile.n_rows; ++row) {
@@ -380,17 +405,18 @@ class CpuPass::Walk {
         const int group = request_.groups->group_of(request_.plan->level(layer, Module::attention),
                                                     config_.layer(layer).window);
         const AttentionTasks& tasks = *request_.tasks[static_cast<std::size_t>(group)];
+        const CpuMatrix& o = model_.layer(layer).o;
         const AttentionData data{.queries = pass_.queries_.data(),
                                  .out = pass_.attended_.data(),
                                  .cached = cached(layer),
-                                 .sinks = model_.layer(layer).attn_sinks};
+                                 .sinks = model_.layer(layer).attn_sinks,
+                                 .next = ahead_.first()};
         share_long(tasks.n_shares(), [&](int share) { run_attention_share(data, tasks, share); });
-        const CpuMatrix& o = model_.layer(layer).o;
         const float* post_norm = model_.layer(layer).attn_post_norm;
         ahead_.expect_module(2 * layer + 1, n_rows_);
         share_product(*o.matrix, tiles_of(*o.matrix), attended(*o.matrix),
-                      [&](const Tile& tile, const std::byte* inputs) {
-                          add_product(o, post_norm, tile, inputs);
+                      [&](const Tile& tile, const std::byte* inputs, Next next) {
+                          add_product(o, post_norm, tile, inputs, next);
                       });
         add_results(post_norm);
     }
@@ -425,18 +451,24 @@ class CpuPass::Walk {
             heads.store_value(head, row, x);
         };
         const Tiles tiles(n_query_units + 2 * n_key_units, n_rows_, member_.n_threads(), 1);
-        share_product(*weights.q.matrix, tiles, normed(weights.attn_norm, *weights.q.matrix),
-                      [&](const Tile& tile, const std::byte* inputs) {
-                          const int key_unit = tile.first_unit - n_query_units;
-                          const int value_unit = key_unit - n_key_units;
-                          if (key_unit < 0) {
-                              run_unit(units, weights.q, tile.first_unit, tile, inputs, give_query);
-                          } else if (value_unit < 0) {
-                              run_unit(units, weights.k, key_unit, tile, inputs, store_key);
-                          } else {
-                              run_unit(units, weights.v, value_unit, tile, inputs, store_value);
-                          }
-                      });
+        share_product(
+            *weights.q.matrix, tiles, normed(weights.attn_norm, *weights.q.matrix),
+            [&](const Tile& tile, const std::byte* inputs, Next next) {
+                const int key_unit = tile.first_unit - n_query_units;
+                const int value_unit = key_unit - n_key_units;
+                if (next.empty() && key_unit == -1) {
+                    next = first_weights(*weights.k.matrix, 0);
+                } else if (next.empty() && value_unit == -1) {
+                    next = first_weights(*weights.v.matrix, 0);
+                }
+                if (key_unit < 0) {
+                    run_unit(units, weights.q, tile.first_unit, tile, inputs, next, give_query);
+                } else if (value_unit < 0) {
+                    run_unit(units, weights.k, key_unit, tile, inputs, next, store_key);
+                } else {
+                    run_unit(units, weights.v, value_unit, tile, inputs, next, store_value);
+                }
+            });
         if (waits) {
             member_.share(n_rows_, [&](int row) {
                 heads.give_row(row, has_queries ? query(row, 0) : nullptr, key(row, 0));
@@ -451,10 +483,11 @@ class CpuPass::Walk {
                   int unit,
                   const Tile& tile,
                   const std::byte* inputs,
+                  Next next,
                   Give give) const {
         const int width = units.n_groups * kGroupRows;
         float* out = scratch_.tile.data();
-        multiply(by, unit * units.n_groups, units.n_groups, inputs, tile.n_rows, out, width);
+        multiply(by, unit * units.n_groups, units.n_groups, inputs, tile.n_rows, out, width, next);
         const int first_head = unit * units.n_heads;
         const int n_heads =
             std::min(units.n_heads, by.matrix->n_out / config_.head_dim - first_head);
@@ -489,8 +522,8 @@ class CpuPass::Walk {
         ahead_.expect_down(layer, n_rows_);
         share_gates(weights);
         ahead_.expect_module(2 * layer + 2, n_rows_);
-        share_down(weights, [&](const Tile& tile, const std::byte* inputs) {
-            add_product(weights.down, weights.ffn_post_norm, tile, inputs);
+        share_down(weights, [&](const Tile& tile, const std::byte* inputs, Next next) {
+            add_product(weights.down, weights.ffn_post_norm, tile, inputs, next);
         });
         add_results(weights.ffn_post_norm);
     }
@@ -518,11 +551,12 @@ class CpuPass::Walk {
         });
         if (weights.has_dense_mlp()) {
             share_gates(weights);
-            share_down(weights, [&](const Tile& tile, const std::byte* inputs) {
-                keep_product(weights.down, tile, inputs);
+            share_down(weights, [&](const Tile& tile, const std::byte* inputs, Next next) {
+                keep_product(weights.down, tile, inputs, next);
             });
         }
-        add_experts(weights.has_dense_mlp());
+        add_experts(weights.has_dense_mlp(), weights.ffn_post_norm);
+        add_results(weights.ffn_post_norm);
     }
 
     // The experts of every row, and the rows in the form that experts take.
@@ -531,12 +565,12 @@ class CpuPass::Walk {
         const PackedMatrix& router = *weights.router.matrix;
         const PackedMatrix& gate = weights.experts.gate.weight->matrix;
         share_product(router, tiles_of(router), normed(weights.ffn_norm, router),
-                      [&](const Tile& tile, const std::byte* inputs) {
+                      [&](const Tile& tile, const std::byte* inputs, Next next) {
                           multiply(weights.router, tile.first_unit, tile.n_units, inputs,
                                    tile.n_rows,
                                    experts.logits(tile.first_row, spec.n_experts) +
                                        tile.first_unit * kGroupRows,
-                                   spec.n_experts);
+                                   spec.n_experts, next);
                       });
         const auto prepare = normed(weights.ffn_norm, gate);
         member_.share(n_rows_, [&](int row) {
@@ -547,8 +581,8 @@ class CpuPass::Walk {
     }
 
     // Adds what the experts of each row have given to the stream, with the product that was kept
-    // if there is one.
-    void add_experts(bool has_kept) {
+    // if there is one; or leaves the sum for add_results() if a norm follows.
+    void add_experts(bool has_kept, const float* post_norm) {
         constexpr int kPiece = 512;
         const int n_pieces = steps_for(config_.n_embd, kPiece);
         const ExpertRows& experts = pass_.experts_;
@@ -561,6 +595,10 @@ class CpuPass::Walk {
             if (has_kept) {
                 add_row(result_row(row) + first, n, sum);
             }
+            if (post_norm != nullptr) {
+                std::copy_n(sum, n, result_row(row) + first);
+                return;
+            }
             scale_row(config_.residual_scale, n, sum);
             add_row(sum, n, stream_row(row) + first);
         });
@@ -571,29 +609,33 @@ class CpuPass::Walk {
             *weights.gate.matrix,
             {weights.gate.matrix->n_groups(), n_rows_, member_.n_threads(), Tiles::kMaxGateUnits},
             normed(weights.ffn_norm, *weights.gate.matrix),
-            [&](const Tile& tile, const std::byte* inputs) { run_gates(weights, tile, inputs); });
+            [&](const Tile& tile, const std::byte* inputs, Next next) {
+                if (next.empty()) {
+                    next = first_weights(*weights.gate.matrix, tile.first_unit + tile.n_units);
+                }
+                run_gates(weights, tile, inputs, next);
+            });
     }
 
-    // Calls work(tile, inputs) for every tile of `down`.
+    // Calls work(tile, inputs, next) for every tile of `down`.
     template <typename Work>
     void share_down(const CpuLayer& weights, Work work) {
         const PackedMatrix& down = *weights.down.matrix;
-        const Tiles tiles = tiles_of(down);
-        share_long(tiles.size(), [&](int item) {
-            const Tile tile = tiles[item];
-            work(tile,
-                 pass_.hidden_.data() + static_cast<std::size_t>(tile.first_row) * row_bytes(down));
-        });
+        share_tiles(down, tiles_of(down), pass_.hidden_.data(), work);
     }
 
     // The activated gate times up, in the form that `down` takes.
-    void run_gates(const CpuLayer& weights, const Tile& tile, const std::byte* inputs) const {
+    void run_gates(const CpuLayer& weights,
+                   const Tile& tile,
+                   const std::byte* inputs,
+                   Next next) const {
         const PackedMatrix& down = *weights.down.matrix;
         const int width = tile.n_units * kGroupRows;
         float* gates = scratch_.tile.data();
         float* ups = gates + static_cast<std::ptrdiff_t>(width) * tile.n_rows;
-        multiply(weights.gate, tile.first_unit, tile.n_units, inputs, tile.n_rows, gates, width);
-        multiply(weights.up, tile.first_unit, tile.n_units, inputs, tile.n_rows, ups, width);
+        multiply(weights.gate, tile.first_unit, tile.n_units, inputs, tile.n_rows, gates, width,
+                 first_weights(*weights.up.matrix, tile.first_unit));
+        multiply(weights.up, tile.first_unit, tile.n_units, inputs, tile.n_rows, ups, width, next);
         gate_rows({.activation = config_.activation,
                    .gates = gates,
                    .ups = ups,
@@ -608,19 +650,21 @@ class CpuPass::Walk {
     void run_head() {
         const CpuMatrix& head = request_.head;
         const int n_out = head.matrix->n_out;
+        // The next pass usually begins as this one.
+        ahead_.expect_module(2 * request_.entry_layer, n_rows_);
         share_product(*head.matrix, tiles_of(*head.matrix),
                       normed(model_.output_norm, *head.matrix),
-                      [&](const Tile& tile, const std::byte* inputs) {
+                      [&](const Tile& tile, const std::byte* inputs, Next next) {
                           multiply(head, tile.first_unit, tile.n_units, inputs, tile.n_rows,
                                    pass_.logits_.data() +
                                        static_cast<std::ptrdiff_t>(tile.first_row) * n_out +
                                        static_cast<std::ptrdiff_t>(tile.first_unit) * kGroupRows,
-                                   n_out);
+                                   n_out, next);
                           finish_logits(tile, n_out);
                       });
     }
 
-    // Scales and caps, where the model does.
+    // Scales and caps, where the model does, and notes the best.
     void finish_logits(const Tile& tile, int n_out) const {
         const int first = tile.first_unit * kGroupRows;
         const int n = std::min(tile.n_units * kGroupRows, n_out - first);
@@ -628,6 +672,10 @@ class CpuPass::Walk {
             float* logits = pass_.logits_.data() + static_cast<std::ptrdiff_t>(row) * n_out + first;
             scale_row(config_.logit_scale, n, logits);
             cap_row(config_.final_soft_cap, n, logits);
+            if (request_.ranks) {
+                pass_.best_.note(static_cast<std::size_t>(row), static_cast<std::size_t>(first),
+                                 {logits, static_cast<std::size_t>(n)});
+            }
         }
     }
 
@@ -661,6 +709,12 @@ bool CpuPass::run(ThreadTeam& team, const CpuRequest& request) {
         n_logits_ = request.logit_rows.size() * n_out;
         const auto n_usual = static_cast<std::size_t>(std::min(kUsualLogitRows, max_rows_)) * n_out;
         logits_.resize(std::max({logits_.size(), n_logits_, n_usual}));
+        if (request.ranks) {
+            const Tiles tiles(request.head.matrix->n_groups(),
+                              static_cast<int>(request.logit_rows.size()), team.n_threads());
+            best_.begin(request.logit_rows.size(), n_out,
+                        static_cast<std::size_t>(tiles.n_units()) * kGroupRows);
+        }
     }
     bool is_complete = true;
     team.run([&](TeamMember& member) {

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "cpu/best_rows.h"
 #include "cpu/cpu_weights.h"
 #include "cpu/expert_rows.h"
 #include "device/thread_team.h"
@@ -54,6 +55,7 @@ struct CpuRequest {
     int exit_layer = 0;
     std::span<const int> captures{};
     std::span<const int> logit_rows{};
+    bool ranks = false;  // list the best tokens of these rows
     bool gives_stream = false;
     CpuMatrix head{};  // if there are logit rows
     std::function<bool()> is_cancelled;
@@ -72,6 +74,8 @@ class CpuPass {
     // --- results of the last pass ---
     // [head's n_out, n_logit_rows]
     std::span<const float> logits() const { return std::span(logits_).first(n_logits_); }
+    // Of all logit rows, if the request wanted them.
+    BestTokens best() { return best_.list(logits()); }
     std::span<const std::span<const float>> captures() const { return capture_views_; }
 
     std::size_t bytes() const;  // reserved
@@ -100,6 +104,7 @@ class CpuPass {
     ExpertRows experts_;
     std::vector<float> logits_;  // of the largest pass so far
     std::size_t n_logits_ = 0;
+    BestRows best_;
     std::vector<std::vector<float>> captures_;
     std::vector<std::span<const float>> capture_views_;
     std::vector<Scratch> scratch_;  // of each thread

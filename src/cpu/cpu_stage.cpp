@@ -62,6 +62,7 @@ class CpuStage final : public Stage {
     // The host need not wait for anything between two passes.
     int max_chain(int /*first_row*/) const override { return 0; }
     bool run_chain(const ChainRun& /*run*/) override { return false; }
+    int max_best() const override { return BestRows::kMost; }
     // Its memory is the host's.
     std::shared_ptr<const StreamBank> borrow_bank(std::size_t /*n_rows*/) override { return {}; }
     std::size_t n_bank_rows() const override { return 0; }
@@ -122,6 +123,8 @@ bool CpuStage::run(std::span<RowRun* const> runs, bool gives_stream) {
                        .exit_layer = any.exit_layer,
                        .captures = rows_.captures,
                        .logit_rows = rows_.logit_rows,
+                       .ranks = std::ranges::any_of(
+                           runs, [](const RowRun* run) { return run->request.n_best > 0; }),
                        .gives_stream = gives_stream};
     if (!rows_.logit_rows.empty()) {
         HeadSubset* reduced = rows_.run(0).reduced_head;
@@ -139,6 +142,7 @@ bool CpuStage::run(std::span<RowRun* const> runs, bool gives_stream) {
     }
     deliver(config_, rows_,
             {.logits = pass_.logits(),
+             .best = request.ranks ? pass_.best() : BestTokens(),
              .captures = pass_.captures(),
              .stream = gives_stream ? pass_.stream(rows_.n_rows) : std::span<const float>(),
              .n_logit_rows = static_cast<int>(rows_.logit_rows.size())});

@@ -43,6 +43,7 @@ class Tiles {
           tile_units_(std::clamp(n_units * n_row_tiles_ / (n_threads * kPerThread), 1, max_units)) {
     }
 
+    int n_units() const { return tile_units_; }  // of every tile but the last
     int size() const { return steps_for(n_units_, tile_units_) * n_row_tiles_; }
     // Tiles of the same units follow each other, so that their weights stay in a core's cache.
     Tile operator[](int i) const {

@@ -12,11 +12,20 @@ namespace {
 constexpr int kFewRows = 4;
 // A part of a core's second cache, and more than there is ever time for.
 constexpr std::size_t kMaxBytes = 128 << 10;
+// Of a group at the beginning of a product. A thread with more than a few rows fetches a whole
+// group ahead, so less would leave it waiting.
+constexpr std::size_t kFirstBytes = 32 << 10;
 constexpr std::size_t kLine = 64;
 // So few that the thread soon looks again whether the others are done.
 constexpr int kLinesAtOnce = 4;
 
 }  // namespace
+
+std::span<const std::byte> first_weights(const PackedMatrix& matrix, int first_group) {
+    const std::size_t n_group_bytes = group_bytes(matrix.type, matrix.n_in);
+    return {matrix.data + n_group_bytes * static_cast<std::size_t>(first_group),
+            std::min(n_group_bytes, kFirstBytes)};
+}
 
 void WeightsAhead::expect(Product product, int number, int n_rows) {
     product_ = product;
@@ -51,15 +60,32 @@ std::span<const std::span<const std::byte>> WeightsAhead::planned() {
         n_bytes_ = 0;
         piece_ = 0;
         at_ = 0;
-        plan();
+        if (n_rows_ <= kFewRows) {
+            plan(pieces_.size());
+        }
     }
     return std::span(pieces_).first(n_pieces_);
 }
 
-void WeightsAhead::plan() {
-    if (n_rows_ > kFewRows) {
-        return;
+std::span<const std::byte> WeightsAhead::first() {
+    const bool is_planned = is_planned_ && n_pieces_ > 0;
+    if (!is_planned) {
+        n_pieces_ = 0;
+        n_bytes_ = 0;
+        plan(1);
     }
+    std::span<const std::byte> piece;
+    if (n_pieces_ > 0) {
+        piece = pieces_.front();
+    }
+    if (!is_planned) {
+        n_pieces_ = 0;  // the others are planned once this thread waits
+    }
+    return piece.first(std::min(piece.size(), kFirstBytes));
+}
+
+void WeightsAhead::plan(std::size_t max_pieces) {
+    max_pieces_ = max_pieces;
     switch (product_) {
         case Product::none:
             return;
@@ -96,8 +122,8 @@ void WeightsAhead::plan_heads(const CpuLayer& layer) {
     const int n_query_units = units.count(model_.config.n_heads);
     const int n_key_units = units.count(model_.config.n_kv_heads);
     const Tiles tiles(n_query_units + 2 * n_key_units, n_rows_, member_.n_threads(), 1);
-    for (int item = member_.share_begin(tiles.size()); item < member_.share_end(tiles.size());
-         ++item) {
+    const int end = member_.share_end(tiles.size());
+    for (int item = member_.share_begin(tiles.size()); item < end && has_room(); ++item) {
         const int unit = tiles[item].first_unit;
         const int key_unit = unit - n_query_units;
         const CpuMatrix& matrix = key_unit < 0             ? layer.q
@@ -110,8 +136,8 @@ void WeightsAhead::plan_heads(const CpuLayer& layer) {
 
 void WeightsAhead::plan_product(const PackedMatrix& matrix) {
     const Tiles tiles(matrix.n_groups(), n_rows_, member_.n_threads());
-    for (int item = member_.share_begin(tiles.size()); item < member_.share_end(tiles.size());
-         ++item) {
+    const int end = member_.share_end(tiles.size());
+    for (int item = member_.share_begin(tiles.size()); item < end && has_room(); ++item) {
         add(matrix, tiles[item].first_unit, tiles[item].n_units);
     }
 }
@@ -119,16 +145,20 @@ void WeightsAhead::plan_product(const PackedMatrix& matrix) {
 void WeightsAhead::plan_gates(const CpuLayer& layer) {
     const Tiles tiles(layer.gate.matrix->n_groups(), n_rows_, member_.n_threads(),
                       Tiles::kMaxGateUnits);
-    for (int item = member_.share_begin(tiles.size()); item < member_.share_end(tiles.size());
-         ++item) {
+    const int end = member_.share_end(tiles.size());
+    for (int item = member_.share_begin(tiles.size()); item < end && has_room(); ++item) {
         const Tile tile = tiles[item];
         add(*layer.gate.matrix, tile.first_unit, tile.n_units);
         add(*layer.up.matrix, tile.first_unit, tile.n_units);
     }
 }
 
+bool WeightsAhead::has_room() const {
+    return n_pieces_ < max_pieces_ && n_bytes_ < kMaxBytes;
+}
+
 void WeightsAhead::add(const PackedMatrix& matrix, int first_group, int n_groups) {
-    if (n_pieces_ == pieces_.size() || n_bytes_ >= kMaxBytes) {
+    if (!has_room()) {
         return;
     }
     const std::size_t n_group_bytes = group_bytes(matrix.type, matrix.n_in);

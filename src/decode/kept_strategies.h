@@ -23,6 +23,8 @@ class KeptStrategies {
     // used one if there would be more than kMost. If `make` throws, nothing changes. Valid until
     // the next call.
     Strategy& get(const SpeculationOptions& options, const Make& make);
+    // The most recently used one; null: none is kept.
+    Strategy* latest() { return kept_.empty() ? nullptr : kept_.back().strategy.get(); }
     void clear() { kept_.clear(); }
 
   private:

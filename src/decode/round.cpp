@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/involuntary_switches.h"
 #include "decode/fitting_drafts.h"
 #include "kv/sequence.h"
 
@@ -27,6 +28,7 @@ std::optional<RoundOutcome> Round::run(Token pending, const Proposal& proposal) 
     const double draft_ms = draft_watch.elapsed_ms();
     const PassTotals drafted = forward_.pass_totals();
 
+    const std::int64_t switches_before = involuntary_switches();
     const Stopwatch verify_watch;
     const int n_best = options_.keeps_logits ? 0 : acceptance_.n_best_needed();
     const ForwardResult target =
@@ -35,6 +37,7 @@ std::optional<RoundOutcome> Round::run(Token pending, const Proposal& proposal) 
         return std::nullopt;
     }
     const double verify_ms = verify_watch.elapsed_ms();
+    const bool was_disturbed = involuntary_switches() != switches_before;
     const double wait_ms = forward_.pass_totals().wait_ms - drafted.wait_ms;
 
     // The pending token's position equals its cache row; the first draft follows it.
@@ -62,6 +65,7 @@ std::optional<RoundOutcome> Round::run(Token pending, const Proposal& proposal) 
             draft_ms - (drafted.wait_ms - start.wait_ms) - (drafted.others_ms - start.others_ms),
         .own_verify_ms = verify_ms - wait_ms,
         .verify_pass = target.pass,
+        .was_disturbed = was_disturbed,
     };
 }
 

@@ -180,6 +180,10 @@ void Strategy::begin(const RequestStart& /*request*/) {}
 
 void Strategy::observe(const RoundOutcome& /*outcome*/) {}
 
+bool Strategy::use_idle_time(std::span<const Token> /*text*/) {
+    return false;
+}
+
 StrategySettings parse_settings(std::string_view text) {
     StrategySettings settings;
     if (text.empty()) {

@@ -19,6 +19,7 @@
 #include "sampling/logit_rows.h"
 #include "sampling/stop_rule.h"
 #include "search/cost/cost_model.h"
+#include "search/cost/profile.h"
 #include "search/saved_plans.h"
 
 namespace knap {
@@ -26,6 +27,7 @@ namespace knap {
 class AdapterHead;
 class Forward;
 class Sequence;
+struct Learned;
 struct ModelConfig;
 
 // The parts of a session that a strategy may use. All of them outlive the strategy.
@@ -38,6 +40,9 @@ struct StrategyParts {
     int max_rows = 0;                    // of a verification, including the pending token
     bool trees_are_exact = false;        // a verified tree has the bits of plain decoding
     AdapterHead* adapter = nullptr;      // null: the engine has none
+    const Learned* known = nullptr;      // what earlier runs learned; null: nothing
+    Learned* notes = nullptr;            // for what later runs should know; null: nobody reads it
+    MeasurePass measure{};               // times passes; empty: measure_pass()
 };
 
 struct RequestStart {
@@ -125,6 +130,7 @@ struct RoundOutcome {
     double own_draft_ms = 0;
     double own_verify_ms = 0;
     PassFacts verify_pass{};
+    bool was_disturbed = false;  // the system took a core away during the verification
 };
 
 class Strategy {
@@ -138,6 +144,10 @@ class Strategy {
     // then keeps the proposal's captures and tells observe().
     virtual bool takes_forced_drafts() const { return true; }
     virtual void observe(const RoundOutcome& outcome);
+    // Does a piece of work that later requests profit from, a few passes at most, while nobody
+    // waits. `text` is that of the committed rows, which stay as they are. Returns whether more is
+    // worth doing; false also when it was cancelled.
+    virtual bool use_idle_time(std::span<const Token> text);
     // Decisions of the current request.
     virtual std::span<const Decision> decisions() const { return {}; }
 };

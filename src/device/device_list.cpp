@@ -63,7 +63,8 @@ std::vector<DeviceEntry> list_devices() {
             entries.push_back(describe(device));
         }
     }
-    std::ranges::stable_partition(entries, [](const DeviceEntry& entry) { return !entry.is_cpu; });
+    std::stable_partition(entries.begin(), entries.end(),
+                          [](const DeviceEntry& entry) { return !entry.is_cpu; });
     return entries;
 }
 

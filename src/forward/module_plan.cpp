@@ -44,6 +44,11 @@ ModulePlan uniform_window_plan(int n_layers, Window window) {
     return plan;
 }
 
+ModulePlan uniform_window_plan(Window window, std::span<const int> own_windows) {
+    const auto n_layers = static_cast<int>(own_windows.size());
+    return within_own_windows(uniform_window_plan(n_layers, window), own_windows);
+}
+
 int exact_layers(const ModulePlan& plan) {
     int layer = 0;
     while (layer < plan.n_layers() && plan.level(layer, Module::attention) == Level::full &&
@@ -87,6 +92,17 @@ ModulePlan canonical(ModulePlan plan, int n_context) {
     for (int layer = 0; layer < plan.n_layers(); ++layer) {
         const Level& level = plan.level(layer, Module::attention);
         if (level.kind == Level::Kind::window && level.window.n_rows() >= n_context) {
+            plan.set(layer, Module::attention, Level::full);
+        }
+    }
+    return plan;
+}
+
+ModulePlan within_own_windows(ModulePlan plan, std::span<const int> own_windows) {
+    for (int layer = 0; layer < plan.n_layers(); ++layer) {
+        const Level& level = plan.level(layer, Module::attention);
+        if (level.kind == Level::Kind::window &&
+            !level.window.narrows(own_windows[static_cast<std::size_t>(layer)])) {
             plan.set(layer, Module::attention, Level::full);
         }
     }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct Window {
     int recent = 0;
 
     int n_rows() const { return sinks + recent; }  // the most committed rows
+    // Whether it hides anything from a layer with such a window of its own (0: none).
+    bool narrows(int own_window) const { return own_window == 0 || recent + 1 < own_window; }
     // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 sees a pointer in the comparison with 0
     auto operator<=>(const Window&) const = default;
 };
@@ -90,6 +93,8 @@ class ModulePlan {
 ModulePlan early_exit_plan(int n_layers, int exit_layer);
 // Every attention at `window`, every MLP at `full`.
 ModulePlan uniform_window_plan(int n_layers, Window window);
+// The same where it narrows layers with these windows of their own (LayerSpec::window, 0: none).
+ModulePlan uniform_window_plan(Window window, std::span<const int> own_windows);
 
 // The number of leading layers with both modules at `full`. For these, a pass with the plan
 // computes exactly what the whole model would: streams, keys and values need not be computed again
@@ -105,6 +110,9 @@ std::vector<Window> distinct_windows(const ModulePlan& plan);
 // The plan as it acts after `n_context` committed rows: a window that covers them all is full
 // attention.
 ModulePlan canonical(ModulePlan plan, int n_context);
+// The plan as it acts in layers with these windows of their own (LayerSpec::window): a window that
+// does not narrow them is full attention.
+ModulePlan within_own_windows(ModulePlan plan, std::span<const int> own_windows);
 
 // The name of the setting that holds a plan, for messages.
 inline constexpr std::string_view kPlanSetting = "`.settings[plan]`";

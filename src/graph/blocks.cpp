@@ -183,7 +183,11 @@ ggml_tensor* build_expert_output(
     ggml_tensor* sum = build_experts(ctx, block.config, layer, weights, n_experts, x);
     if (weights.ffn_down != nullptr) {
         ProductInput hidden = build_gates(block, weights, x);
-        sum = ggml_add(ctx, sum, build_product(ctx, weights.ffn_down, hidden));
+        ggml_tensor* shared = build_product(ctx, weights.ffn_down, hidden);
+        sum = ggml_add(ctx, sum, add_bias(ctx, shared, weights.ffn_down_b));
+    }
+    if (weights.ffn_post_norm != nullptr) {
+        sum = build_norm(block, sum, weights.ffn_post_norm);
     }
     return ggml_add(ctx, stream, scaled(ctx, sum, block.config.residual_scale));
 }

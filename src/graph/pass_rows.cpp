@@ -28,8 +28,7 @@ void PassRows::assign(std::span<RowRun* const> batch) {
     }
     if (runs.size() > 1) {
         std::ranges::sort(captures);
-        const auto rest = std::ranges::unique(captures);
-        captures.erase(rest.begin(), rest.end());
+        captures.erase(std::unique(captures.begin(), captures.end()), captures.end());
     }
 }
 

@@ -34,20 +34,21 @@ constexpr int kMaxContext = std::numeric_limits<int>::max();
 struct UnsupportedField {
     std::string_view field;
     const char* meaning;
-    double neutral;  // a value that changes nothing, as 0 always does
+    const char* nearest;  // the architecture that runs and comes closest to one with the field
+    double neutral;       // a value that changes nothing, as 0 always does
 };
 constexpr UnsupportedField kUnsupportedFields[] = {
-    {kExpertCount, "a mixture of experts", 0},
-    {"expert_group_count", "experts in groups", 1},
-    {"expert_weights_scale", "scaled weights of experts", 1},
-    {"nextn_predict_layers", "layers for multi-token prediction", 0},
-    {"attention.scale", "a custom attention scale", 0},
-    {"attention.clamp_kqv", "clamped queries, keys and values", 0},
-    {"attention.max_alibi_bias", "ALiBi positions", 0},
-    {"residual_scale", "scaled residuals", 1},
-    {"embedding_scale", "scaled embeddings", 1},
-    {"logit_scale", "scaled logits", 1},
-    {"attention.temperature_scale", "attention that sharpens with the position", 0},
+    {kExpertCount, "a mixture of experts", "qwen3moe", 1},  // 1: their tensors are those of an MLP
+    {"expert_group_count", "experts in groups", "qwen3moe", 1},
+    {"expert_weights_scale", "scaled weights of experts", "qwen3moe", 1},
+    {kPredictLayers, "layers for multi-token prediction", "exaone4", 0},
+    {"attention.scale", "a custom attention scale", "granite", 0},
+    {"attention.clamp_kqv", "clamped queries, keys and values", "llama", 0},
+    {"attention.max_alibi_bias", "ALiBi positions", "llama", 0},
+    {"residual_scale", "scaled residuals", "granite", 1},
+    {"embedding_scale", "scaled embeddings", "granite", 1},
+    {"logit_scale", "scaled logits", "granite", 1},
+    {"attention.temperature_scale", "attention that sharpens with the position", "mistral3", 0},
 };
 
 void reject_unsupported(const ConfigReader& reader, const Architecture& architecture) {
@@ -57,12 +58,12 @@ void reject_unsupported(const ConfigReader& reader, const Architecture& architec
         }
         const double value = reader.number(unsupported.field).value_or(0.0f);
         if (value != 0 && value != unsupported.neutral) {
-            reader.fail_field(unsupported.field, "none",
-                              concat(value, " (", unsupported.meaning, ", not supported)"));
+            reader.fail_unsupported(unsupported.field, "none", value, unsupported.meaning,
+                                    unsupported.nearest);
         }
     }
     if (!reader.file().boolean(reader.key("attention.causal")).value_or(true)) {
-        reader.fail_field("attention.causal", "true", "false (an encoder, not supported)");
+        reader.fail_unsupported("attention.causal", "true", "false", "an encoder", "llama");
     }
 }
 
@@ -70,7 +71,7 @@ void reject_unsupported(const ConfigReader& reader, const Architecture& architec
 void reject_sliding_window(const ConfigReader& reader, int n_ctx_train) {
     const std::uint64_t window = reader.file().integer(reader.key(kWindow)).value_or(0);
     if (window != 0 && std::cmp_less(window, n_ctx_train)) {
-        reader.fail_field(kWindow, "none", concat(window, " (not supported)"));
+        reader.fail_unsupported(kWindow, "none", window, "attention to recent positions", "gemma3");
     }
 }
 
@@ -86,7 +87,7 @@ const Architecture& read_architecture(const GgufFile& file) {
 }
 
 void read_heads(const ConfigReader& reader, ModelConfig& config) {
-    const int n_layers = config.n_layers;
+    const int n_layers = config.n_layers_of_file();
     const auto n_heads = reader.uniform_count("attention.head_count", n_layers, kMaxHeads);
     if (!n_heads) {
         reader.fail_field("attention.head_count", concat("1 to ", kMaxHeads), "no such key");
@@ -105,8 +106,9 @@ void read_head_dim(const ConfigReader& reader, ModelConfig& config) {
     config.head_dim = reader.count_or("attention.key_length", default_dim, kMaxHeadDim);
     const int value_dim = reader.count_or("attention.value_length", default_dim, kMaxHeadDim);
     if (value_dim != config.head_dim) {
-        reader.fail_field("attention.value_length", concat("the size of keys, ", config.head_dim),
-                          value_dim);
+        reader.fail_unsupported(
+            "attention.value_length", concat("the size of keys, ", config.head_dim), value_dim,
+            "values of another size", concat(reader.architecture(), " with one size"));
     }
     if (config.head_dim < 2 || config.head_dim % 2 != 0 || config.head_dim > kMaxHeadDim) {
         reader.fail_field("attention.key_length", concat("an even number up to ", kMaxHeadDim),
@@ -139,6 +141,22 @@ int read_vocabulary_size(const ConfigReader& reader) {
     return static_cast<int>(*n_tokens);
 }
 
+void read_layer_counts(const ConfigReader& reader,
+                       const Architecture& architecture,
+                       ModelConfig& config) {
+    config.n_layers = reader.count("block_count", kMaxLayers);
+    const std::uint64_t n_ignored =
+        architecture.reads(kPredictLayers)
+            ? reader.file().integer(reader.key(kPredictLayers)).value_or(0)
+            : 0;
+    if (std::cmp_greater_equal(n_ignored, config.n_layers)) {
+        reader.fail_field(kPredictLayers, concat("fewer than the ", config.n_layers, " layers"),
+                          n_ignored);
+    }
+    config.n_ignored_layers = static_cast<int>(n_ignored);
+    config.n_layers -= config.n_ignored_layers;
+}
+
 // Models of experts alone need none.
 int read_feed_forward_length(const ConfigReader& reader,
                              const Architecture& architecture,
@@ -156,6 +174,10 @@ int read_feed_forward_length(const ConfigReader& reader,
 
 }  // namespace
 
+float usual_attention_scale(int head_dim) {
+    return 1.0f / std::sqrt(static_cast<float>(head_dim));
+}
+
 // As libllama computes it: the fraction in single precision, the rest in double.
 float query_scale(const AttentionTemperature& temperature, int position) {
     const float n_lengths =
@@ -169,7 +191,7 @@ ModelConfig read_config(const GgufFile& file) {
     const Architecture& architecture = read_architecture(file);
     const ConfigReader reader(file, architecture.name);
     ModelConfig config = read_attention_config(file, architecture);
-    config.n_ff = read_feed_forward_length(reader, architecture, config.n_layers);
+    config.n_ff = read_feed_forward_length(reader, architecture, config.n_layers_of_file());
     if (architecture.experts) {
         read_experts(reader, *architecture.experts, config);
     }
@@ -184,7 +206,7 @@ ModelConfig read_attention_config(const GgufFile& file, const Architecture& arch
     ModelConfig config;
     config.architecture = architecture.name;
     config.name = file.string("general.name").value_or("");
-    config.n_layers = reader.count("block_count", kMaxLayers);
+    read_layer_counts(reader, architecture, config);
     config.n_embd = reader.count("embedding_length", kMaxEmbedding);
     config.n_ctx_train = reader.count("context_length", kMaxContext);
     config.rms_eps = read_rms_eps(reader);
@@ -193,7 +215,7 @@ ModelConfig read_attention_config(const GgufFile& file, const Architecture& arch
     if (!architecture.reads(kWindow)) {
         reject_sliding_window(reader, config.n_ctx_train);
     }
-    config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
+    config.attention_scale = usual_attention_scale(config.head_dim);
     config.rope = read_rope_config(reader, architecture, config.head_dim, config.n_ctx_train);
     config.layers.assign(static_cast<std::size_t>(config.n_layers), LayerSpec{});
     if (architecture.describe != nullptr) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -74,6 +75,7 @@ struct ModelConfig {
     std::string architecture;  // general.architecture
     std::string name;          // general.name, may be empty
     int n_layers = 0;
+    int n_ignored_layers = 0;  // behind those in the file, for multi-token prediction
     int n_embd = 0;
     int n_heads = 0;
     int n_kv_heads = 0;
@@ -96,6 +98,12 @@ struct ModelConfig {
     std::vector<LayerSpec> layers;
 
     const LayerSpec& layer(int i) const { return layers[static_cast<std::size_t>(i)]; }
+    // [n_layers] LayerSpec::window.
+    std::vector<int> windows() const {
+        std::vector<int> lengths;
+        std::ranges::transform(layers, std::back_inserter(lengths), &LayerSpec::window);
+        return lengths;
+    }
     bool has(Rotation rotation) const {  // in some layer
         return std::ranges::find(layers, rotation, &LayerSpec::rotation) != layers.end();
     }
@@ -110,11 +118,14 @@ struct ModelConfig {
     const RopeConfig& rope_of(Rotation rotation) const {
         return rotation == Rotation::local ? local_rope : rope;
     }
+    int n_layers_of_file() const { return n_layers + n_ignored_layers; }
     int n_embd_q() const { return n_heads * head_dim; }
     int n_embd_kv() const { return n_kv_heads * head_dim; }
     int heads_per_kv() const { return n_heads / n_kv_heads; }
 };
 
+// What scores are multiplied by, unless the architecture says otherwise.
+float usual_attention_scale(int head_dim);
 // What the query of a row at this position is multiplied by.
 float query_scale(const AttentionTemperature& temperature, int position);
 

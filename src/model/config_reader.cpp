@@ -40,7 +40,9 @@ std::optional<int> ConfigReader::uniform_count(std::string_view field,
     }
     const auto other = std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>());
     if (other != values.end()) {
-        fail_field(field, "the same value in every layer", concat(other[0], " and ", other[1]));
+        fail_unsupported(field, "the same value in every layer",
+                         concat(other[0], " and ", other[1]), "numbers that differ by layer",
+                         concat(architecture(), " with one number"));
     }
     return checked_count(field, values.front(), limit);
 }

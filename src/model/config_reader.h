@@ -19,6 +19,9 @@ class ConfigReader {
 
     const GgufFile& file() const { return file_; }
     std::string key(std::string_view field) const { return prefix_ + std::string(field); }
+    std::string_view architecture() const {
+        return std::string_view(prefix_).substr(0, prefix_.size() - 1);
+    }
 
     // Counts from 1 to `limit`.
     int count(std::string_view field, int limit) const;  // throws when absent
@@ -36,6 +39,17 @@ class ConfigReader {
                                  const Found& found) const {
         fail(file_.path().string(), ": key ", key(field), ": expected ", expected, ", found ",
              found);
+    }
+
+    // What knap does not compute: `meaning` says what it is, `nearest` what runs and comes closest.
+    template <typename Expected, typename Found>
+    [[noreturn]] void fail_unsupported(std::string_view field,
+                                       const Expected& expected,
+                                       const Found& found,
+                                       std::string_view meaning,
+                                       std::string_view nearest) const {
+        fail_field(field, expected,
+                   concat(found, " (", meaning, ", not supported; the nearest is ", nearest, ")"));
     }
 
   private:

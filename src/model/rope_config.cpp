@@ -34,6 +34,10 @@ Scaling read_scaling(const ConfigReader& reader, bool may_be_long) {
     if (type == "yarn") {
         return Scaling::yarn;
     }
+    if (type == "longrope") {
+        reader.fail_unsupported(kField, "none, linear or yarn", in_quotes(type),
+                                "frequency divisors by length of context", "phi3");
+    }
     reader.fail_field(kField,
                       may_be_long ? "none, linear, yarn or longrope" : "none, linear or yarn",
                       in_quotes(type));
@@ -89,9 +93,30 @@ void reject_sections(const ConfigReader& reader) {
     const auto sections = reader.file().integers(reader.key(kSections));
     if (sections &&
         std::any_of(sections->begin(), sections->end(), [](auto n) { return n != 0; })) {
-        reader.fail_field(kSections, "none",
-                          "sections (several positions per token, not supported)");
+        reader.fail_unsupported(kSections, "none", "sections", "several positions per token",
+                                "qwen3vl");
     }
+}
+
+int read_rotated_channels(const ConfigReader& reader,
+                          const Architecture& architecture,
+                          int head_dim) {
+    constexpr int kMost = std::numeric_limits<int>::max();
+    constexpr char kField[] = "rope.dimension_count";
+    const int n_rot = reader.count_or(kField, head_dim, kMost);
+    const bool may_be_partial = architecture.reads(kPartialRotation);
+    if (n_rot > head_dim || n_rot % 2 != 0) {
+        reader.fail_field(kField,
+                          may_be_partial ? concat("an even number up to the head size, ", head_dim)
+                                         : concat("the head size, ", head_dim),
+                          n_rot);
+    }
+    if (n_rot < head_dim && !may_be_partial) {
+        const bool has_halves = architecture.rope_pairing == RopePairing::halves;
+        reader.fail_unsupported(kField, concat("the head size, ", head_dim), n_rot,
+                                "channels that do not rotate", has_halves ? "phi3" : "glm4");
+    }
+    return n_rot;
 }
 
 }  // namespace
@@ -106,14 +131,7 @@ RopeConfig read_rope_config(const ConfigReader& reader,
     }
     RopeConfig rope;
     rope.pairing = architecture.rope_pairing;
-    rope.n_rot = reader.count_or("rope.dimension_count", head_dim, kMaxContext);
-    const bool may_be_partial = architecture.reads(kPartialRotation);
-    if (may_be_partial ? rope.n_rot > head_dim || rope.n_rot % 2 != 0 : rope.n_rot != head_dim) {
-        reader.fail_field("rope.dimension_count",
-                          may_be_partial ? concat("an even number up to the head size, ", head_dim)
-                                         : concat("the head size, ", head_dim),
-                          rope.n_rot);
-    }
+    rope.n_rot = read_rotated_channels(reader, architecture, head_dim);
     rope.freq_base = reader.number("rope.freq_base").value_or(rope.freq_base);
     if (rope.freq_base <= 0.0f) {
         reader.fail_field("rope.freq_base", "more than 0", rope.freq_base);

@@ -111,9 +111,17 @@ class Binder {
     // Cuts the fused tensors of a layer into parts, for bind() to find.
     void cut(const TensorTable& table, const std::string& prefix, int layer) {
         for (const FusedTensors& fused : table.fused) {
-            const TensorInfo* whole = file_.find(prefix + std::string(fused.name));
+            const TensorInfo* whole = find(prefix, fused.name);
+            const TensorInfo* bias = fused.bias.empty() ? nullptr : find(prefix, fused.bias);
             if (whole != nullptr) {
-                cut(*whole, fused, table.of_layer, prefix, layer);
+                cut(*whole, fused.parts, table.of_layer, prefix, layer);
+                check_part_biases(fused, prefix);
+            }
+            if (bias != nullptr && whole == nullptr) {
+                fail_alone(prefix, fused.bias, fused.name);
+            }
+            if (bias != nullptr) {
+                cut(*bias, fused.part_biases, table.of_layer, prefix, layer);
             }
         }
     }
@@ -124,7 +132,7 @@ class Binder {
             bound.insert(binding.info);
         }
         for (const TensorInfo& info : file_.tensors()) {
-            if (!bound.contains(&info)) {
+            if (!bound.contains(&info) && !is_of_ignored_layer(info.name)) {
                 fail(file_.path().string(), ": tensor ", in_quotes(info.name),
                      " is not part of architecture ", config_.architecture, " with ",
                      config_.n_layers, " layers");
@@ -134,19 +142,40 @@ class Binder {
     }
 
   private:
+    const TensorInfo* find(const std::string& prefix, std::string_view name) const {
+        return file_.find(prefix + std::string(name));
+    }
+
+    [[noreturn]] void fail_alone(const std::string& prefix,
+                                 std::string_view name,
+                                 std::string_view missing) const {
+        fail(file_.path().string(), ": tensor ", prefix, name, ": expected ", prefix, missing,
+             " beside it, found none");
+    }
+
+    // libllama adds the biases of its parts to a fused product only if there are all of them.
+    void check_part_biases(const FusedTensors& fused, const std::string& prefix) const {
+        const auto is_there = [&](std::string_view name) { return find(prefix, name) != nullptr; };
+        const auto present = std::ranges::find_if(fused.part_biases, is_there);
+        const auto missing = std::ranges::find_if_not(fused.part_biases, is_there);
+        if (present != fused.part_biases.end() && missing != fused.part_biases.end()) {
+            fail_alone(prefix, *present, *missing);
+        }
+    }
+
     void cut(const TensorInfo& whole,
-             const FusedTensors& fused,
+             const std::vector<std::string_view>& parts,
              const std::vector<TensorSpec<LayerWeights>>& specs,
              const std::string& prefix,
              int layer) {
         const auto spec_of = [&](std::string_view name) {
             return std::ranges::find(specs, name, &TensorSpec<LayerWeights>::name);
         };
-        const bool is_matrix = spec_of(fused.parts.front())->shape.is_matrix();
+        const bool is_matrix = spec_of(parts.front())->shape.is_matrix();
         const int axis = is_matrix ? 1 : 0;
         std::int64_t expected[GGML_MAX_DIMS] = {whole.ne[0], 1, 1, 1};
         expected[axis] = 0;
-        for (const std::string_view name : fused.parts) {
+        for (const std::string_view name : parts) {
             const Shape shape = spec_of(name)->shape;
             expected[axis] += value_of(is_matrix ? shape.rows : shape.columns, config_, layer);
         }
@@ -154,7 +183,7 @@ class Binder {
         check_type(whole, is_matrix);
         cut_.insert(&whole);
         std::int64_t first = 0;
-        for (const std::string_view name : fused.parts) {
+        for (const std::string_view name : parts) {
             const Shape shape = spec_of(name)->shape;
             const std::int64_t n = value_of(is_matrix ? shape.rows : shape.columns, config_, layer);
             const std::size_t row_bytes =
@@ -169,6 +198,15 @@ class Binder {
             first += n;
             parts_[part->name] = std::move(part);
         }
+    }
+
+    bool is_of_ignored_layer(std::string_view name) const {
+        for (int layer = config_.n_layers; layer < config_.n_layers_of_file(); ++layer) {
+            if (name.starts_with(concat("blk.", layer, "."))) {
+                return true;
+            }
+        }
+        return false;
     }
 
     void check_shape(const TensorInfo& info, Shape shape, int layer) const {
@@ -233,8 +271,10 @@ TensorTable dense_decoder_tensors() {
             {"ffn_up.weight", &LayerWeights::ffn_up, {n_embd, n_ff}, required},
             {"ffn_down.weight", &LayerWeights::ffn_down, {n_ff, n_embd}, required},
         });
-    table.fused = {{"attn_qkv.weight", {"attn_q.weight", "attn_k.weight", "attn_v.weight"}},
-                   {"attn_qkv.bias", {"attn_q.bias", "attn_k.bias", "attn_v.bias"}}};
+    table.fused = {{.name = "attn_qkv.weight",
+                    .parts = {"attn_q.weight", "attn_k.weight", "attn_v.weight"},
+                    .bias = "attn_qkv.bias",
+                    .part_biases = {"attn_q.bias", "attn_k.bias", "attn_v.bias"}}};
     return table;
 }
 

@@ -56,6 +56,9 @@ struct TensorSpec {
 struct FusedTensors {
     std::string_view name;
     std::vector<std::string_view> parts;  // names in of_layer
+    // Of a matrix, if it may have them: one for all of its rows, or one for each part.
+    std::string_view bias{};
+    std::vector<std::string_view> part_biases{};
 };
 
 struct TensorTable {

@@ -8,19 +8,10 @@
 #include "forward/forward.h"
 #include "model/config.h"
 #include "search/row_numbers.h"
+#include "search/some_tokens.h"
 
 namespace knap {
 namespace {
-
-// Ids from all over the vocabulary.
-std::vector<Token> some_tokens(int n, int n_vocab) {
-    constexpr int kStride = 7919;
-    std::vector<Token> tokens;
-    for (int i = 1; i <= n; ++i) {
-        tokens.push_back(i * kStride % n_vocab);
-    }
-    return tokens;
-}
 
 // [n_vocab, n_rows], valid until the next pass.
 std::span<const float> logits_of(Forward& forward, std::span<const Token> tokens, int first_row) {

@@ -4,10 +4,12 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "decode/strategy.h"
 #include "device/cpu_topology.h"
 #include "device/device_list.h"
 #include "graph/attention/attention_policy.h"
+#include "kernels/matmul/matmul.h"
 #include "model/architectures/layer_text.h"
 #include "model/fingerprint.h"
 #include "model/gguf/vocab_check.h"
@@ -144,6 +146,16 @@ std::unique_ptr<Adapter> load_adapter(const Engine::Impl& engine) {
                                            weight_options(config, engine.model));
 }
 
+void warn_without_kernels(const Engine::Impl& engine) {
+    const bool has_host_layers = std::ranges::any_of(
+        engine.layers().shares(), [](const LayerShare& share) { return share.backend->is_host(); });
+    if (has_host_layers && engine.config.kernels != Kernels::ggml && !has_fast_matmul()) {
+        log_warning_once(
+            "knap's CPU kernels need AVX2, AVX-512 or ARM's dot products, and found none of them "
+            "that they may use: ggml's kernels compute, more slowly");
+    }
+}
+
 std::optional<AdapterInfo> describe(const RuntimeConfig& config, const Adapter* adapter) {
     if (adapter == nullptr) {
         return std::nullopt;
@@ -237,6 +249,7 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
         fail(config.model_path.string(), ": expected a vocabulary of ", model.n_vocab,
              " tokens, found ", tokenizer->n_vocab());
     }
+    warn_without_kernels(*this);
     exact_rows = row_invariant_rows(*weights);
     if (pads_to_be_invariant() && !is_batch_invariant()) {
         exact_rows = 1;
@@ -247,6 +260,7 @@ Engine::Impl::Impl(RuntimeConfig runtime_config)
             adapter->config(), adapter->tensors(),
             LayerMap(head_backend(), adapter->config().n_layers), config, 1);
     }
+    learned = open_learned_store(*this);
 }
 
 bool Engine::Impl::pads_to_be_invariant() const {
@@ -332,8 +346,9 @@ ModelInfo Engine::info() const {
         .weight_bytes_per_token = weights.per_token_bytes,
         .cache_bytes_per_token =
             static_cast<std::int64_t>(cache_row_bytes(*impl_)) * model.n_layers,
+        .windows = model.windows(),
         .types = weights.types,
-        .chat_template = format_name(impl_->tokenizer->chat_template()),
+        .chat_template = impl_->tokenizer->chat_template(),
         .bos_token = impl_->tokenizer->begin_of_sequence(),
         .eos_token = impl_->tokenizer->end_of_sequence(),
         .rope = describe(model.rope),

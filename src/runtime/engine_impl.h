@@ -16,6 +16,7 @@
 #include "model/weights.h"
 #include "runtime/device_models.h"
 #include "runtime/layer_devices.h"
+#include "runtime/learned_store.h"
 #include "runtime/scheduling/page_supply.h"
 #include "runtime/scheduling/scheduler.h"
 #include "text/tokenizer.h"
@@ -53,7 +54,8 @@ struct Engine::Impl {
     std::uint64_t fingerprint = 0;  // of the file
     double load_ms = 0;
     DeviceModels device_models;
-    DeviceModels adapter_devices;  // none without an adapter
+    DeviceModels adapter_devices;           // none without an adapter
+    std::unique_ptr<LearnedStore> learned;  // null: nothing is kept from run to run
 
     // True if ggml's attention on devices other than the host should be made batch-invariant.
     bool pads_to_be_invariant() const;

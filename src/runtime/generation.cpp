@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "decode/advance.h"
+#include "decode/learned/learned_round.h"
 #include "device/ggml_log.h"
 #include "forward/plan_text.h"
 #include "graph/attention/attention_policy.h"
@@ -155,6 +156,10 @@ std::optional<StopReason> Generation::step() {
         return StopReason::cancelled;
     }
     count_bytes(proposal, *outcome);
+    if (session_.has_memory()) {
+        const int n_before = static_cast<int>(session_.history.size()) - 1;
+        learn_round(proposal, *outcome, options_, n_before, session_.notes);
+    }
     if (rounds_.n_rounds() == 0) {
         reservations_when_warm_ = session_.forward.statistics().reservations;
     }

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "runtime/files/known_costs.h"
+#include "decode/knapspec/options.h"
 #include "runtime/files/prompt_cache.h"
 #include "runtime/generation.h"
 #include "runtime/session_impl.h"
@@ -55,8 +55,7 @@ Session::Impl::Impl(Engine::Impl& owner)
       shares_prefixes(engine.config.prefix_cache && engine.pipeline().limits().divides_prompts),
       forward(engine.pipeline(), engine.passes(), cache),
       whole_model(engine.model.n_layers),
-      profile(known_profile(engine)),
-      plans(known_plans(engine)),
+      known(earlier_runs(engine)),
       invariant_rows(std::min(engine.exact_rows, engine.limits().exact_rows)),
       trees_are_exact(engine.limits().has_exact_trees) {
     if (HeadSubset::is_possible(*engine.weights)) {
@@ -69,6 +68,16 @@ Session::Impl::Impl(Engine::Impl& owner)
     }
 }
 
+Session::Impl::~Impl() {
+    keep_notes();
+}
+
+void Session::Impl::keep_notes() {
+    if (has_memory()) {
+        engine.learned->add(notes);
+    }
+}
+
 int Session::Impl::max_verify_rows() const {
     const bool is_bound = engine.config.exact && invariant_rows > 1;
     const int cheap_rows = engine.limits().verify_rows;
@@ -77,15 +86,30 @@ int Session::Impl::max_verify_rows() const {
                      engine.config.n_ubatch});
 }
 
+const EarlierRuns& Session::Impl::runs_for(const SpeculationOptions& options) {
+    if (!has_memory() || begins_with_memory(options)) {
+        return known;
+    }
+    if (!known_without_memory) {
+        known_without_memory.emplace(saved_runs(engine));
+    }
+    return *known_without_memory;
+}
+
 std::unique_ptr<Strategy> Session::Impl::new_strategy(const SpeculationOptions& options) {
+    const EarlierRuns& runs = runs_for(options);
+    // The text of a projection is meaningless.
+    const bool is_worth_notes = has_memory() && options.assume_acceptance < 0;
     return make_strategy(options, {.config = engine.model,
                                    .forward = forward,
                                    .cache = cache,
-                                   .profile = profile,
-                                   .plans = plans,
+                                   .profile = runs.profile,
+                                   .plans = runs.plans,
                                    .max_rows = max_verify_rows(),
                                    .trees_are_exact = trees_are_exact,
-                                   .adapter = adapter ? &*adapter : nullptr});
+                                   .adapter = adapter ? &*adapter : nullptr,
+                                   .known = has_memory() ? &runs.learned : nullptr,
+                                   .notes = is_worth_notes ? &notes : nullptr});
 }
 
 void Session::Impl::check_prompt(std::span<const Token> prompt) const {
@@ -157,7 +181,9 @@ Result Session::Impl::generate(std::span<const Token> prompt,
     if (!options.reuse_prompt) {
         cache.truncate(0);
     }
-    return generation.run(keep_common_beginning(prompt));
+    Result result = generation.run(keep_common_beginning(prompt));
+    keep_notes();
+    return result;
 }
 
 Session::Session(Engine& engine) : impl_(std::make_unique<Impl>(impl_of(engine))) {}
@@ -192,8 +218,27 @@ void Session::forget_strategies() {
 
 void Session::renew_strategies() {
     impl_->strategies.clear();
-    impl_->profile = known_profile(impl_->engine);
-    impl_->plans = known_plans(impl_->engine);
+    impl_->known = earlier_runs(impl_->engine);
+}
+
+bool Session::use_idle_time(const std::function<bool()>& is_cancelled) {
+    return impl_->use_idle_time(is_cancelled);
+}
+
+// No client of the scheduler: other sessions go on as if this one were not there.
+bool Session::Impl::use_idle_time(const std::function<bool()>& is_cancelled) {
+    Strategy* strategy = strategies.latest();
+    const PageSupply::Request request(pages, PageSupply::Request::Kind::idle);
+    const int n_rows = std::min(cache.capacity(), cache.committed() + kScratchRows);
+    const int n_wished = std::min(
+        cache.capacity(), cache.committed() + std::max(kScratchRows, engine.config.n_ubatch));
+    if (strategy == nullptr || cache.committed() == 0 ||
+        !engine.pages().reserve_if_free(pages, n_rows, n_wished)) {
+        return false;
+    }
+    const CancelScope cancel(forward, is_cancelled);
+    return strategy->use_idle_time(
+        std::span(history).first(static_cast<std::size_t>(cache.committed())));
 }
 
 void Session::Impl::reset() {
@@ -223,6 +268,7 @@ void Session::load_prompt_cache(const std::filesystem::path& path) {
     Engine::Impl& engine = impl_->engine;
     const PromptCacheFile file(path, engine.fingerprint, engine.model.n_layers, engine.config.n_ctx,
                                impl_->cache);
+    impl_->check_tokens(path.string(), file.tokens());
     const int n_rows = static_cast<int>(file.tokens().size());
     const PageSupply::Request request(impl_->pages);
     impl_->reset();

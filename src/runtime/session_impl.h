@@ -2,6 +2,7 @@
 // the parts; nothing else includes this.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,11 +18,15 @@
 #include "kv/sequence.h"
 #include "model/head_subset.h"
 #include "runtime/engine_impl.h"
+#include "runtime/files/known_costs.h"
 
 namespace knap {
 
 struct Session::Impl {
     explicit Impl(Engine::Impl& owner);
+    ~Impl();
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
 
     void check_prompt(std::span<const Token> prompt) const;
     void check_request(std::span<const Token> prompt, const GenerateOptions& options) const;
@@ -39,6 +44,13 @@ struct Session::Impl {
                     const Observer& observer,
                     Strategy& strategy);
 
+    bool use_idle_time(const std::function<bool()>& is_cancelled);
+
+    bool has_memory() const { return engine.learned != nullptr; }
+    // What a strategy begins with.
+    const EarlierRuns& runs_for(const SpeculationOptions& options);
+    // Hands on what was learned since the last call. Does not throw.
+    void keep_notes();
     // Lists the committed rows in the prefix cache.
     void publish_history();
     void reset();
@@ -56,12 +68,14 @@ struct Session::Impl {
     Forward forward;
     std::optional<AdapterHead> adapter;  // nullopt if the engine has none
     ModulePlan whole_model;
-    CostProfile profile;           // with the samples of earlier runs, if any
-    std::vector<SavedPlan> plans;  // found in earlier runs
-    int invariant_rows;            // the largest batch that is bit-identical to single-row passes
-    bool trees_are_exact;          // so is a pass over a tree
-    std::vector<Token> history;    // its first committed() tokens are in the cache rows
-    std::size_t n_prompt = 0;      // of the latest request; a prompt cache saves these
+    EarlierRuns known;  // from earlier runs
+    // The same for strategies without memory; made on first use.
+    std::optional<EarlierRuns> known_without_memory;
+    Learned notes;               // for later runs; emptied when a request ends
+    int invariant_rows;          // the largest batch that is bit-identical to single-row passes
+    bool trees_are_exact;        // so is a pass over a tree
+    std::vector<Token> history;  // its first committed() tokens are in the cache rows
+    std::size_t n_prompt = 0;    // of the latest request; a prompt cache saves these
     KeptStrategies strategies;
 };
 

@@ -17,14 +17,9 @@ constexpr std::size_t kMaximumLanes = 32;
 constexpr std::size_t kMaximumBlock = 32 * kMaximumLanes;
 constexpr float kLargest = std::numeric_limits<float>::max();
 
-struct BlockSummary {
-    float maximum;
-    bool is_sound;  // no NaN, no +infinity
-};
-
 // Independent lanes, because a compiler may not reorder one running maximum of floats into vectors.
 // Few lanes would be unrolled into scalar code, so there are many.
-BlockSummary summarize_lanes(const float* values, std::size_t n_values) {
+LogitSummary summarize_lanes(const float* values, std::size_t n_values) {
     std::array<float, kMaximumLanes> maximum;
     std::array<std::uint32_t, kMaximumLanes> n_unsound{};
     maximum.fill(-std::numeric_limits<float>::infinity());
@@ -40,16 +35,6 @@ BlockSummary summarize_lanes(const float* values, std::size_t n_values) {
     return {*std::max_element(maximum.begin(), maximum.end()), is_sound};
 }
 
-BlockSummary summarize(std::span<const float> block) {
-    const std::size_t n_whole = block.size() / kMaximumLanes * kMaximumLanes;
-    BlockSummary summary = summarize_lanes(block.data(), n_whole);
-    for (float value : block.subspan(n_whole)) {
-        summary.maximum = std::max(summary.maximum, value);
-        summary.is_sound = summary.is_sound && value <= kLargest;
-    }
-    return summary;
-}
-
 [[noreturn]] void fail_unsound(std::span<const float> logits) {
     const auto at =
         std::find_if(logits.begin(), logits.end(), [](float x) { return !(x <= kLargest); });
@@ -59,11 +44,21 @@ BlockSummary summarize(std::span<const float> block) {
 
 }  // namespace
 
+LogitSummary summarize(std::span<const float> logits) {
+    const std::size_t n_whole = logits.size() / kMaximumLanes * kMaximumLanes;
+    LogitSummary summary = summarize_lanes(logits.data(), n_whole);
+    for (const float value : logits.subspan(n_whole)) {
+        summary.maximum = std::max(summary.maximum, value);
+        summary.is_sound = summary.is_sound && value <= kLargest;
+    }
+    return summary;
+}
+
 RowMaximum find_maximum(std::span<const float> logits) {
     float maximum = -std::numeric_limits<float>::infinity();
     std::size_t best_block = 0;
     for (std::size_t begin = 0; begin < logits.size(); begin += kMaximumBlock) {
-        const BlockSummary block =
+        const LogitSummary block =
             summarize(logits.subspan(begin, std::min(kMaximumBlock, logits.size() - begin)));
         if (!block.is_sound) {
             fail_unsound(logits);

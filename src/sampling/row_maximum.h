@@ -12,6 +12,13 @@ struct RowMaximum {
     float logit;
 };
 
+// Some logits of a row.
+struct LogitSummary {
+    float maximum;  // of those that are numbers
+    bool is_sound;  // no NaN, no +infinity
+};
+LogitSummary summarize(std::span<const float> logits);
+
 // Throws knap::Error when a logit is NaN or +infinity, or when all are -infinity. The row must not
 // be empty.
 RowMaximum find_maximum(std::span<const float> logits);

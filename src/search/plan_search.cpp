@@ -45,12 +45,22 @@ std::vector<Window> windows_inside(std::span<const Window> all, int n_context) {
 BinnedProblem knapsack_problem(const CostModel& costs,
                                int n_context,
                                const PlanSearchOptions& options) {
-    std::vector<Window> windows = windows_inside(options.windows, n_context);
-    windows.resize(std::min<std::size_t>(windows.size(), kMaxWindows));
+    const std::vector<Window> windows = knapsack_windows(options.windows, n_context);
     return binned_problem(costs.module_times(n_context, windows), {.n_bins = options.n_bins});
 }
 
 }  // namespace
+
+std::vector<Window> knapsack_windows(std::span<const Window> windows, int n_context) {
+    std::vector<Window> sizes = windows_inside(windows, n_context);
+    std::ranges::sort(sizes, {}, &Window::n_rows);
+    constexpr std::size_t kMost = kMaxWindows;
+    for (std::size_t i = 0; i < kMost && sizes.size() > kMost; ++i) {
+        sizes[i] = sizes[(i * (sizes.size() - 1) + (kMost - 1) / 2) / (kMost - 1)];
+    }
+    sizes.resize(std::min(sizes.size(), kMost));
+    return sizes;
+}
 
 class PlanSearch::Impl {
   public:
@@ -174,9 +184,10 @@ std::vector<ModulePlan> PlanSearch::Impl::worth_replaying(std::vector<ModulePlan
 }
 
 std::vector<ModulePlan> PlanSearch::Impl::uniform_plans() const {
+    const std::vector<int> own_windows = forward_.config().windows();
     std::vector<ModulePlan> plans;
     for (const Window& window : windows_inside(options_.windows, n_context_)) {
-        plans.push_back(uniform_window_plan(n_layers_, window));
+        plans.push_back(uniform_window_plan(window, own_windows));
     }
     return plans;
 }

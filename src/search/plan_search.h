@@ -22,8 +22,8 @@ class Forward;
 class Sequence;
 
 struct PlanSearchOptions {
-    // Levels of attention besides `full` and `skip`, and the uniform plans. The knapsack uses the
-    // first kMaxWindows of those that do not cover the context.
+    // Levels of attention besides `full` and `skip`, and the uniform plans. The knapsack uses
+    // kMaxWindows of them: see knapsack_windows().
     std::vector<Window> windows{};
     bool runs_knapsack = true;  // false: only uniform windows and `known` plans
     int n_bins = 64;
@@ -36,6 +36,10 @@ struct PlanSearchOptions {
     int max_length = 10;              // longest draft that a prediction considers
     TokenChoice choose{};             // what drafts take; empty: the argmax
 };
+
+// Of the windows that do not cover the context, kMaxWindows at most: the smallest, the largest, and
+// those between them at even distances.
+std::vector<Window> knapsack_windows(std::span<const Window> windows, int n_context);
 
 // A plan, and how often it agreed with the whole model.
 struct FoundPlan {

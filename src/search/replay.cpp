@@ -19,20 +19,6 @@ int count_equal(std::span<const Token> choices, std::span<const Token> target) {
                               std::equal_to<>());
 }
 
-// The choices from the logits [n_vocab, n_rows] of rows that begin at `first_row`.
-std::vector<Token> choose_from(std::span<const float> logits,
-                               std::size_t n_rows,
-                               int first_row,
-                               const TokenChoice& choose) {
-    const std::size_t n_vocab = logits.size() / n_rows;
-    std::vector<Token> choices;
-    for (std::size_t i = 0; i < n_rows; ++i) {
-        choices.push_back(
-            choose(first_row + static_cast<int>(i) + 1, logits.subspan(i * n_vocab, n_vocab)));
-    }
-    return choices;
-}
-
 }  // namespace
 
 std::optional<ReplayResult> replay(Forward& forward,

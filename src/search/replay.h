@@ -4,7 +4,6 @@
 // token that the whole model chose.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <span>
 
@@ -12,9 +11,6 @@
 #include "search/target_rows.h"
 
 namespace knap {
-
-// The token that a draft takes from its logits at `position`, that of the token.
-using TokenChoice = std::function<Token(int position, std::span<const float> logits)>;
 
 struct ReplayResult {
     int n_agreed = 0;

@@ -138,7 +138,7 @@ void SimilarityEvaluator::replace_row(Streams next) {
     }
     tried_.clear();
     std::ranges::sort(before);
-    before.erase(std::ranges::unique(before).begin(), before.end());
+    before.erase(std::unique(before.begin(), before.end()), before.end());
     for (const int stream : before) {
         if (std::ranges::find(row_, stream) == row_.end()) {
             store_->release(stream);

@@ -10,6 +10,19 @@
 
 namespace knap {
 
+std::vector<Token> choose_from(std::span<const float> logits,
+                               std::size_t n_rows,
+                               int first_row,
+                               const TokenChoice& choose) {
+    const std::size_t n_vocab = logits.size() / n_rows;
+    std::vector<Token> choices;
+    for (std::size_t i = 0; i < n_rows; ++i) {
+        choices.push_back(
+            choose(first_row + static_cast<int>(i) + 1, logits.subspan(i * n_vocab, n_vocab)));
+    }
+    return choices;
+}
+
 int scratch_rows(const Forward& forward, const Sequence& cache) {
     const int n_free = std::min(cache.capacity(), cache.n_reserved()) - cache.committed();
     return n_free == 0 ? 0 : std::min(n_free, forward.max_rows(cache.committed()));
@@ -61,7 +74,7 @@ TargetRows collect_target_rows(Forward& forward,
                    .branch_rows = n_rows},
         .captures = captures,
         .logit_rows = rows,
-        .chooses = true,
+        .chooses = !request.choose,
         .bank = {.captured = bank_rows},
         .kind = PassKind::search,
     });
@@ -71,7 +84,12 @@ TargetRows collect_target_rows(Forward& forward,
     for (const std::span<const float> stream : result.captures) {
         target.streams.emplace_back(stream.begin(), stream.end());
     }
-    target.choices.assign(result.choices.begin(), result.choices.end());
+    if (request.choose) {
+        target.choices =
+            choose_from(result.logits, static_cast<std::size_t>(n_rows), first_row, request.choose);
+    } else {
+        target.choices.assign(result.choices.begin(), result.choices.end());
+    }
     return target;
 }
 

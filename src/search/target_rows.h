@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -14,6 +15,15 @@ namespace knap {
 class Forward;
 class Sequence;
 class StreamBank;
+
+// The token that is taken from logits at `position`, that of the token. Empty: the argmax.
+using TokenChoice = std::function<Token(int position, std::span<const float> logits)>;
+
+// The choices from the logits [n_vocab, n_rows] of rows that begin at `first_row`.
+std::vector<Token> choose_from(std::span<const float> logits,
+                               std::size_t n_rows,
+                               int first_row,
+                               const TokenChoice& choose);
 
 // r recent committed tokens. Their streams X[i], f32 [n_embd, r] each, are either in `streams` or
 // in `bank`, or not known.
@@ -32,6 +42,7 @@ struct TargetRequest {
     bool streams = false;  // for the knapsack
     // The streams may stay on a device that has room for this many more; 0: they may not.
     std::size_t n_more_streams = 0;
+    TokenChoice choose{};
 };
 
 // The number of rows above the committed ones that a pass can use.
@@ -48,8 +59,8 @@ std::shared_ptr<const StreamBank> borrow_stream_bank(Forward& forward,
                                                      int n_rows,
                                                      std::size_t n_more);
 
-// Computes the target rows again with the whole model, in scratch rows; the choices are its argmax.
-// `text` begins with the tokens of the committed rows. Returns a result without tokens when
+// Computes the target rows again with the whole model, in scratch rows, and chooses from its
+// logits. `text` begins with the tokens of the committed rows. Returns a result without tokens when
 // cancelled or if no row fits.
 TargetRows collect_target_rows(Forward& forward,
                                const Sequence& cache,

@@ -39,6 +39,28 @@ double expected_tokens(const AcceptanceByDepth& acceptance, int draft_length) {
     return tokens;
 }
 
+// The mean of the square of a count is the sum of (2 k - 1) times the probability that it is k or
+// more.
+double variance_of_tokens(std::span<const double> reached) {
+    double mean = 0;
+    double mean_square = 0;
+    for (std::size_t i = 0; i < reached.size(); ++i) {
+        mean += reached[i];
+        mean_square += (2 * static_cast<double>(i) + 1) * reached[i];
+    }
+    return std::max(0.0, mean_square - mean * mean);
+}
+
+double variance_of_tokens(const AcceptanceByDepth& acceptance, int draft_length) {
+    std::vector<double> reached;
+    double all_accepted = 1;
+    for (int draft = 0; draft < draft_length; ++draft) {
+        all_accepted *= acceptance.at(draft);
+        reached.push_back(all_accepted);
+    }
+    return variance_of_tokens(reached);
+}
+
 double RoundCost::round_ms(int draft_length) const {
     KNAP_ASSERT(draft_length >= 0 && draft_length <= max_length(),
                 "the verification of a round has a known time");

@@ -25,6 +25,10 @@ struct AcceptanceByDepth {
 // E(alpha, g) = 1 + a0 + a0 * a1 + ...: the accepted drafts and the token that always follows. For
 // one alpha it is (1 - alpha^(g + 1)) / (1 - alpha), or g + 1 if alpha is 1.
 double expected_tokens(const AcceptanceByDepth& acceptance, int draft_length);
+// The variance of the same if `reached[i]` is the probability that draft i, or any at its depth, is
+// accepted.
+double variance_of_tokens(std::span<const double> reached);
+double variance_of_tokens(const AcceptanceByDepth& acceptance, int draft_length);
 
 // The time of a round by its draft length (docs/methods.md, "Measured costs").
 struct RoundCost {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "llama.h"
 
@@ -14,26 +13,39 @@ namespace knap {
 
 namespace {
 
-// A conversation in the format, or nullopt when libllama does not recognise it.
-std::optional<std::string> write_probe(const std::string& source) {
-    constexpr std::array<llama_chat_message, 4> kProbe = {{{"system", " Be brief. "},
-                                                           {"user", " Hello "},
-                                                           {"assistant", " Hi "},
-                                                           {"user", " Why? "}}};
+// The conversation in a built-in format.
+std::string write_probe(const std::string& name, bool has_system) {
+    std::vector<llama_chat_message> messages;
+    for (const ChatMessage& message : probe_conversation(has_system)) {
+        messages.push_back({message.role.c_str(), message.content.c_str()});
+    }
     const auto write = [&](char* to, int space) {
-        return llama_chat_apply_template(source.c_str(), kProbe.data(), kProbe.size(), true, to,
+        return llama_chat_apply_template(name.c_str(), messages.data(), messages.size(), true, to,
                                          space);
     };
-    const int n_bytes = write(nullptr, 0);
-    if (n_bytes < 0) {
-        return std::nullopt;
-    }
-    std::string text(n_bytes, '\0');
-    write(text.data(), n_bytes);
+    std::string text(static_cast<std::size_t>(std::max(write(nullptr, 0), 0)), '\0');
+    write(text.data(), static_cast<int>(text.size()));
     return text;
 }
 
 }  // namespace
+
+std::span<const ChatMessage> probe_conversation(bool has_system) {
+    static const std::array<ChatMessage, 4> all = {{{"system", " Be brief. "},
+                                                    {"user", " Hello "},
+                                                    {"assistant", " Hi "},
+                                                    {"user", " Why? "}}};
+    return std::span(all).subspan(has_system ? 0 : 1);
+}
+
+std::optional<std::string> format_of(std::string_view written, bool has_system) {
+    for (const std::string& name : builtin_formats()) {
+        if (write_probe(name, has_system) == written) {
+            return name;
+        }
+    }
+    return std::nullopt;
+}
 
 std::vector<std::string> builtin_formats() {
     std::vector<const char*> names(llama_chat_builtin_templates(nullptr, 0));
@@ -56,21 +68,6 @@ std::string choose_template(std::string_view given, const std::string& own) {
              in_quotes(given));
     }
     return std::string(given);
-}
-
-std::string format_name(const std::string& chat_template) {
-    if (chat_template.empty()) {
-        return "";
-    }
-    // libllama does not report what it recognised. Compare what the known formats write.
-    if (const auto written = write_probe(chat_template)) {
-        for (const std::string& name : builtin_formats()) {
-            if (write_probe(name) == written) {
-                return name;
-            }
-        }
-    }
-    return "jinja";
 }
 
 }  // namespace knap

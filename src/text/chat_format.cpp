@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "text/builtin_formats.h"
 #include "text/chat_request.h"
 #include "text/chat_template.h"
 #include "text/control_tokens.h"
@@ -17,6 +18,7 @@ struct ChatParser {
     common_chat_parser_params params;
     std::vector<std::string> tools;  // their names
     ChatMessage given;               // what the end of the prompt says already
+    bool is_plain = false;           // answers are all content
 };
 
 namespace {
@@ -41,15 +43,44 @@ bool opens_thinking(const common_chat_params& params) {
                         });
 }
 
+// llama-common's parser of answers descends into JSON recursively. No call has so many levels.
+constexpr int kMaxAnswerLevels = 200;
+
+// Whether so many brackets are open at once, in strings or not.
+bool nests_deeply(std::string_view text) {
+    int n_open = 0;
+    for (const char c : text) {
+        if (c == '[' || c == '{') {
+            if (++n_open > kMaxAnswerLevels) {
+                return true;
+            }
+        } else if (c == ']' || c == '}') {
+            n_open = std::max(n_open - 1, 0);
+        }
+    }
+    return false;
+}
+
 // nullopt: the text does not fit the format.
 std::optional<ChatMessage> parse_text(const common_chat_parser_params& params,
                                       std::string_view text,
                                       bool is_partial) {
+    if (nests_deeply(text)) {
+        return std::nullopt;
+    }
     try {
         return from_common(common_chat_parse(std::string(text), is_partial, params));
     } catch (const std::exception&) {
         return std::nullopt;
     }
+}
+
+// Whether an answer without tools is its own content.
+bool is_plain_format(const common_chat_params& params, const common_chat_parser_params& parser) {
+    constexpr const char* kProbe = "1 < 2, [a] and *b*.\n";
+    const auto parsed = parse_text(parser, kProbe, false);
+    return !params.supports_thinking && params.thinking_start_tag.empty() && parsed &&
+           *parsed == ChatMessage{"assistant", kProbe};
 }
 
 std::string without_prefix(const std::string& text, const std::string& prefix) {
@@ -165,6 +196,7 @@ std::shared_ptr<const ChatParser> ChatFormat::Impl::parser(const ChatRequest& re
         fail("the chat template has no parser of answers: ", reason_of(error));
     }
     result->given = parse_text(result->params, "", true).value_or(ChatMessage());
+    result->is_plain = request.tools.empty() && is_plain_format(params, result->params);
     return result;
 }
 
@@ -223,6 +255,29 @@ ChatMessage ChatFormat::parse(const ChatPrompt& prompt,
         message.tool_calls.pop_back();
     }
     return message;
+}
+
+bool ChatFormat::is_plain(const ChatPrompt& prompt) const {
+    return prompt.parser != nullptr && prompt.parser->is_plain;
+}
+
+std::string ChatFormat::name() const {
+    if (impl_->chat_template.is_builtin()) {
+        return source();
+    }
+    // Templates may add a system message, or refuse one: either conversation will do.
+    for (const bool has_system : {true, false}) {
+        const auto messages = probe_conversation(has_system);
+        try {
+            const auto text = render({.messages = {messages.begin(), messages.end()}}).text;
+            const std::string begin = impl_->tokenizer.begin_of_sequence();
+            if (const auto name = format_of(without_prefix(text, begin), has_system)) {
+                return *name;
+            }
+        } catch (const Error&) {
+        }
+    }
+    return "jinja";
 }
 
 const std::string& ChatFormat::source() const {

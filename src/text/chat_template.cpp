@@ -8,9 +8,11 @@
 #include <utility>
 
 #include "llama-common/log.h"
+#include "llama.h"
 
 #include "base/error.h"
 #include "text/builtin_formats.h"
+#include "text/template_nesting.h"
 #include "text/time_limit.h"
 
 namespace knap {
@@ -67,22 +69,57 @@ struct ExitGuard {
     ~ExitGuard() { static_cast<void>(turn().take_within(kMaxWait)); }
 };
 
+// A template that takes all its time goes on until it ends, also while the program does.
+void fail_out_of_time(const char* task) {
+    static const ExitGuard guard;
+    fail("the chat template: expected at most ", kMaxTime.count(), " s to ", task, ", found more");
+}
+
+void take_turn() {
+    if (!turn().take_within(kMaxWait)) {
+        fail("the chat template is still busy with other messages after ", kMaxWait.count(), " s");
+    }
+}
+
+common_chat_templates_ptr read_unlimited(const llama_model* vocabulary,
+                                         const std::string& source,
+                                         bool is_own) {
+    try {
+        // The model's own is passed as none given: then a second one for tools is read too.
+        return common_chat_templates_init(vocabulary, is_own ? "" : source);
+    } catch (const std::exception&) {
+        common_chat_template again(source, "", "");  // the first exception had lost its text
+        throw;
+    }
+}
+
+// llama-common finds out what a template can do by executing it, so reading takes time as well. The
+// model is used at the very beginning only.
 common_chat_templates_ptr read_template(const Tokenizer& tokenizer,
                                         const std::string& source,
                                         bool is_own) {
     // It would write to standard error, texts of users among it.
     common_log_set_verbosity_thold(-1);
-    try {
-        // The model's own is passed as none given: then a second one for tools is read too.
-        return common_chat_templates_init(tokenizer.vocabulary(), is_own ? "" : source);
-    } catch (const std::exception&) {
+    const llama_model* vocabulary = tokenizer.vocabulary();
+    const char* for_tools = llama_model_chat_template(vocabulary, "tool_use");
+    check_template_nesting(source);
+    if (is_own && for_tools != nullptr) {
+        check_template_nesting(for_tools);
     }
+    take_turn();
+    std::optional<common_chat_templates_ptr> result;
     try {
-        common_chat_template again(source, "", "");  // the first exception had lost its text
+        result = run_within(kMaxTime, [vocabulary, source, is_own] {
+            const TurnEnd end;
+            return read_unlimited(vocabulary, source, is_own);
+        });
     } catch (const std::exception& error) {
         fail("the chat template cannot be read: ", reason_of(error));
     }
-    fail("the chat template cannot be read");
+    if (!result) {
+        fail_out_of_time("be read");
+    }
+    return std::move(*result);
 }
 
 common_chat_msg to_common(const ChatMessage& message) {
@@ -184,17 +221,13 @@ common_chat_templates_inputs ChatTemplate::inputs(const ChatRequest& request) co
 }
 
 common_chat_params ChatTemplate::execute(const ChatRequest& request) const {
-    if (!turn().take_within(kMaxWait)) {
-        fail("the chat template is still busy with other messages after ", kMaxWait.count(), " s");
-    }
+    take_turn();
     auto result = run_within(kMaxTime, [templates = templates_, inputs = inputs(request)] {
         const TurnEnd end;
         return common_chat_templates_apply(templates.get(), inputs);
     });
     if (!result) {
-        static const ExitGuard guard;
-        fail("the chat template: expected at most ", kMaxTime.count(),
-             " s to format the messages, found more");
+        fail_out_of_time("format the messages");
     }
     return std::move(*result);
 }

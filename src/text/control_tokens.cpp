@@ -87,8 +87,9 @@ std::string ControlTokens::with_marks(std::string_view text, std::string_view ma
 std::string unused_mark(const std::vector<std::string_view>& texts) {
     for (std::uint32_t code_point = kFirstMark; code_point <= kLastMark; ++code_point) {
         const std::string mark = utf8_of(code_point);
+        const std::string escaped = json_escape(mark);
         const bool is_used = std::any_of(texts.begin(), texts.end(), [&](std::string_view text) {
-            return text.find(mark) != std::string_view::npos;
+            return text.find(mark) != text.npos || text.find(escaped) != text.npos;
         });
         if (!is_used) {
             return mark;

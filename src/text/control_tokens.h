@@ -35,7 +35,7 @@ class ControlTokens {
     std::vector<bool> is_first_;        // by byte: whether a control token starts with it
 };
 
-// A character of a private-use plane that none of the texts contains.
+// A character of a private-use plane that none of the texts contains, nor as an escape of JSON.
 std::string unused_mark(const std::vector<std::string_view>& texts);
 
 // Removes the marks, also those that JSON text writes as escapes, and returns where they were.

@@ -45,6 +45,15 @@ TEST_F(ResumableFiles, GoOnWhereTheLastOneStopped) {
     EXPECT_FALSE(fs::exists(partial_));
 }
 
+TEST_F(ResumableFiles, StayUnlessTheyAreEmpty) {
+    { ResumableFile(path_, partial_); }
+    EXPECT_FALSE(fs::exists(partial_));
+    { ResumableFile(path_, partial_).append(bytes_of("x")); }
+    EXPECT_EQ(contents(partial_), "x");
+    { ResumableFile(path_, partial_).restart(); }
+    EXPECT_FALSE(fs::exists(partial_));
+}
+
 TEST_F(ResumableFiles, RestartAndDiscardDropWhatWasWritten) {
     ResumableFile file(path_, partial_);
     file.append(bytes_of("wrong and long"));

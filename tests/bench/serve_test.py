@@ -6,10 +6,13 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench/serve"))
+import agent_texts  # noqa: E402
 from bench import Row  # noqa: E402
 from client import Answer, chat_body  # noqa: E402
+from questions import agent  # noqa: E402
 from questions.prediction import changed  # noqa: E402
-from report import markdown  # noqa: E402
+from report import command, markdown, to_json  # noqa: E402
+from run import parse  # noqa: E402
 from spread import quantile, ratios, spread  # noqa: E402
 from sse import EventParser, HttpError, events, read_body, read_head, request_bytes  # noqa: E402
 
@@ -123,6 +126,52 @@ class AnswersTest(unittest.TestCase):
         self.assertEqual(len(kept), 27)
 
 
+class AgentTest(unittest.TestCase):
+    def test_edits_build_on_each_other(self):
+        text = agent_texts.FILE
+        self.assertTrue(60 <= text.count("\n") <= 100)
+        for (instruction, old, new), after in zip(agent_texts.EDITS, agent_texts.edited_files(), strict=True):
+            self.assertEqual(text.count(old), 1, instruction)
+            text = text.replace(old, new)
+            self.assertEqual(text, after)
+            compile(text, "file", "exec")
+
+    def test_a_conversation_holds_the_right_answers(self):
+        requests = agent.edit_requests(10)
+        self.assertEqual(len(requests), 10)
+        for (messages, _), (later, _) in zip(requests, requests[1:]):
+            self.assertEqual(later[:len(messages)], messages)
+        first, answer = requests[0]
+        self.assertEqual([message["role"] for message in first], ["user", "assistant"] * agent_texts.N_DONE + ["user"])
+        self.assertEqual(requests[1][0][len(first)]["content"], answer)
+        self.assertIn(agent_texts.FILE, first[0]["content"])
+
+    def test_forms_have_notes_of_their_own(self):
+        requests = agent.form_requests(20)
+        self.assertEqual(len({note for _, note in requests}), 20)
+        self.assertEqual(set(agent_texts.EXAMPLE[1]), set(agent_texts.FORM["required"]))
+        for messages, note in requests:
+            self.assertTrue(messages[-1]["content"].endswith(note))
+
+    def test_what_is_right_of_a_text(self):
+        self.assertEqual(agent.right_lines("a\n\nc\n", "a\nb"), 0.5)
+        note = "Mr Low, 555 0100: a kite with a hole."
+        form = '{"customer": "Mr Low", "phone": "555 0100", "item": "Kite", "fault": "does not fly"}'
+        self.assertEqual(agent.right_fields(form, note), 0.75)
+        self.assertEqual(agent.right_fields(form[:-1], note), 0)
+
+    def test_runs_of_three_tokens(self):
+        self.assertEqual(agent.distinct_share([1, 2, 1, 2, 1, 2]), 0.5)
+        self.assertEqual(agent.distinct_share([1, 2]), 1)
+
+    def test_repeats_are_put_beside_each_other(self):
+        found = {"n_tokens": 9, "distinct_trigrams": 0.9, "right": 1, "knap": 30, "plain": 10, "again": 1, "request": 2}
+        row = agent.row_of("edits", [[found, found], [found | {"knap": 50}, found]])
+        self.assertEqual(row.details["knap"], [[30, 50], [30, 30]])
+        self.assertEqual(row.details["n_tokens"], [9, 9])
+        self.assertEqual((row.spread.n, row.spread.high, row.is_reached), (2, 3.75, True))
+
+
 class ReportsTest(unittest.TestCase):
     SETTING = {"cpu": "a CPU", "threads": 2, "model": "m.gguf", "versions": {"knap": "1"}, "client": "own",
                "data": "built-in texts", "n_prompts": 1, "n_tokens": 8}
@@ -137,6 +186,13 @@ class ReportsTest(unittest.TestCase):
         text = markdown(self.SETTING, [Row("q", "speed", spread([2, 3, 4]), least=2.5)])
         self.assertIn("| speed | 3 | 2.5 to 3.5 | 3 | at least 2.5 | yes |", text)
         self.assertIn("a CPU, 2 threads; m.gguf; knap: 1; answers of 8 tokens", text)
+
+    def test_a_file_names_the_command_without_folders(self):
+        names, options, _ = parse(["--knap", "/a/knap", "--model", "/b/m.gguf", "--only", "agent,schema", "-t", "2"])
+        self.assertEqual(command(names, options), "bench/serve/run.py --knap build/knap --model m.gguf --only agent,schema -t 2 "
+                                                  "--prompts 6 -n 128 --edits 10 --forms 20")
+        file = to_json({"format": 1}, self.SETTING, [Row("q", "speed", spread([2]))])
+        self.assertEqual((file["format"], file["rows"][0]["what"], file["setting"]["threads"]), (1, "speed", 2))
 
 
 if __name__ == "__main__":

@@ -139,6 +139,34 @@ TEST(BenchCommand, LibllamaIsARow) {
     EXPECT_GT(report["rows"][2]["prefill_ms"], 0);
 }
 
+TEST(BenchCommand, DraftsOfLlamaCppAreRows) {
+    const std::string file = fresh_file("peers.json");
+    const std::string table = fresh_file("peers.md");
+    const auto result = bench({"-d", "32", "--strategies", "lookup", "--peer",
+                               "llama,ngram-cache,llama,ngram-mod", "-o", file, "-o", table});
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_THAT(result.output, HasSubstr("Texts of peers"));
+    const json report = read_json(file);
+    EXPECT_EQ(report["settings"]["peer"], "llama,ngram-cache,ngram-mod");
+    EXPECT_THAT(
+        column(report, "strategy"),
+        testing::ElementsAre("autoregressive", "lookup", "llama", "ngram-cache", "ngram-mod"));
+    const json& row = report["rows"][3];
+    EXPECT_TRUE(row["identical_to_libllama"].is_boolean());
+    EXPECT_TRUE(row["identical_to_knap"].is_boolean());
+    EXPECT_GT(row["mean_accepted_length"], 0);
+    EXPECT_TRUE(report["rows"][1]["identical_to_knap"].is_null());
+    EXPECT_THAT(read_text(table), HasSubstr("## Texts of peers"));
+    const std::string page = fresh_file("peers.html");
+    ASSERT_EQ(run_knap({"report", file, "-o", page}).exit_code, 0);
+    EXPECT_THAT(read_text(page), HasSubstr("<h2>Texts of peers</h2>"));
+    EXPECT_THAT(read_text(page), HasSubstr("--peer llama,ngram-cache,ngram-mod"));
+    EXPECT_EQ(bench({"-d", "32", "--strategies", "lookup", "--peer", "llama,ngram-cache,ngram-mod",
+                     "--resume", file})
+                  .exit_code,
+              0);
+}
+
 // Six prompts, of which two at a time are served.
 TEST(BenchCommand, ServesSeveralPromptsAtOnce) {
     std::string lines;
@@ -244,6 +272,40 @@ TEST(BenchCommand, BuiltinPromptsFillTheContext) {
     EXPECT_EQ(bench_json({"-n", "2", "-r", "1", "--limit", "2"})["rows"].size(), 6u);
 }
 
+TEST(BenchCommand, PromptsThatWereTunedOnCanBeLeftOut) {
+    const json report =
+        bench_json({"--data", two_prompts().string(), "--skip", "1", "--strategies", "lookup"});
+    EXPECT_EQ(report["settings"]["skip"], 1);
+    EXPECT_THAT(column(report, "id"), testing::ElementsAre("b", "b"));
+    const Words short_ones{"-n", "2", "-r", "1", "--limit", "2", "--strategies", "lookup"};
+    const auto first = column(bench_json(short_ones), "id");
+    const auto second = column(bench_json(short_ones + Words{"--skip", "1"}), "id");
+    ASSERT_EQ(second.size(), 4u);
+    EXPECT_EQ(first[2], second[0]);
+    expect_error(bench_data({"--skip", "2"}), 1, "expected more than the 2 prompts of --skip");
+}
+
+TEST(BenchCommand, TellsWhetherRunsBeganWithMemory) {
+    const json without = bench_json({"--limit", "1", "--strategies", "lookup"});
+    EXPECT_EQ(without["settings"]["memory"], false);
+    EXPECT_EQ(without["settings"]["profile"], false);
+    const fs::path folder = temporary_folder() / "bench_memory";
+    ProcessRequest request;
+    request.arguments = bench_words({"--data", two_prompts().string(), "--memory", "on", "-n", "60",
+                                     "--strategies", "knapspec,knapspec(memory=off)"}) +
+                        Words{"--json"};
+    request.environment = {{"KNAP_CACHE_DIR", folder.string()}};
+    for (int run = 0; run < 2; ++run) {
+        const auto result = run_knap(request);
+        ASSERT_EQ(result.exit_code, 0) << result.error;
+        const json report = json::parse(result.output);
+        EXPECT_EQ(report["settings"]["memory"], true);
+        EXPECT_EQ(report["rows"][2]["options"], "memory=off");
+    }
+    EXPECT_FALSE(fs::is_empty(folder));
+    fs::remove_all(folder);
+}
+
 TEST(BenchCommand, ResumeMeasuresTheMissingRows) {
     const std::string file = fresh_file("resumed.json");
     ASSERT_EQ(bench_data({"-o", file}).exit_code, 0);
@@ -274,6 +336,8 @@ TEST(BenchCommand, AFileOfAnotherBenchmarkIsRefusedAndKept) {
                  "its `settings.repeat` differs: expected '3', found '2'");
     expect_error(bench_data({"--resume", file, "--limit", "1", "--fresh-strategies"}), 1,
                  "its `settings.fresh_strategies` differs: expected 'true', found 'false'");
+    expect_error(bench_data({"--resume", file, "--limit", "1", "--skip", "1"}), 1,
+                 "its `settings.skip` differs: expected '1', found '0'");
     expect_error(bench_data({"--resume", file, "--limit", "1", "--exact", "off"}), 1,
                  "its `settings.exact` differs: expected 'false', found 'true'");
     expect_error(bench_data({"--resume", "/no/such/file.json"}), 1, "found no such file");
@@ -302,8 +366,15 @@ TEST(BenchCommand, BadFlagsAreRefused) {
     expect_error(bench({"--acceptance", "ratio"}), 2, "--acceptance: expected --temp above 0");
     expect_error(bench({"--temp", "1", "--acceptance", "luck"}), 2,
                  "--acceptance: expected shared-noise|ratio|equality, found 'luck'");
-    expect_error(bench({"--peer", "vllm"}), 2, "--peer: expected none|llama, found 'vllm'");
+    expect_error(bench({"--peer", "llama,vllm"}), 2,
+                 "--peer: expected none or a list of llama|ngram-simple|ngram-map-k|ngram-map-k4v|"
+                 "ngram-mod|ngram-cache, found 'vllm'");
+    expect_error(bench({"--peer", "none,llama"}), 2, "found 'none'");
+    expect_error(bench({"--peer", "llama,ngram-mod", "--parallel", "2"}), 2,
+                 "--peer: expected none or llama with --parallel 2, because other peers answer one "
+                 "prompt at a time, found 'ngram-mod'");
     expect_error(bench({"-o", "out.txt"}), 2, "expected a file that ends in .json, .csv or .md");
+    expect_error(bench({"--skip", "-1"}), 2, "--skip: expected a whole number of at least 0");
     expect_error(bench({"-n", "1"}), 2, "--n-predict: expected a whole number of at least 2");
     expect_error(bench({"-r", "0"}), 2, "--repeat: expected a whole number of at least 1");
     expect_error(bench({"--parallel", "0"}), 2,

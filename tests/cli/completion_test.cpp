@@ -106,6 +106,15 @@ TEST(Completions, OfferEveryStrategyAndAcceptanceRule) {
     }
 }
 
+TEST(Completions, OfferEveryShape) {
+    for (const char* name : {"knap.bash", "_knap", "knap.fish"}) {
+        const std::string text = completion(name);
+        for (const char* shape : shapes_named("")) {
+            EXPECT_TRUE(has_word(text, shape)) << name << " lacks " << shape;
+        }
+    }
+}
+
 TEST(Completions, OfferNoUnknownFlag) {
     const auto known = all_flags();
     const std::regex long_flag("--[a-z][a-z-]+");

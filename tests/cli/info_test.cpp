@@ -1,6 +1,9 @@
 // `knap info`.
 #include "cli/command.h"
+#include "model/architectures/layer_text.h"
+#include "model/gguf/gguf_file.h"
 #include "support/tiny_adapter.h"
+#include "tools/make_model/shapes.h"
 
 namespace knap::info_test {
 namespace {
@@ -41,6 +44,19 @@ TEST(Info, JsonCountsBytesAtTheChosenLengths) {
               object["weight_bytes_per_token"].get<int>() + 100 * 512);
 }
 
+// Layers with a window show their own row and the 23 before it.
+TEST(Info, LayersWithAWindowReadNoMoreThanItShows) {
+    const std::string model = tiny_model("tiny-gpt-oss").string();
+    const json object =
+        json::parse(run_knap({"info", "--json", "-m", model, "--lengths", "10,100"}).output);
+    const auto row_bytes = object["cache_bytes_per_token"].get<int>() / 4;
+    const auto weight_bytes = object["weight_bytes_per_token"].get<int>();
+    const json& lengths = object["lengths"];
+    EXPECT_EQ(lengths[0]["read_bytes_per_token"], weight_bytes + 4 * 10 * row_bytes);
+    EXPECT_EQ(lengths[1]["cache_bytes"], 4 * 100 * row_bytes);
+    EXPECT_EQ(lengths[1]["read_bytes_per_token"], weight_bytes + (2 * 100 + 2 * 23) * row_bytes);
+}
+
 TEST(Info, TrailingCommaInLengthsIsIgnored) {
     EXPECT_EQ(json::parse(info({"--json", "--lengths", "1,100,"}).output)["lengths"].size(), 2u);
 }
@@ -51,9 +67,13 @@ TEST(Info, CacheTypesChangeTheBytesPerToken) {
 }
 
 TEST(Info, ReadsEveryArchitecture) {
-    for (const std::string name : {"llama", "qwen2", "qwen3"}) {
-        const auto result = run_knap({"info", "--json", "-m", tiny_model("tiny-" + name).string()});
-        EXPECT_EQ(json::parse(result.output)["architecture"], name);
+    for (const char* shape : shapes_named("tiny-")) {
+        const auto result = run_knap({"info", "--json", "-m", tiny_model(shape).string()});
+        const json object = json::parse(result.output);
+        EXPECT_EQ(object["architecture"], find_shape(shape).architecture);
+        EXPECT_EQ(object["n_layers"], find_shape(shape).n_layers);
+        EXPECT_EQ(object["layers"],
+                  describe_layers(read_config(GgufFile::open(tiny_model(shape)))));
     }
 }
 

@@ -62,5 +62,12 @@ INSTANTIATE_TEST_SUITE_P(Models,
                                            Case{"F16", "f16"}),
                          [](const auto& test) { return test.param.type + "_" + test.param.cache; });
 
+TEST(NoInstructionSet, IsAWarning) {
+    const auto result = run_knap({.arguments = on_tiny_model("run") + Words{"-p", "a", "-n", "4"},
+                                  .environment = {{"KNAP_ISA", "plain"}}});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_THAT(result.error, testing::HasSubstr("knap: warning: knap's CPU kernels need AVX2"));
+}
+
 }  // namespace
 }  // namespace knap::cli_instruction_sets_test

@@ -51,7 +51,8 @@ TEST_F(Profile, TableNamesEveryPartAndWhereItIsSaved) {
     for (const std::string text :
          {"1 thread\n", "kinds of passes measured; the error of the fit is ", "  fixed ", "  head ",
           "  MLP ", "  attention, at ", "    full ", "    w16+", "Passes of the whole model",
-          "  rows, at context", "+-", "Limits of this machine: ", "least / measured\n"}) {
+          "  rows, at context", "+-", "Limits of this machine: ", "least / measured\n",
+          "least / fitted\n"}) {
         EXPECT_THAT(result.output, testing::HasSubstr(text));
     }
     EXPECT_THAT(result.output,
@@ -78,6 +79,25 @@ TEST_F(Profile, IsUsedByMatchingRuns) {
     expect_error(run({"--profile", "/no/such/file"}), 1, "found no file /no/such/file");
 }
 
+// The work of a pass of one row is that of its parts, but for the row of the embedding.
+void expect_parts_to_add_up(const json& limits, int n_layers) {
+    const auto is_alone = [](const json& pass) { return pass["n_rows"] == 1; };
+    const auto pass = std::ranges::find_if(limits["passes"], is_alone);
+    ASSERT_NE(pass, limits["passes"].end());
+    std::int64_t n_multiply_adds = 0;
+    std::int64_t bytes = 0;
+    for (const json& part : limits["parts"]) {
+        const int n_times = part["part"] == "head" ? 1 : n_layers;
+        if (part["n_context"].is_null() || part["n_context"] == (*pass)["n_context"]) {
+            n_multiply_adds += n_times * part["multiply_adds"].get<std::int64_t>();
+            bytes += n_times * part["bytes"].get<std::int64_t>();
+        }
+    }
+    EXPECT_EQ(n_multiply_adds, (*pass)["multiply_adds"]);
+    EXPECT_LT(bytes, (*pass)["bytes"]);
+    EXPECT_GT(bytes, 0.9 * (*pass)["bytes"].get<double>());
+}
+
 TEST_F(Profile, JsonHasEveryPromisedField) {
     const fs::path path = folder_ / "out.json";
     const auto result = profile({"--json", "-o", path.string()});
@@ -98,13 +118,16 @@ TEST_F(Profile, JsonHasEveryPromisedField) {
     EXPECT_GT(object["parts"]["head_ms"], 0);
     EXPECT_GT(object["limits"]["gb_per_second"], 0);
     EXPECT_GT(object["limits"]["gmac_per_second"], 0);
-    ASSERT_FALSE(object["limits"]["passes"].empty());
-    for (const json& pass : object["limits"]["passes"]) {
-        for (const char* name : {"ms", "bytes", "multiply_adds", "memory_ms", "arithmetic_ms"}) {
-            EXPECT_GT(pass[name], 0) << name;
+    for (const char* list : {"passes", "parts"}) {
+        ASSERT_FALSE(object["limits"][list].empty()) << list;
+        for (const json& entry : object["limits"][list]) {
+            for (const char* name : {"bytes", "multiply_adds", "memory_ms", "arithmetic_ms"}) {
+                EXPECT_GT(entry[name], 0) << list << ": " << name;
+            }
         }
     }
     const json& layer_class = object["parts"]["classes"][0];
+    expect_parts_to_add_up(object["limits"], layer_class["n_layers"]);
     EXPECT_EQ(layer_class["first_layer"], 0);
     EXPECT_GT(layer_class["n_layers"], 0);
     EXPECT_GT(layer_class["mlp_ms"], 0);

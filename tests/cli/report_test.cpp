@@ -130,6 +130,8 @@ TEST_F(Report, ShowsTheCommandToRunItAgain) {
                   "&#39; -d 0,512 --strategies autoregressive,lookup,knapspec,swift -n 128 "
                   "--limit 3 --repeat 3 -t 2 -c 8192 -ctk f16 -ctv f16 --kernels auto -o "
                   "run0.json</code>"));
+    file["settings"]["skip"] = 5;
+    EXPECT_THAT(section(page_of({file}), "run"), HasSubstr("--limit 3 --skip 5 --repeat 3 "));
     file["settings"]["temperature"] = 0.7;
     file["settings"]["seed"] = 7;
     EXPECT_THAT(section(page_of({file}), "run"),
@@ -145,6 +147,12 @@ TEST_F(Report, ShowsTheCommandToRunItAgain) {
     EXPECT_THAT(section(page_of({file}), "run"),
                 HasSubstr("--kernels auto --parallel 4 --exact off --fresh-strategies "));
     file["settings"]["parallel"] = 1;
+    file["settings"]["profile"] = false;
+    file["settings"]["memory"] = true;
+    EXPECT_THAT(section(page_of({file}), "run"),
+                HasSubstr("--fresh-strategies --profile none --memory on --temp 0.7 "));
+    file["settings"]["profile"] = true;
+    file["settings"]["memory"] = false;
     file["settings"].erase("exact");
     file["settings"].erase("fresh_strategies");
     EXPECT_THAT(section(page_of({file}), "run"), HasSubstr("--kernels auto --temp 0.7 "));

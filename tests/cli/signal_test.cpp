@@ -82,5 +82,17 @@ TEST(Signals, CtrlCAtAChatPromptTellsHowToQuit) {
     EXPECT_FALSE(result.has_timed_out);
 }
 
+TEST(Signals, CtrlCWorksAfterAChatHasUsedTheTimeAtItsPrompt) {
+    ProcessRequest request;
+    request.arguments =
+        on_tiny_model("chat") + Words{"-v", "-n", "40", "--ignore-eos", "--profile", "none"};
+    request.is_on_terminal = true;
+    request.input = "hello\n";
+    request.signals = {{SIGINT, "nothing is left to do"}, {SIGTERM, "Type /exit"}};
+    const auto result = run_knap(request);
+    EXPECT_EQ(result.exit_code, 130);  // by the SIGTERM
+    EXPECT_FALSE(result.has_timed_out) << result.output;
+}
+
 }  // namespace
 }  // namespace knap::signal_test

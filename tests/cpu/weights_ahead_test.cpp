@@ -98,6 +98,44 @@ TEST_F(WeightsAheadTest, ProductsOfALayer) {
     expect_all_of({layer.down}, [](auto& ahead) { ahead.expect_down(1, 2); });
 }
 
+// The rows that a thread reads first are the first of its share, with many rows, too.
+TEST_F(WeightsAheadTest, AThreadBeginsWithTheFirstOfItsShare) {
+    const auto expect_first = [&](const CpuMatrix& one, int index, int group, auto expect) {
+        for (const int n_rows : {1, 5, 17}) {
+            const TeamMember member(team_, index);
+            WeightsAhead ahead(model_, request_, member);
+            expect(ahead, n_rows);
+            const PackedMatrix& of = *one.matrix;
+            const std::size_t n_bytes = group_bytes(of.type, of.n_in);
+            const auto first = ahead.first();
+            EXPECT_EQ(first.data(), of.data + n_bytes * static_cast<std::size_t>(group));
+            EXPECT_GE(first.size(), std::min<std::size_t>(n_bytes, 4 << 10));
+            EXPECT_LE(first.data() + first.size(),
+                      of.data + packed_bytes(of.type, of.n_in, of.n_out));
+            const auto planned = ahead.planned();
+            EXPECT_EQ(planned.empty(), n_rows > 4);
+            if (!planned.empty()) {
+                EXPECT_EQ(planned.front().data(), first.data()) << "what is planned is the same";
+                EXPECT_EQ(ahead.first().data(), first.data()) << "and stays so";
+            }
+        }
+    };
+    const CpuLayer& layer = model_.layers[1];
+    // Three threads: units of two heads, 4 of queries, 2 of keys and 2 of values, are divided into
+    // 2, 3 and 3; three groups of `o` and `down`, five of gate and up, ten of the head.
+    const auto heads = [](auto& ahead, int n_rows) { ahead.expect_module(2, n_rows); };
+    expect_first(layer.q, 0, 0, heads);
+    expect_first(layer.q, 1, 2, heads);
+    expect_first(layer.k, 2, 1, heads);
+    expect_first(layer.o, 1, 1, [](auto& ahead, int n_rows) { ahead.expect_output(1, n_rows); });
+    expect_first(layer.down, 2, 2, [](auto& ahead, int n_rows) { ahead.expect_down(1, n_rows); });
+    expect_first(layer.gate, 1, 1, [](auto& ahead, int n_rows) { ahead.expect_module(3, n_rows); });
+    expect_first(request_.head, 2, 6,
+                 [](auto& ahead, int n_rows) { ahead.expect_module(4, n_rows); });
+    const TeamMember member(team_, 0);
+    EXPECT_TRUE(WeightsAhead(model_, request_, member).first().empty());
+}
+
 TEST_F(WeightsAheadTest, AfterTheLastModuleComesTheHead) {
     expect_all_of({request_.head}, [](auto& ahead) { ahead.expect_module(4, 1); });
     request_.logit_rows = {};

@@ -157,25 +157,19 @@ INSTANTIATE_TEST_SUITE_P(
                       packed("small-llama", "Q4_K_M"),
                       LosslessModel{"tiny-gemma2", "Q8_0", AttentionPath::folded},
                       LosslessModel{"tiny-gemma3", "Q4_1"},
-                      packed("tiny-ernie4.5", "Q4_1"),
-                      packed("tiny-exaone4", "Q8_0"),
-                      packed("tiny-gemma2", "Q4_0"),
-                      packed("tiny-gemma3", "Q8_0"),
-                      packed("tiny-glm4", "Q8_0"),
-                      packed("tiny-granite", "Q4_1"),
-                      packed("tiny-hunyuan-dense", "Q8_0"),
-                      packed("tiny-mistral3", "Q4_1"),
-                      packed("tiny-olmo2", "Q8_0"),
-                      packed("tiny-phi", "Q4_1"),
-                      packed("tiny-qwen3vl", "Q8_0"),
-                      packed("tiny-seed-oss", "Q8_0"),
-                      packed("tiny-smollm3", "Q4_1"),
-                      packed("tiny-qwen3moe", "Q8_0"),
                       packed("small-qwen3moe", "Q4_K_M"),
-                      packed("tiny-gpt-oss", "MXFP4"),
-                      packed("tiny-mixtral", "Q4_0"),
-                      packed("tiny-granitemoe", "Q4_1"),
-                      packed("tiny-qwen3vlmoe", "Q8_0")));
+                      packed("tiny-gpt-oss", "MXFP4")));
+
+std::vector<LosslessModel> packed_shapes() {
+    std::vector<LosslessModel> models;
+    for (const char* shape : shapes_named("tiny-")) {
+        models.push_back(packed(shape, "Q8_0"));
+        models.push_back(packed(shape, "Q4_1", CacheType::q8_0));
+    }
+    return models;
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, ExactChains, ::testing::ValuesIn(packed_shapes()));
 
 TEST_P(ExactTrees, EqualPlainDecodingBitForBit) {
     for (unsigned seed = 1; seed <= kCasesPerModel; ++seed) {
@@ -210,17 +204,9 @@ INSTANTIATE_TEST_SUITE_P(
                       packed("tiny-qwen3", "BF16"),
                       packed("small-llama", "Q4_K_M"),
                       LosslessModel{"tiny-gemma3", "Q4_1", AttentionPath::kernel},
-                      packed("tiny-gemma2", "Q8_0"),
-                      packed("tiny-gemma2", "Q4_0", CacheType::q8_0),
-                      packed("tiny-gemma3", "Q8_0"),
-                      packed("tiny-mistral3", "Q4_1"),
-                      packed("tiny-olmo2", "Q8_0"),
-                      packed("tiny-phi", "Q4_1"),
-                      packed("tiny-smollm3", "Q8_0"),
-                      packed("tiny-qwen3moe", "Q4_1"),
-                      packed("tiny-gpt-oss", "MXFP4"),
-                      packed("tiny-gpt-oss", "Q8_0", CacheType::q8_0),
-                      packed("tiny-granitemoe", "Q8_0")));
+                      packed("tiny-gpt-oss", "MXFP4")));
+
+INSTANTIATE_TEST_SUITE_P(Architectures, ExactTrees, ::testing::ValuesIn(packed_shapes()));
 
 // Verifications and single-row passes each round the factors of their products, at different
 // places, so a logit can differ by twice the error of one rounding (support/rounding_error.h). On

@@ -1,6 +1,11 @@
 // One round: what it emits, what it commits and what it leaves unchanged.
 #include "decode/round.h"
 
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,6 +59,25 @@ TEST_F(Rounds, WithoutADraftIsAPlainStep) {
     EXPECT_TRUE(outcome->tree.is_empty());
     EXPECT_THAT(outcome->emitted, ElementsAre(right(1)));
     EXPECT_EQ(committed(), 71);
+}
+
+// More threads than cores: sooner or later the system takes one away from the round.
+TEST_F(Rounds, ToldFromDisturbedOnes) {
+    std::atomic<bool> is_over = false;
+    std::vector<std::jthread> others;
+    for (unsigned i = 0; i <= std::max(1u, std::thread::hardware_concurrency()); ++i) {
+        others.emplace_back([&] {
+            while (!is_over) {
+            }
+        });
+    }
+    bool was_disturbed = false;
+    for (int i = 0; i < 100000 && !was_disturbed; ++i) {
+        rewind();
+        was_disturbed = round_.run(right(0), {})->was_disturbed;
+    }
+    is_over = true;
+    EXPECT_TRUE(was_disturbed);
 }
 
 TEST_F(Rounds, AcceptsTheCorrectStartOfAChainAndCorrectsTheNextToken) {

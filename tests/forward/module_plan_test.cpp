@@ -151,6 +151,18 @@ TEST(ModulePlan, CanonicalFormTreatsEachModuleSeparately) {
     EXPECT_EQ(canonical(plan, 100), expected);
 }
 
+TEST(ModulePlan, WindowsThatDoNotNarrowALayersOwnAreFull) {
+    ModulePlan plan = uniform_window_plan(4, {16, 255});
+    plan.set(1, Module::mlp, Level::skip);
+    plan.set(3, Module::attention, Level::skip);
+    ModulePlan expected = plan;
+    expected.set(1, Module::attention, Level::full);
+    EXPECT_EQ(within_own_windows(plan, std::vector{0, 256, 257, 8}), expected);
+    EXPECT_EQ(within_own_windows(plan, std::vector{0, 0, 0, 0}), plan);
+    EXPECT_EQ(exact_layers(uniform_window_plan({16, 255}, std::vector{256, 100, 0, 256})), 2)
+        << "drafts compute these as the whole model does";
+}
+
 TEST(RunnablePlan, HasTheLayersOfTheModel) {
     EXPECT_EQ(refusal_of(ModulePlan(4), 4), "accepted");
     EXPECT_EQ(refusal_of(ModulePlan(4), 5),

@@ -62,8 +62,9 @@ TEST(PlanCost, IsComputedFromTheShape) {
 }
 
 TEST(PlanCost, FullPlanReadsWhatDecodingATokenReads) {
-    for (const char* shape : {"tiny-llama", "tiny-qwen2", "tiny-qwen3", "small-qwen3",
-                              "tiny-qwen3moe", "tiny-gpt-oss", "tiny-granitemoe"}) {
+    for (const char* shape :
+         {"tiny-llama", "tiny-qwen2", "tiny-qwen3", "small-qwen3", "tiny-qwen3moe", "tiny-gpt-oss",
+          "tiny-mistral3-moe", "tiny-granitemoe"}) {
         const LoadedModel model(tiny_model(shape, "Q8_0"));
         const ModulePlan full(model.config.n_layers);
         EXPECT_EQ(plan_cost(cost_of(model), full, 50, 1).weight_bytes,

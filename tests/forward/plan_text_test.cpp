@@ -114,6 +114,17 @@ TEST(PlanText, ReadsEveryKindOfItem) {
     EXPECT_EQ(parse_plan("a3-7=skip,m5=skip,a8+10-29=w16+256,exit=30,head=reduced", 40), expected);
 }
 
+TEST(PlanText, ReadsAndWritesNumbersOfExperts) {
+    ModulePlan expected(6);
+    for (const int layer : {0, 1, 2, 5}) {
+        expected.set(layer, Module::mlp, Level::with_experts(4));
+    }
+    expected.set(3, Module::mlp, Level::with_experts(2));
+    expected.set(3, Module::attention, Level::skip);
+    EXPECT_EQ(parse_plan("m=e4,m3=e2,m4=full,a3=skip", 6), expected);
+    EXPECT_EQ(to_string(expected), "a3=skip,m3=e2,m0-2+5=e4");
+}
+
 TEST(PlanText, LaterItemsWin) {
     ModulePlan expected(4);
     set_layers(expected, 0, 3, Level::windowed(1, 2), Level::full);

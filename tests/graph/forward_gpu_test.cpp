@@ -110,7 +110,16 @@ INSTANTIATE_TEST_SUITE_P(Models,
                                            GpuCase{"small-llama", "F16", 16896, kFolded},
                                            GpuCase{"small-qwen3", "Q8_0", 1024, kFolded},
                                            GpuCase{"tiny-llama", "F16", 1024},
-                                           GpuCase{"tiny-mha", "Q8_0", 1024}));
+                                           GpuCase{"tiny-mha", "Q8_0", 1024},
+                                           // Experts go through ggml.
+                                           GpuCase{"small-qwen3moe", "F16", 1024},
+                                           GpuCase{"small-qwen3moe", "Q8_0", 16896},
+                                           GpuCase{"small-qwen3moe", "Q4_K", 1024},
+                                           GpuCase{"small-gpt-oss", "F16", 1024},
+                                           GpuCase{"small-gpt-oss", "MXFP4", 1024},
+                                           GpuCase{"small-gpt-oss", "Q8_0", 1024, kFolded},
+                                           GpuCase{"small-granitemoe", "Q8_0", 1024},
+                                           GpuCase{"small-granitemoe", "Q4_K", 1024}));
 
 }  // namespace
 }  // namespace knap::test::forward_gpu_test

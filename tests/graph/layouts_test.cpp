@@ -13,11 +13,13 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "kernels/matmul/matmul.h"
 #include "support/loaded_model.h"
 #include "support/logits.h"
 #include "support/naive_layout.h"
 #include "support/path_case.h"
 #include "support/tiny_model.h"
+#include "tools/make_model/shapes.h"
 
 namespace knap::test::layouts_test {
 namespace {
@@ -52,10 +54,13 @@ class Layouts : public ::testing::TestWithParam<std::tuple<PathCase, const char*
   protected:
     static constexpr int kContext = 272;  // a multiple of 16, early in a chunk
 
-    Layouts()
+    explicit Layouts(Kernels kernels = Kernels::ggml)
         : path_(std::get<PathCase>(GetParam())),
           type_(std::get<const char*>(GetParam())),
-          model_(tiny_model(path_.shape, type_)),
+          model_(tiny_model(path_.shape, type_),
+                 kernels == Kernels::ggml ? Repack::off : Repack::automatic,
+                 /*n_threads=*/1,
+                 kernels),
           rig_(model_, path_.options(1024)),
           plan_(mixed_plan(model_.config.n_layers)),
           text_(random_tokens(kContext + 64, model_.config.n_vocab, 1)) {
@@ -87,7 +92,21 @@ class Layouts : public ::testing::TestWithParam<std::tuple<PathCase, const char*
     std::vector<Token> text_;
 };
 
-using KernelTrees = Layouts;
+// ggml's products have the same bits at any number of rows, but not those of routers, in F32.
+class KernelTrees : public Layouts {
+  protected:
+    KernelTrees() : Layouts(has_experts() ? Kernels::automatic : Kernels::ggml) {}
+
+    void SetUp() override {
+        if (has_experts() && !has_fast_matmul()) {
+            GTEST_SKIP() << "no kernels of ours on this machine";
+        }
+    }
+
+    static bool has_experts() {
+        return find_shape(std::get<PathCase>(GetParam()).shape).experts.n_experts > 0;
+    }
+};
 
 TEST_P(Layouts, TreeRowsEqualChainsOfTheirPaths) {
     const std::vector<int> parents{-1, 0, 0, 1, 2, 2, 4, -1, 7};
@@ -207,7 +226,9 @@ INSTANTIATE_TEST_SUITE_P(
                           PathCase{"tiny-qwen3", AttentionPath::kernel},
                           PathCase{"tiny-mha", AttentionPath::kernel},
                           PathCase{"tiny-gemma3", AttentionPath::kernel},
-                          PathCase{"tiny-gemma2", AttentionPath::kernel, CacheType::q8_0}),
+                          PathCase{"tiny-gemma2", AttentionPath::kernel, CacheType::q8_0},
+                          PathCase{"tiny-olmo2", AttentionPath::kernel},
+                          PathCase{"tiny-gpt-oss", AttentionPath::kernel}),
         ::testing::Values("Q8_0")));
 
 }  // namespace

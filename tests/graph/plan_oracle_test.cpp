@@ -42,6 +42,10 @@ ModulePlan random_plan(std::mt19937& engine, int n_layers) {
     return plan;
 }
 
+// Rounding could choose another expert, in a row or in one that it attends to, if routers were
+// closer to that.
+constexpr float kLeastMargin = 0.01f;
+
 class PlanOracle : public ::testing::TestWithParam<PathCase> {
   protected:
     PlanOracle()
@@ -49,23 +53,17 @@ class PlanOracle : public ::testing::TestWithParam<PathCase> {
           rig_(model_, {.capacity = kCapacity, .n_ubatch = 512, .path = GetParam().path}),
           reference_(model_, kCapacity) {
         // Both caches hold the same text to their last row; passes then overwrite a part of it.
-        const auto text = random_tokens(kCapacity, model_.config.n_vocab, 1);
+        const auto text = decided_tokens(model_, kCapacity, 1, kLeastMargin);
         rig_.feed(text);
         reference_.feed(text);
     }
 
-    // The rows in which some logit differs by more than `bound`.
-    std::size_t count_far(const RandomPass& pass,
-                          const ModulePlan& plan,
-                          unsigned seed,
-                          float bound) {
-        const auto tokens = random_tokens(pass.n_rows, model_.config.n_vocab, seed);
-        const auto rows = rig_.run(
-            {.tokens = tokens, .plan = &plan, .first_row = pass.first_row, .layout = pass.layout});
+    // By how much a logit of a pass of random tokens differs at most.
+    float largest_error(const RandomPass& pass, const ModulePlan& plan, unsigned seed) {
+        auto tokens = random_tokens(pass.n_rows, model_.config.n_vocab, seed);
         std::vector<std::int32_t> positions(tokens.size());
         fill_positions(pass.layout, pass.first_row, positions);
-        const auto expected = reference_.run({
-            .tokens = tokens,
+        const ReferencePass reference{
             .first_row = pass.first_row,
             .positions = positions,
             .sees =
@@ -75,19 +73,20 @@ class PlanOracle : public ::testing::TestWithParam<PathCase> {
                                         pass.first_row, row, j);
                 },
             .plan = &plan,
-        });
-        n_rows_ += expected.size();
-        std::size_t n_far = 0;
+        };
+        const auto expected = reference_.run_decided(tokens, reference, kLeastMargin);
+        const auto rows = rig_.run(
+            {.tokens = tokens, .plan = &plan, .first_row = pass.first_row, .layout = pass.layout});
+        float error = 0;
         for (std::size_t row = 0; row < expected.size(); ++row) {
-            n_far += max_abs_difference(rows[row], expected[row]) > bound ? 1 : 0;
+            error = std::max(error, max_abs_difference(rows[row], expected[row]));
         }
-        return n_far;
+        return error;
     }
 
     LoadedModel model_;
     ForwardRig rig_;
     ReferenceForward reference_;
-    std::size_t n_rows_ = 0;  // compared
 };
 
 TEST_P(PlanOracle, RandomPlansInEveryLayoutAgree) {
@@ -96,20 +95,19 @@ TEST_P(PlanOracle, RandomPlansInEveryLayoutAgree) {
     const float bound = GetParam().path == AttentionPath::folded   ? 0.005f
                         : GetParam().path == AttentionPath::kernel ? 0.02f
                                                                    : 0.1f;
-    const bool has_experts = model_.config.n_experts_used() > 0;
-    std::size_t n_far = 0;
+    // Routers are steep here, and weigh what experts give: they multiply the kernel's difference.
+    const bool multiplies =
+        model_.config.n_experts_used() > 0 && GetParam().path == AttentionPath::kernel;
+    const float limit = multiplies ? 3 * bound : bound;
     std::mt19937 engine(3);
     for (const Kind kind : {Kind::causal, Kind::tree, Kind::branches, Kind::replay}) {
         for (unsigned trial = 0; trial < 12; ++trial) {
             const RandomPass pass = random_pass(engine, kind, kCapacity, trial % 3 == 0 ? 1 : 40);
             const ModulePlan plan = random_plan(engine, model_.config.n_layers);
-            n_far += count_far(pass, plan, trial, bound);
-            ASSERT_TRUE(n_far == 0 || has_experts)
+            EXPECT_LE(largest_error(pass, plan, trial), limit)
                 << "layout " << static_cast<int>(kind) << ", trial " << trial;
         }
     }
-    // Rounding may choose another expert, in a row or in one that it attends to.
-    EXPECT_LE(20 * n_far, n_rows_);
 }
 
 INSTANTIATE_TEST_SUITE_P(Paths, PlanOracle, all_path_cases());

@@ -54,6 +54,10 @@ TEST(HubChoice, AQuantIsAWholeWordOfThePath) {
     EXPECT_THAT(error_of(paths, ":Q4_X"), HasSubstr("for :Q4_X, found a-BF16.gguf, "));
 }
 
+TEST(HubChoice, ANameOfZeroPartsIsThatOfOneFile) {
+    EXPECT_THAT(choose({"a-00001-of-00000.gguf"}, ""), ElementsAre("a-00001-of-00000.gguf"));
+}
+
 TEST(HubChoice, PassesOverWhatIsNoModel) {
     EXPECT_THAT(choose({"mmproj-Q4_K_M.gguf", "imatrix-Q4_K_M.gguf", "mtp-Q4_K_M.gguf",
                         "mmproj/a-Q4_K_M.gguf"},

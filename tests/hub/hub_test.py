@@ -66,6 +66,11 @@ class HubTest(unittest.TestCase):
         for text in texts:
             self.assertIn(text, result.stderr)
 
+    def assert_nothing_left(self):
+        """No byte that counts as a model or as a part of one."""
+        self.assertEqual([path for path in self.folder.rglob("*") if path.is_file() and path.stat().st_size > 0], [])
+        self.assertIsNone(self.partial())
+
     def outside(self):
         """Files that knap wrote where it must not."""
         return [path for path in self.folder.rglob("*") if path.is_file() and self.folder / "hub" / REPO not in path.parents]
@@ -208,6 +213,27 @@ class Refusals(HubTest):
 
     def test_a_missing_repository(self):
         self.assert_error(self.run_knap(model="team/other"), "team/other: expected a repository", '"Repository not found"')
+
+    def test_a_missing_list_of_files(self):
+        self.assert_error(self.refused(404, "/tree/"), f"{REPO}: expected a repository with models at {self.hub.url}/api/models/{REPO}/tree/",
+                          "found none")
+        self.assert_nothing_left()
+
+    def test_a_listed_file_that_is_missing(self):
+        for part in ("/resolve/", "/blob/"):
+            self.hub.requests.clear()
+            result = self.refused(404, part, [("X-Error-Message", "Entry not found")])
+            self.assert_error(result, f"{REPO}: expected the file that it lists at {self.hub.url}/{REPO}/resolve/{COMMIT}/tiny-Q4_K_M.gguf, "
+                                      'found none ("Entry not found")')
+            self.assertEqual(sum(part in request.path for request in self.hub.requests), 1, "asked once")
+            self.assert_nothing_left()
+
+    def test_a_missing_part_of_a_split_model(self):
+        self.hub.repositories[REPO] = {f"m-0000{n}-of-00002.gguf": File(MODEL) for n in (1, 2)}
+        self.hub.faults = [Fault("m-00002-of", status(404))]
+        self.assert_error(self.run_knap(), "the file that it lists", "m-00002-of-00002.gguf, found none")
+        self.assertIsNone(self.partial())
+        self.assert_done(self.run_knap(), "m-00001-of-00002.gguf")
 
     def test_a_missing_quant_lists_what_there_is(self):
         self.assert_error(self.run_knap(model=REPO + ":Q9_X"), "expected a GGUF file for :Q9_X, found tiny-Q4_K_M.gguf")
@@ -458,6 +484,36 @@ class WithoutHub(HubTest):
         self.assert_done(result)
         self.assertRegex(result.stderr, r"\Aknap: warning: http://127.0.0.1:1/[^\n]*; using the model in [^\n]*\n\Z")
         self.assertLess(time.monotonic() - begin, 5)
+
+    def cut_after(self, n_bytes, part="/blob/"):
+        """The connection of a new version's file is cut there, and brings nothing after that."""
+        self.hub.faults = [Fault(part, cut(MODEL, n_bytes)), Fault(part, cut(MODEL, 0), count=4)]
+
+    def test_a_model_stays_there_until_its_new_version_is(self):
+        self.assert_done(self.run_knap())
+        changed = MODEL[:-4] + b"new!"
+        self.hub.repositories[REPO] = {"tiny-Q4_K_M.gguf": File(changed)}
+        self.cut_after(HALF)
+        self.assert_error(self.run_knap(), "/resolve/")
+        for result in (self.run_knap("--offline"), self.run_knap(env=self.environment(HF_ENDPOINT="http://127.0.0.1:1"))):
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(json.loads(result.stdout)["path"], str(self.path()))
+        self.assertEqual(self.path().read_bytes(), MODEL)
+        self.assert_done(self.run_knap())
+        self.assertEqual(self.path().read_bytes(), changed)
+        self.assertEqual(self.hub.downloads()[-1].range, f"bytes={HALF}-")
+
+    def test_a_model_of_which_a_part_is_new_is_not_there(self):
+        names = [f"m-0000{n}-of-00002.gguf" for n in (1, 2)]
+        self.hub.repositories[REPO] = {name: File(MODEL) for name in names}
+        self.run_knap()
+        self.run_knap("--offline")
+        changed = MODEL[:-4] + b"new!"
+        self.hub.repositories[REPO] = {name: File(changed) for name in names}
+        self.cut_after(HALF, names[1])
+        self.assert_error(self.run_knap(), names[1])
+        self.assertEqual([self.path(name).read_bytes() for name in names], [changed, MODEL])
+        self.assert_error(self.run_knap("--offline"), "found none")
 
     def test_a_damaged_record_is_no_reason_to_fail(self):
         self.assert_done(self.run_knap())

@@ -1,18 +1,26 @@
 #include "model/config.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <variant>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "knap/types.h"
 
+#include "base/text.h"
+#include "model/architectures/architecture.h"
 #include "support/tiny_config.h"
 
 namespace knap::test::config_test {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -171,7 +179,10 @@ TEST(Config, CountsOutOfRangeAreRefused) {
         {"attention.value_length", 16, "expected the size of keys, 8, found 16"},
         {"rope.dimension_count", 4, "expected the head size, 8, found 4"},
         {"nextn_predict_layers", 1, "not supported"},
-        {"attention.sliding_window", 64, "expected none, found 64 (not supported)"},
+        {"attention.sliding_window", 64,
+         "expected none, found 64 (attention to recent positions, not supported; the nearest is "
+         "gemma3)"},
+        {"rope.dimension_count", 10, "expected the head size, 8, found 10"},
     };
     for (const BadCount& bad : cases) {
         TinyGguf tiny;
@@ -223,22 +234,96 @@ TEST(Config, FieldsThatChangeNothingAreAccepted) {
     EXPECT_EQ(config_of(tiny).n_layers, 2);
 }
 
-TEST(Config, OtherKindsOfRotationAndAttentionAreRefused) {
-    TinyGguf longrope;
-    set_string(longrope, "rope.scaling.type", "longrope");
-    EXPECT_THAT(config_refusal(longrope),
-                HasSubstr("expected none, linear or yarn, found 'longrope'"));
-
-    TinyGguf sections;
-    const std::int32_t values[] = {4, 4, 0, 0};
-    gguf_set_arr_data(sections.metadata(), sections.key("rope.dimension_sections").c_str(),
-                      GGUF_TYPE_INT32, values, 4);
-    EXPECT_THAT(config_refusal(sections), HasSubstr("rope.dimension_sections: expected none"));
-
-    TinyGguf encoder;
-    gguf_set_val_bool(encoder.metadata(), encoder.key("attention.causal").c_str(), false);
-    EXPECT_THAT(config_refusal(encoder), HasSubstr("attention.causal: expected true, found false"));
+// Conversions of dense models of Hunyuan have it.
+TEST(Config, OneExpertIsAnMlpWhereTheArchitectureHasOne) {
+    TinyGguf tiny("hunyuan-dense");
+    set_u32(tiny, "expert_count", 1);
+    set_u32(tiny, "expert_used_count", 1);
+    EXPECT_EQ(config_of(tiny).n_experts_used(), 0);
 }
+
+using PerLayer = std::array<std::int32_t, 2>;
+using Value = std::variant<std::uint32_t, float, bool, const char*, PerLayer>;
+
+void set(TinyGguf& tiny, const char* field, const Value& value) {
+    const std::string key = tiny.key(field);
+    if (const auto* number = std::get_if<std::uint32_t>(&value)) {
+        set_u32(tiny, field, *number);
+    } else if (const auto* fraction = std::get_if<float>(&value)) {
+        set_f32(tiny, field, *fraction);
+    } else if (const auto* is_so = std::get_if<bool>(&value)) {
+        gguf_set_val_bool(tiny.metadata(), key.c_str(), *is_so);
+    } else if (const auto* text = std::get_if<const char*>(&value)) {
+        set_string(tiny, field, *text);
+    } else {
+        const auto& numbers = std::get<PerLayer>(value);
+        gguf_set_arr_data(tiny.metadata(), key.c_str(), GGUF_TYPE_INT32, numbers.data(),
+                          numbers.size());
+    }
+}
+
+// A value of a field that knap does not support, and what comes closest.
+struct Unsupported {
+    const char* architecture;
+    const char* field;
+    Value value;
+    const char* found;  // as the refusal says it
+    const char* nearest;
+};
+
+void PrintTo(const Unsupported& value, std::ostream* out) {
+    *out << value.architecture << '.' << value.field;
+}
+
+class Refusal : public ::testing::TestWithParam<Unsupported> {};
+
+TEST_P(Refusal, NamesTheReasonAndTheNearestThingThatRuns) {
+    const Unsupported& value = GetParam();
+    TinyGguf tiny(value.architecture);
+    if (std::string_view(value.architecture) == "qwen3moe") {
+        set_u32(tiny, "expert_count", 4);
+        set_u32(tiny, "expert_used_count", 2);
+    }
+    EXPECT_EQ(config_refusal(tiny), "accepted");
+    set(tiny, value.field, value.value);
+    const std::string refusal = config_refusal(tiny);
+    EXPECT_THAT(refusal, HasSubstr("key " + tiny.key(value.field) + ": expected "));
+    EXPECT_THAT(refusal, HasSubstr(concat(", found ", value.found, " (")));
+    EXPECT_THAT(refusal, EndsWith(concat(", not supported; the nearest is ", value.nearest, ")")));
+    EXPECT_THAT(refusal, Not(HasSubstr("\n")));
+    const std::string_view nearest = value.nearest;
+    EXPECT_NE(find_architecture(nearest.substr(0, nearest.find(' '))), nullptr) << nearest;
+}
+
+const Unsupported kUnsupported[] = {
+    {"llama", "rope.scaling.type", "longrope", "'longrope'", "phi3"},
+    {"llama", "rope.dimension_sections", PerLayer{4, 4}, "sections", "qwen3vl"},
+    {"llama", "rope.dimension_count", 4u, "4", "glm4"},
+    {"qwen2", "rope.dimension_count", 4u, "4", "phi3"},
+    {"llama", "attention.value_length", 16u, "16", "llama with one size"},
+    {"qwen3", "attention.head_count", PerLayer{4, 2}, "4 and 2", "qwen3 with one number"},
+    {"llama", "attention.head_count_kv", PerLayer{2, 4}, "2 and 4", "llama with one number"},
+    {"llama", "feed_forward_length", PerLayer{64, 32}, "64 and 32", "llama with one number"},
+    {"qwen3moe", "expert_used_count", PerLayer{2, 1}, "2 and 1", "qwen3moe with one number"},
+    {"qwen3moe", "expert_feed_forward_length", PerLayer{32, 16}, "32 and 16",
+     "qwen3moe with one number"},
+    {"llama", "expert_count", 1u, "1", "llama without experts"},
+    {"qwen3moe", "expert_count", 1u, "1", "qwen3moe with more"},
+    {"qwen3", "expert_count", 4u, "4", "qwen3moe"},
+    {"qwen3moe", "expert_group_count", 2u, "2", "qwen3moe"},
+    {"qwen3moe", "expert_weights_scale", 2.5f, "2.5", "qwen3moe"},
+    {"llama", "nextn_predict_layers", 1u, "1", "exaone4"},
+    {"llama", "attention.sliding_window", 64u, "64", "gemma3"},
+    {"llama", "attention.causal", false, "false", "llama"},
+    {"llama", "attention.scale", 0.5f, "0.5", "granite"},
+    {"llama", "attention.clamp_kqv", 8.0f, "8", "llama"},
+    {"llama", "attention.max_alibi_bias", 8.0f, "8", "llama"},
+    {"llama", "residual_scale", 0.5f, "0.5", "granite"},
+    {"llama", "embedding_scale", 12.0f, "12", "granite"},
+    {"llama", "logit_scale", 0.25f, "0.25", "granite"},
+    {"llama", "attention.temperature_scale", 0.5f, "0.5", "mistral3"},
+};
+INSTANTIATE_TEST_SUITE_P(Fields, Refusal, ::testing::ValuesIn(kUnsupported));
 
 TEST(Config, WrongTypesAreRefused) {
     TinyGguf tiny;

@@ -3,7 +3,9 @@
 // all strategies; a strategy that is not in the list fails the last test.
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <limits>
+#include <ostream>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,11 +15,15 @@
 
 #include "knap/knap.h"
 
+#include "base/text.h"
 #include "support/baseline.h"
 #include "support/eager_profile.h"
+#include "support/environment_variable.h"
 #include "support/loaded_model.h"
 #include "support/strategy_cases.h"
+#include "support/tiny_model.h"
 #include "support/two_samples.h"
+#include "tools/make_model/shapes.h"
 
 namespace knap::test::every_strategy_test {
 namespace {
@@ -106,6 +112,35 @@ TEST_P(EveryStrategy, WritesWhatPlainSamplingWrites) {
     expect_every_source();
 }
 
+// Three runs that share what they learn: whatever the later ones begin with, the text is the same.
+TEST_P(EveryStrategy, WritesWhatPlainDecodingWritesWithMemory) {
+    const auto folder = temporary_folder() / "memory_of_strategies";
+    const EnvironmentVariable cache("KNAP_CACHE_DIR", folder.string());
+    RuntimeConfig config = config_of(GetParam());
+    config.memory = true;
+    for (int run = 0; run < 3; ++run) {
+        Engine engine(config);
+        Session session(engine);
+        for (const float temperature : {0.0f, 0.8f}) {
+            GenerateOptions request{.n_predict = 40, .ignore_eos = true};
+            request.sampling = {.temperature = temperature, .seed = 11};
+            for (const std::vector<Token>& tokens : conversation()) {
+                const Result plain = plain_text(session_, tokens, request);
+                request.speculation = GetParam().speculation;
+                const Result result = session.generate(tokens, request);
+                EXPECT_EQ(result.tokens, plain.tokens) << "run " << run;
+                count(result.speculation);
+            }
+        }
+    }
+    expect_both_outcomes();
+    expect_every_source();
+    // Its drafts are those of a trained head.
+    const bool is_learned_from = GetParam().speculation.strategy != "kangaroo";
+    EXPECT_EQ(std::filesystem::exists(folder), is_learned_from);
+    std::filesystem::remove_all(folder);
+}
+
 TEST_P(EveryStrategy, FillsTheContextToItsLastToken) {
     expect_plain_text({prompt(200), prompt(255), prompt(256)}, {.ignore_eos = true},
                       GetParam().speculation);
@@ -170,10 +205,10 @@ INSTANTIATE_TEST_SUITE_P(All,
                          ::testing::ValuesIn(strategy_cases()),
                          [](const auto& test) { return test.param.name; });
 
-// Models whose layers compute more than a plain decoder's.
-class OtherArchitectures : public ::testing::TestWithParam<const char*> {};
+// Every architecture.
+class Architectures : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(OtherArchitectures, EveryStrategyWritesWhatPlainDecodingWrites) {
+TEST_P(Architectures, EveryStrategyWritesWhatPlainDecodingWrites) {
     Engine engine(config_of_shape(GetParam()));
     Session session(engine);
     const std::vector<Token> tokens = random_tokens(90, 256, 3);
@@ -196,25 +231,116 @@ TEST_P(OtherArchitectures, EveryStrategyWritesWhatPlainDecodingWrites) {
     EXPECT_LT(n_accepted, n_drafted);
 }
 
+// But the largest, which have dozens of layers.
+std::vector<const char*> small_shapes() {
+    std::vector<const char*> shapes = shapes_named("tiny-");
+    std::erase_if(shapes, [](const char* shape) { return find_shape(shape).n_layers > 8; });
+    return shapes;
+}
+
+// Only with 64 layers EXAONE 4 has windows, and layers that do not rotate.
+INSTANTIATE_TEST_SUITE_P(Windows,
+                         Architectures,
+                         ::testing::Values("tiny-exaone4-windows"),
+                         name_of_shape);
+
+INSTANTIATE_TEST_SUITE_P(All, Architectures, ::testing::ValuesIn(small_shapes()), name_of_shape);
+
+GenerateOptions sampled(int n_predict) {
+    GenerateOptions request{.n_predict = n_predict, .ignore_eos = true};
+    request.sampling = {.temperature = 0.8f, .repeat_penalty = 1.1f, .seed = 11};
+    return request;
+}
+
+// Those whose passes differ most from a dense decoder's: windows of layers, and experts.
+class SampledArchitectures : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(SampledArchitectures, EveryStrategyWritesWhatPlainSamplingWrites) {
+    Engine engine(config_of_shape(GetParam()));
+    Session session(engine);
+    const std::vector<Token> tokens = random_tokens(90, 256, 3);
+    GenerateOptions request = sampled(40);
+    const Result plain = plain_text(session, tokens, request);
+    int n_drafted = 0;
+    int n_accepted = 0;
+    for (const AcceptanceRule rule : {AcceptanceRule::shared_noise, AcceptanceRule::equality}) {
+        for (const StrategyCase& c : strategy_cases()) {
+            if (c.is_eager) {
+                continue;  // EagerArchitectures
+            }
+            request.speculation = c.speculation;
+            request.speculation.acceptance = rule;
+            const Result result = session.generate(tokens, request);
+            EXPECT_EQ(result.tokens, plain.tokens) << c.name;
+            EXPECT_TRUE(result.speculation.row_invariant) << c.name;
+            n_drafted += result.speculation.n_drafted;
+            n_accepted += result.speculation.n_accepted;
+        }
+    }
+    EXPECT_GT(n_accepted, 0);
+    EXPECT_LT(n_accepted, n_drafted);
+}
+
 INSTANTIATE_TEST_SUITE_P(All,
-                         OtherArchitectures,
-                         ::testing::Values("tiny-ernie4.5",
-                                           "tiny-exaone4",
-                                           "tiny-gemma2",
-                                           "tiny-gemma3",
-                                           "tiny-glm4",
-                                           "tiny-gpt-oss",
-                                           "tiny-granitemoe",
-                                           "tiny-mixtral",
-                                           "tiny-qwen3moe",
-                                           "tiny-granite",
-                                           "tiny-hunyuan-dense",
-                                           "tiny-mistral3",
-                                           "tiny-olmo2",
-                                           "tiny-phi",
-                                           "tiny-qwen3vl",
-                                           "tiny-seed-oss",
-                                           "tiny-smollm3"));
+                         SampledArchitectures,
+                         ::testing::Values("tiny-gemma3", "tiny-gpt-oss"),
+                         name_of_shape);
+
+// The default strategy drafts with plans where layers have windows of their own: with shorter
+// windows, or without some attentions, if the cache is what is slow; without MLPs if the weights
+// are.
+struct EagerCase {
+    const char* shape;
+    Slow slow;
+};
+
+void PrintTo(const EagerCase& c, std::ostream* out) {
+    *out << c.shape << '/' << (c.slow == Slow::cache ? "cache" : "weights");
+}
+
+class EagerArchitectures : public ::testing::TestWithParam<EagerCase> {};
+
+TEST_P(EagerArchitectures, DraftWithPlansWhatPlainDecodingWrites) {
+    const auto [shape, slow] = GetParam();
+    const EnvironmentVariable cache("KNAP_CACHE_DIR", (temporary_folder() / "eager").string());
+    RuntimeConfig config = config_of_shape(shape);
+    config.n_ctx = 1024;
+    Engine engine(with_eager_profile(config, slow));
+    Session session(engine);
+    SourceStatistics plans;
+    for (const int n_prompt : {400, 900}) {
+        const std::vector<Token> tokens = random_tokens(n_prompt, 256, 3);
+        for (const float temperature : {0.0f, 0.8f}) {
+            GenerateOptions request = sampled(60);
+            request.sampling.temperature = temperature;
+            const Result plain = plain_text(session, tokens, request);
+            request.speculation = eager_knapspec();
+            for (const AcceptanceRule rule :
+                 {AcceptanceRule::shared_noise, AcceptanceRule::equality}) {
+                request.speculation.acceptance = rule;
+                const Result result = session.generate(tokens, request);
+                EXPECT_EQ(result.tokens, plain.tokens);
+                EXPECT_TRUE(result.speculation.row_invariant);
+                plans.n_drafted += result.speculation.plans.n_drafted;
+                plans.n_accepted += result.speculation.plans.n_accepted;
+            }
+        }
+    }
+    EXPECT_GT(plans.n_accepted, 0);
+    EXPECT_LT(plans.n_accepted, plans.n_drafted);
+}
+
+// Fewer experts where the weights are slow: tests/runtime/expert_plans_test.cpp.
+INSTANTIATE_TEST_SUITE_P(All,
+                         EagerArchitectures,
+                         ::testing::Values(EagerCase{"tiny-gemma3", Slow::cache},
+                                           EagerCase{"tiny-gemma3", Slow::weights},
+                                           EagerCase{"tiny-gpt-oss", Slow::cache}),
+                         [](const auto& test) {
+                             return test_name_of(
+                                 concat(test.param.shape,
+                                        test.param.slow == Slow::cache ? "_cache" : "_weights"));
+                         });
 
 // With fewer experts than the model uses.
 TEST(FewerExperts, DraftWhatPlainDecodingAcceptsOrNot) {

@@ -1,3 +1,4 @@
+#include <cstring>
 #include <fstream>
 #include <string>
 
@@ -6,10 +7,12 @@
 
 #include "knap/knap.h"
 
+#include "base/hash.h"
 #include "graph/attention/attention_policy.h"
 #include "support/baseline.h"
 #include "support/gguf_variant.h"
 #include "support/loaded_model.h"
+#include "support/tiny_gguf.h"
 #include "support/tiny_model.h"
 
 namespace knap::test::session_test {
@@ -320,10 +323,31 @@ TEST_F(PromptCaches, RoundTripGivesTheSameTextWithoutPrefill) {
     EXPECT_EQ(result.tokens, expected);
 }
 
+TEST_F(PromptCaches, MayBeEmpty) {
+    session_.save_prompt_cache(path_);
+    Session restored(engine_);
+    restored.load_prompt_cache(path_);
+    EXPECT_TRUE(restored.history().empty());
+}
+
 TEST_F(PromptCaches, AnotherModelIsRefused) {
     save(20);
     Engine other(config_of(tiny_model("tiny-llama", "Q8_0", 1)));
     EXPECT_THAT(load_error(other), HasSubstr("another model"));
+}
+
+TEST_F(PromptCaches, TokensThatTheModelLacksAreRefused) {
+    save(20);
+    std::vector<std::byte> bytes = read_bytes(path_);
+    constexpr std::size_t kFirstToken = 48;  // after the magic and five numbers
+    const Token token = engine_.info().n_vocab;
+    std::memcpy(bytes.data() + kFirstToken, &token, sizeof token);
+    Fnv1a hash;
+    hash.add(std::span(bytes).first(bytes.size() - sizeof(std::uint64_t)));
+    const std::uint64_t checksum = hash.value();
+    std::memcpy(bytes.data() + bytes.size() - sizeof checksum, &checksum, sizeof checksum);
+    write_bytes(path_.filename().string(), bytes);
+    EXPECT_THAT(load_error(engine_), HasSubstr("token ids below"));
 }
 
 TEST_F(PromptCaches, OtherCacheTypesAreRefused) {
@@ -443,7 +467,7 @@ TEST(Engines, FillInWhatWasLeftOpen) {
     const ModelInfo info = engine.info();
     EXPECT_EQ(info.architecture, "llama");
     EXPECT_EQ(info.n_layers, 4);
-    EXPECT_EQ(info.chat_template, "chatml");
+    EXPECT_THAT(info.chat_template, ::testing::HasSubstr("<|im_start|>"));
     EXPECT_GT(info.weight_bytes_per_token, 0);
     EXPECT_EQ(info.cache_bytes_per_token, info.n_layers * info.n_kv_heads * info.head_dim * 2 * 2);
 }

@@ -204,11 +204,32 @@ TEST(PlanSearch, KnapsackUsesAtMostTheWindowsOfOnePlan) {
     EXPECT_GT(count(*found, Source::knapsack), 0);
     for (const FoundPlan& plan : *found) {
         for (const Window& window : distinct_windows(plan.plan)) {
-            const auto first = std::span(six).first(kMaxWindows);
+            const std::vector<Window> used = knapsack_windows(six, kText);
             EXPECT_TRUE(plan.source == Source::window ||
-                        std::ranges::find(first, window) != first.end());
+                        std::ranges::find(used, window) != used.end());
         }
     }
+}
+
+TEST(PlanSearch, WindowsOfTheKnapsackAreSpreadOverTheLadder) {
+    const auto sizes_at = [](int n_context, std::vector<int> ladder) {
+        std::vector<Window> windows;
+        for (const int recent : ladder) {
+            windows.push_back({.sinks = 16, .recent = recent});
+        }
+        std::vector<int> sizes;
+        for (const Window& window : knapsack_windows(windows, n_context)) {
+            sizes.push_back(window.recent);
+        }
+        return sizes;
+    };
+    const std::vector<int> ladder{64, 128, 256, 512, 1024};
+    EXPECT_EQ(sizes_at(50, ladder), (std::vector<int>{}));
+    EXPECT_EQ(sizes_at(300, ladder), (std::vector<int>{64, 128, 256}));
+    EXPECT_EQ(sizes_at(1000, ladder), (std::vector<int>{64, 128, 256, 512}));
+    EXPECT_EQ(sizes_at(8000, ladder), (std::vector<int>{64, 128, 512, 1024}));
+    EXPECT_EQ(sizes_at(8000, {4096, 32, 64, 128, 256, 512, 1024, 2048}),
+              (std::vector<int>{32, 128, 1024, 4096}));
 }
 
 TEST(PlanSearch, LeavesOutPlansThatCannotPay) {

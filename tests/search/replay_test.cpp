@@ -2,6 +2,7 @@
 // "Replay").
 #include "search/replay.h"
 
+#include <algorithm>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -47,6 +48,19 @@ TEST_P(ReplayPaths, WholeModelAgreesWithItself) {
     ASSERT_TRUE(result);
     EXPECT_EQ(result->n_agreed, 16);
     EXPECT_EQ(result->n_rows, 16);
+}
+
+TEST_P(ReplayPaths, TargetsChooseAsDraftsDo) {
+    const TokenChoice last = [](int position, std::span<const float> logits) {
+        const auto worst = std::ranges::min_element(logits);
+        return static_cast<Token>(worst - logits.begin()) + 1000 * position;
+    };
+    const TargetRows target = collect_target_rows(rig_.rig.forward, rig_.rig.cache, rig_.text,
+                                                  {.n_rows = 16, .choose = last});
+    const auto result = replay(rig_, ModulePlan(rig_.n_layers()), target, last);
+    ASSERT_TRUE(result);
+    EXPECT_EQ(result->n_agreed, 16);
+    EXPECT_EQ(replay(rig_, ModulePlan(rig_.n_layers()), target)->n_agreed, 0);
 }
 
 TEST_P(ReplayPaths, RowsChooseTheTokensOfRealFirstDrafts) {

@@ -37,6 +37,16 @@ TEST(ExpectedTokens, FollowTheAcceptanceOfEachPosition) {
     EXPECT_DOUBLE_EQ(expected_tokens(acceptance, 4), 1.8 + 0.4 + 0.1 + 0.025);
 }
 
+TEST(VarianceOfTokens, IsThatOfTheNumberOfAcceptedDrafts) {
+    EXPECT_DOUBLE_EQ(variance_of_tokens({.rest = 0.3}, 1), 0.3 * 0.7);
+    // 0, 1 and 2 with the probabilities 1/2, 1/4 and 1/4.
+    EXPECT_DOUBLE_EQ(variance_of_tokens({.rest = 0.5}, 2), 0.25 + 4 * 0.25 - 0.75 * 0.75);
+    for (const double certain : {0.0, 1.0}) {
+        EXPECT_EQ(variance_of_tokens({.rest = certain}, 7), 0);
+    }
+    EXPECT_EQ(variance_of_tokens({.rest = 0.5}, 0), 0);
+}
+
 TEST(RoundCost, IsDraftsAndTheVerificationOfAllOfThem) {
     const RoundCost cost{.draft_step_ms = 2, .verify_ms = {10, 11, 13}};
     EXPECT_EQ(cost.max_length(), 2);

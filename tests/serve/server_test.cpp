@@ -246,6 +246,7 @@ TEST_F(ServerTest, MetricsCountWhatHappened) {
     EXPECT_THAT(metrics, HasSubstr("\nllamacpp:prompt_tokens_total 20\n"));
     EXPECT_THAT(metrics, HasSubstr("\nllamacpp:tokens_predicted_total 12\n"));
     EXPECT_THAT(metrics, HasSubstr("finished_reason=\"length\"} 1\n"));
+    EXPECT_THAT(metrics, HasSubstr("\nknap:idle_search_seconds_total 0\n"));
     EXPECT_THAT(metrics, HasSubstr("vllm:time_to_first_token_seconds_count{model_name=\"tiny\""));
 }
 

@@ -51,6 +51,14 @@ class DemoTest(unittest.TestCase):
         self.assertEqual({line.index(" | ") for line in screen.split("\n") if " | " in line}, {58})
         self.assertIn("The two texts are identical.", screen)
 
+    def test_the_last_line_says_what_wrote_the_text(self):
+        heading, line = terminal.Screen(self.colored, 200).text().rstrip().split("\n")[-2:]
+        self.assertRegex(heading, r"^ *prompt +tokens +plain/s +lookup/s +faster +copies +plans +whole model$")
+        found = re.search(r"prompt\.txt +\d+ +[\d.]+ +[\d.]+ +[\d.]+ +(\d+) % \((\d+) of (\d+)\) +- +(\d+) %$", line)
+        copied, accepted, drafted, others = map(int, found.groups())
+        self.assertAlmostEqual(copied + others, 100, delta=1)
+        self.assertIn(f"{accepted} of {drafted} drafted tokens accepted", self.colored)
+
     def test_no_color_is_respected(self):
         self.assertNotIn("\033", terminal.run_on_terminal(self.command, 200, {"NO_COLOR": "1"}))
 

@@ -74,4 +74,14 @@ BenchReport example_report() {
     return report;
 }
 
+BenchPrompt synthetic_prompt(const Engine& engine, const std::string& text) {
+    const std::vector<Token> tokens = engine.tokenize(text);
+    const auto n_tokens = static_cast<int>(tokens.size());
+    return {.data = kSynthetic,
+            .id = kSynthetic,
+            .depth = n_tokens,
+            .tokens = tokens,
+            .n_document_tokens = n_tokens};
+}
+
 }  // namespace knap::test

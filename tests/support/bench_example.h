@@ -1,5 +1,7 @@
-// A handmade benchmark report, for tests of its readers.
+// A handmade benchmark report, for tests of its readers, and prompts to measure.
 #pragma once
+
+#include "knap/knap.h"
 
 #include "tools/measure/report/bench_report.h"
 
@@ -13,5 +15,8 @@ BenchLoad example_load(const std::string& strategy = "lookup");
 
 // Two prompts, each with a row for plain decoding and one for lookup. Nothing is skipped.
 BenchReport example_report();
+
+// A prompt to measure, synthetic, so its answers never end early.
+BenchPrompt synthetic_prompt(const Engine& engine, const std::string& text);
 
 }  // namespace knap::test

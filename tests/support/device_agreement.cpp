@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "base/text.h"
 #include "sampling/draft_sampler.h"
@@ -21,6 +22,11 @@ constexpr double kStoredFactor = 3;
 // A device may also multiply and sum in half precision, as flash attention on a CPU does. There the
 // error is at most 5.8 times that of half-precision factors (Intel Xeon, family 6, model 207).
 constexpr double kHalfFactor = 8;
+// Where layers have experts, rounding may choose another one: in the rows that this tolerance
+// leaves out, or in rows that others attend to. Routers are steep and multiply the errors of what
+// they read. The factor is that of the oracle tests.
+constexpr double kExpertsFactor = 3;
+constexpr std::size_t kRowsPerFreeOne = 20;
 // Choices compare floats, and probabilities are a softmax in floats: a few units in the last place.
 constexpr double kChoiceBound = 64 * std::numeric_limits<float>::epsilon();
 
@@ -58,6 +64,31 @@ struct Side {
     int context;
     Rows prompt;
 };
+
+bool has_experts(const Side& side) {
+    return side.model.config.n_experts_used() > 0;
+}
+
+// The error of a pass. If rows may be left out, those farthest from the expected ones are: of
+// several rows one in twenty, but at least one.
+double error_of(const Rows& rows, const Rows& expected, bool leaves_rows_out) {
+    if (!leaves_rows_out || rows.size() < 2) {
+        return difference(rows, expected).relative;
+    }
+    std::vector<std::pair<double, std::size_t>> by_error;
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+        by_error.emplace_back(difference({rows[row]}, {expected[row]}).relative, row);
+    }
+    std::ranges::sort(by_error);
+    by_error.resize(rows.size() - std::max<std::size_t>(1, rows.size() / kRowsPerFreeOne));
+    Rows near;
+    Rows near_expected;
+    for (const auto& [error, row] : by_error) {
+        near.push_back(rows[row]);
+        near_expected.push_back(expected[row]);
+    }
+    return difference(near, near_expected).relative;
+}
 
 Rows run(Side& side, ForwardRequest request) {
     request.first_row = std::max(request.first_row, side.context);
@@ -180,13 +211,15 @@ std::vector<PassAgreement> compare_with_cpu(const std::filesystem::path& path,
     const ModulePlan skips = skipping(n_layers);
     using Kind = AttentionLayout::Kind;
 
+    const bool routes = has_experts(reference);
     const double bound =
-        kStoredFactor * rounding_error(reference.model, many, Factors::as_stored).relative +
-        kHalfFactor * rounding_error(reference.model, many, Factors::f16).relative;
+        (routes ? kExpertsFactor : 1) *
+        (kStoredFactor * rounding_error(reference.model, many, Factors::as_stored).relative +
+         kHalfFactor * rounding_error(reference.model, many, Factors::f16).relative);
     std::vector<PassAgreement> results{
-        {"prompt", difference(ours.prompt, reference.prompt).relative, bound}};
+        {"prompt", error_of(ours.prompt, reference.prompt, routes), bound}};
     const auto compare = [&](const char* name, auto body) {
-        results.push_back({name, difference(body(ours), body(reference)).relative, bound});
+        results.push_back({name, error_of(body(ours), body(reference), routes), bound});
     };
     const auto compare_pass = [&](const char* name, const ForwardRequest& request) {
         compare(name, [&](Side& side) { return run(side, request); });

@@ -12,8 +12,12 @@
 
 namespace knap::test {
 
-// Returns `config` with such a profile for its model, devices and cache.
-RuntimeConfig with_eager_profile(RuntimeConfig config);
+// What makes a step slow.
+enum class Slow { cache, weights };
+
+// Returns `config` with such a profile for its model, devices and cache. If the weights are what is
+// slow, plans without modules, or with fewer experts, are cheap drafts instead of windows.
+RuntimeConfig with_eager_profile(RuntimeConfig config, Slow slow = Slow::cache);
 
 // Drafts with a plan at any predicted gain, with small windows, and always searches by knapsack.
 // Windows read whole blocks of the cache, so they save something from about 200 tokens on.

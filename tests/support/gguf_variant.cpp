@@ -26,17 +26,55 @@ GgufVariant::GgufVariant(const std::filesystem::path& path)
     }
 }
 
-void GgufVariant::add_f32(const char* name, const std::vector<float>& values) {
+void GgufVariant::add_f32(const char* name,
+                          const std::vector<float>& values,
+                          std::int64_t n_columns) {
+    const auto n = static_cast<std::int64_t>(values.size());
+    const std::int64_t sizes[] = {n_columns > 0 ? n_columns : n, n_columns > 0 ? n / n_columns : 1};
     ggml_tensor* tensor =
-        ggml_new_tensor_1d(added_.get(), GGML_TYPE_F32, static_cast<std::int64_t>(values.size()));
+        ggml_new_tensor(added_.get(), GGML_TYPE_F32, n_columns > 0 ? 2 : 1, sizes);
     ggml_set_name(tensor, name);
     std::memcpy(tensor->data, values.data(), ggml_nbytes(tensor));
 }
 
+std::string GgufVariant::key(std::string_view field) const {
+    const auto id = gguf_find_key(metadata_.get(), "general.architecture");
+    return std::string(gguf_get_val_str(metadata_.get(), id)).append(".").append(field);
+}
+
+std::vector<std::string> GgufVariant::names() const {
+    std::vector<std::string> names;
+    for (std::int64_t i = 0; i < gguf_get_n_tensors(metadata_.get()); ++i) {
+        names.emplace_back(gguf_get_tensor_name(metadata_.get(), i));
+    }
+    return names;
+}
+
+std::vector<float> GgufVariant::values(const std::string& name) const {
+    const ggml_tensor* tensor = ggml_get_tensor(tensors_.get(), name.c_str());
+    if (tensor == nullptr || tensor->type != GGML_TYPE_F32) {
+        throw std::runtime_error("no F32 tensor " + name);
+    }
+    const auto* first = static_cast<const float*>(tensor->data);
+    return {first, first + ggml_nelements(tensor)};
+}
+
+void GgufVariant::narrow(const std::string& name) {
+    auto tensor = std::make_unique<ggml_tensor>(*ggml_get_tensor(tensors_.get(), name.c_str()));
+    --tensor->ne[ggml_n_dims(tensor.get()) - 1];
+    changed_[name] = std::move(tensor);
+}
+
 std::vector<const ggml_tensor*> GgufVariant::tensors() const {
     std::vector<const ggml_tensor*> list;
-    for (std::int64_t i = 0; i < gguf_get_n_tensors(metadata_.get()); ++i) {
-        list.push_back(ggml_get_tensor(tensors_.get(), gguf_get_tensor_name(metadata_.get(), i)));
+    for (const std::string& name : names()) {
+        const auto changed = changed_.find(name);
+        const ggml_tensor* tensor = changed != changed_.end()
+                                        ? changed->second.get()
+                                        : ggml_get_tensor(tensors_.get(), name.c_str());
+        if (tensor != nullptr) {
+            list.push_back(tensor);
+        }
     }
     for (auto* t = ggml_get_first_tensor(added_.get()); t != nullptr;
          t = ggml_get_next_tensor(added_.get(), t)) {

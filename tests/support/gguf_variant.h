@@ -1,8 +1,12 @@
 // Reads a model file, changes it and writes it again: other metadata, more tensors, several parts.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ggml-cpp.h"
@@ -15,7 +19,14 @@ class GgufVariant {
     explicit GgufVariant(const std::filesystem::path& path);
 
     gguf_context* metadata() { return metadata_.get(); }
-    void add_f32(const char* name, const std::vector<float>& values);  // a one-dimensional tensor
+    // Of one dimension, or of rows of `n_columns`.
+    void add_f32(const char* name, const std::vector<float>& values, std::int64_t n_columns = 0);
+    void remove(const std::string& name) { changed_[name] = nullptr; }
+    void narrow(const std::string& name);           // takes one from its last dimension
+    std::vector<std::string> names() const;         // of the tensors
+    std::string key(std::string_view field) const;  // of the architecture: "llama.block_count"
+    // Of an F32 tensor, as it is in the file.
+    std::vector<float> values(const std::string& name) const;
     // Writes into the temporary folder under `name`.
     std::filesystem::path write(const std::string& name) const;
     // Writes `name`-00001-of-00002.gguf with all metadata and half of the tensors, and the second
@@ -27,6 +38,7 @@ class GgufVariant {
 
     ggml_context_ptr tensors_;  // with their data
     ggml_context_ptr added_;
+    std::map<std::string, std::unique_ptr<ggml_tensor>> changed_;  // null: removed
     gguf_context_ptr metadata_;
 };
 

@@ -89,8 +89,10 @@ RandomPass random_pass(std::mt19937& engine, Kind kind, int capacity, int max_ro
         pass.layout.context = std::max(0, pass.first_row - pass.n_rows + 1 - n_ahead);
     }
     if (kind == Kind::tree) {
+        // Narrow trees are deeper than the windows of layers.
+        const int reach = random_between(engine, 1, 4);
         for (int k = 0; k < pass.first_row - pass.layout.context + pass.n_rows; ++k) {
-            pass.parents.push_back(random_between(engine, std::max(-1, k - 4), k - 1));
+            pass.parents.push_back(random_between(engine, std::max(-1, k - reach), k - 1));
         }
         pass.layout.parents = pass.parents;
     }

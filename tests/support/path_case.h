@@ -29,9 +29,10 @@ inline void PrintTo(const PathCase& c, std::ostream* out) {
     *out << c.shape << '/' << to_string(c.path) << (c.is_int8() ? "/int8" : "");
 }
 
-// Grouped heads, heads with norms, one query head per KV head; layers with windows of their own,
-// with a second rotation, with soft caps; norms behind modules, scaled modules; experts; every
-// path, and our int8 cache.
+// Grouped heads, heads with norms, also after they rotate, one query head per KV head; layers with
+// windows of their own, with a second rotation or none, with soft caps, with heads that rotate in
+// part; attention that sharpens; norms behind modules, scaled modules; experts, also one that every
+// row uses; every path, and our int8 cache.
 inline auto all_path_cases() {
     return ::testing::Values(
         PathCase{"tiny-llama", AttentionPath::kernel},
@@ -46,6 +47,20 @@ inline auto all_path_cases() {
         PathCase{"tiny-gemma2", AttentionPath::flash},
         PathCase{"tiny-granite", AttentionPath::kernel},
         PathCase{"tiny-olmo2", AttentionPath::folded},
+        PathCase{"tiny-mistral3", AttentionPath::kernel},
+        PathCase{"tiny-mistral3", AttentionPath::folded},
+        PathCase{"tiny-hunyuan-dense", AttentionPath::kernel},
+        PathCase{"tiny-glm4", AttentionPath::kernel, CacheType::q8_0},
+        PathCase{"tiny-phi", AttentionPath::kernel}, PathCase{"tiny-phi", AttentionPath::flash},
+        PathCase{"tiny-qwen3vl", AttentionPath::folded},
+        PathCase{"tiny-smollm3", AttentionPath::kernel},
+        PathCase{"tiny-exaone4", AttentionPath::kernel},
+        PathCase{"tiny-ernie4.5", AttentionPath::kernel, CacheType::q8_0},
+        PathCase{"tiny-seed-oss", AttentionPath::kernel},
+        PathCase{"tiny-mixtral", AttentionPath::kernel},
+        PathCase{"tiny-mistral3-moe", AttentionPath::folded},
+        PathCase{"tiny-qwen3vlmoe", AttentionPath::kernel},
+        PathCase{"tiny-granitemoe", AttentionPath::kernel},
         PathCase{"tiny-qwen3moe", AttentionPath::kernel},
         PathCase{"tiny-gpt-oss", AttentionPath::kernel},
         PathCase{"tiny-gpt-oss", AttentionPath::folded},

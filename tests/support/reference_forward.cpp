@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "ggml-alloc.h"
@@ -11,6 +12,7 @@ namespace knap::test {
 namespace {
 
 constexpr std::size_t kMaxNodes = 16384;
+constexpr int kMostReplaced = 2000;  // tokens of a pass
 
 ggml_tensor* norm(ggml_context* ctx, ggml_tensor* x, ggml_tensor* weight, float eps) {
     return ggml_mul(ctx, ggml_rms_norm(ctx, x, eps), weight);
@@ -55,6 +57,11 @@ struct ReferenceForward::Graph {
     ggml_tensor* slots;                   // i64 [n_rows]
     ggml_tensor* value_slots;             // i64 [n_rows * n_embd_kv]
     std::vector<ggml_tensor*> masks;      // per layer, f32 [n_kv, n_rows]
+    struct Router {
+        ggml_tensor* logits;  // f32 [n_experts, n_rows]
+        int n_used;
+    };
+    std::vector<Router> routers;  // of the layers with experts that run
 };
 
 ReferenceForward::ReferenceForward(LoadedModel& model, int n_ctx, Factors factors)
@@ -173,6 +180,8 @@ ggml_tensor* ReferenceForward::experts(Graph& g, int layer, int n_used, ggml_ten
     ggml_context* ctx = g.context.get();
     const std::int64_t n_rows = x->ne[1];
     ggml_tensor* probabilities = linear(ctx, w.router, w.router_b, x);
+    ggml_set_output(probabilities);  // for the margins
+    g.routers.push_back({.logits = probabilities, .n_used = n_used});
     if (spec.gating == Gating::softmax) {
         probabilities = ggml_soft_max(ctx, probabilities);
     }
@@ -278,6 +287,55 @@ void ReferenceForward::set_inputs(Graph& g, const ReferencePass& pass) {
     }
 }
 
+void ReferenceForward::read_margins(const Graph& g) {
+    router_margins_.assign(static_cast<std::size_t>(g.n_rows), INFINITY);
+    for (const Graph::Router& router : g.routers) {
+        const auto n_experts = static_cast<std::size_t>(router.logits->ne[0]);
+        const auto n_used = static_cast<std::size_t>(router.n_used);
+        std::vector<float> values(n_experts);
+        for (std::size_t row = 0; n_used < n_experts && row < router_margins_.size(); ++row) {
+            ggml_backend_tensor_get(router.logits, values.data(), router.logits->nb[1] * row,
+                                    router.logits->nb[1]);
+            std::ranges::sort(values, std::greater<>());
+            router_margins_[row] =
+                std::min(router_margins_[row], values[n_used - 1] - values[n_used]);
+        }
+    }
+}
+
+std::vector<std::vector<float>> ReferenceForward::run_decided(std::vector<Token>& tokens,
+                                                              ReferencePass pass,
+                                                              float least_margin) {
+    for (int n_left = kMostReplaced; n_left > 0; --n_left) {
+        pass.tokens = tokens;
+        auto rows = run(pass);
+        const auto close = std::ranges::find_if(
+            router_margins_, [&](float margin) { return margin < least_margin; });
+        if (close == router_margins_.end()) {
+            return rows;
+        }
+        Token& token = tokens[static_cast<std::size_t>(close - router_margins_.begin())];
+        token = (token + 1) % model_.config.n_vocab;
+    }
+    throw Error("routers are always undecided");
+}
+
+std::vector<Token> decided_tokens(LoadedModel& model, int n, unsigned seed, float least_margin) {
+    constexpr int kRows = 16;  // of a pass
+    std::vector<Token> tokens = random_tokens(n, model.config.n_vocab, seed);
+    if (model.config.n_experts_used() == 0) {
+        return tokens;
+    }
+    ReferenceForward reference(model, (n + 255) / 256 * 256);
+    for (int first = 0; first < n; first += kRows) {
+        const auto begin = tokens.begin() + first;
+        std::vector<Token> some(begin, begin + std::min(kRows, n - first));
+        reference.run_decided(some, {.first_row = first}, least_margin);
+        std::ranges::copy(some, begin);
+    }
+    return tokens;
+}
+
 std::vector<std::vector<float>> ReferenceForward::feed(std::span<const Token> tokens) {
     auto rows = run({.tokens = tokens, .first_row = n_past_});
     n_past_ += static_cast<int>(tokens.size());
@@ -339,6 +397,7 @@ std::vector<std::vector<float>> ReferenceForward::run(const ReferencePass& pass)
     ggml_gallocr_alloc_graph(allocator.get(), g.graph);
     set_inputs(g, pass);
     model_.backend.compute(g.graph);
+    read_margins(g);
 
     std::vector<std::vector<float>> rows;
     for (int row = 0; row < g.n_rows; ++row) {

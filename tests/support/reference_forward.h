@@ -33,6 +33,10 @@ struct ReferencePass {
     const ModulePlan* plan = nullptr;  // which modules are skipped; `sees` decides about windows
 };
 
+// A text of random tokens, none of which has a router that is closer than `least_margin` to
+// choosing another expert.
+std::vector<Token> decided_tokens(LoadedModel& model, int n, unsigned seed, float least_margin);
+
 class ReferenceForward {
   public:
     ReferenceForward(LoadedModel& model, int n_ctx, Factors factors = Factors::as_stored);
@@ -42,6 +46,13 @@ class ReferenceForward {
     // Runs a pass, whose rows the next one may overwrite. Returns the logits of every row.
     std::vector<std::vector<float>> run(const ReferencePass& pass);
 
+    // The same with other tokens in place of those at which a router is closer than `least_margin`
+    // to choosing another expert, so that rounding does not decide. A choice changes its row, and
+    // every row that attends to it.
+    std::vector<std::vector<float>> run_decided(std::vector<Token>& tokens,
+                                                ReferencePass pass,
+                                                float least_margin);
+
   private:
     struct Graph;
     ggml_tensor* linear(ggml_context* ctx, ggml_tensor* weight, ggml_tensor* bias, ggml_tensor* x);
@@ -50,6 +61,7 @@ class ReferenceForward {
     ggml_tensor* experts(Graph& g, int layer, int n_used, ggml_tensor* x);
     ggml_tensor* mlp_module(Graph& g, int layer, const Level& level, ggml_tensor* x);
     void set_inputs(Graph& g, const ReferencePass& pass);
+    void read_margins(const Graph& g);
 
     LoadedModel& model_;
     int n_ctx_;
@@ -59,6 +71,9 @@ class ReferenceForward {
     ggml_backend_buffer_ptr cache_buffer_;
     std::vector<ggml_tensor*> keys_;    // [n_embd_kv, n_ctx] f16
     std::vector<ggml_tensor*> values_;  // [n_ctx, n_embd_kv] f16
+    // Of the last pass, [n_rows]: by how much the last expert that a row uses is ahead of the next
+    // one, in logits of the router, in the layer where that is least. Infinite: it chooses none.
+    std::vector<float> router_margins_;
 };
 
 }  // namespace knap::test

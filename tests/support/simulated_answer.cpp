@@ -31,7 +31,8 @@ class Simulation {
     }
 
     SimulatedTime run() {
-        strategy_.begin({.prompt = answer_.prompt});
+        strategy_.begin({.prompt = answer_.prompt,
+                         .sampling = {.temperature = answer_.is_sampled ? 0.8f : 0.0f}});
         while (n_written() < answer_.answer.size()) {
             round();
         }
@@ -68,8 +69,8 @@ class Simulation {
     }
 
     // The probability that a plan drafts the right token, on average its acceptance: some
-    // positions are hard for all plans. The draft's confidence says it.
-    double confidence(const ModulePlan& plan, std::size_t position) const {
+    // positions are hard for all plans.
+    double chance(const ModulePlan& plan, std::size_t position) const {
         const auto windows = distinct_windows(plan);
         const double rate =
             windows.empty() ? 0 : answer_.acceptance(windows.front().recent, position);
@@ -88,9 +89,10 @@ class Simulation {
         while (goes_on && tree_.n_nodes() < static_cast<int>(rest.size())) {
             const auto place = static_cast<std::size_t>(tree_.n_nodes());
             const std::size_t position = n_written() + place;
-            const double sure = confidence(*how.plan, position);
+            const double right = chance(*how.plan, position);
+            const double sure = answer_.is_sampled ? right * right : right;  // the confidence
             const bool was_right = right_so_far;
-            right_so_far = right_so_far && uniform(machine_.seed + 1, position) < sure;
+            right_so_far = right_so_far && uniform(machine_.seed + 1, position) < right;
             const Token token = right_so_far ? rest[place] : rest[place] + 10000;
             const bool is_single = !how.width_steps.empty() && sure > how.width_steps[0].above;
             if (how.width > 1 && !is_single) {

@@ -19,6 +19,8 @@ struct SimulatedAnswer {
     // The share of right drafts of a window of so many recent tokens, around this position of the
     // answer. Where a window is right, one that accepts more is too.
     std::function<double(int recent, std::size_t position)> acceptance;
+    // Drafts are drawn: they are right more often than their confidences say.
+    bool is_sampled = false;
 };
 
 struct SimulatedMachine {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "tools/make_model/random_model.h"
+#include "tools/make_model/shapes.h"
 
 namespace knap {
 
@@ -53,6 +54,23 @@ std::filesystem::path tiny_model(std::string_view shape,
         write_random_model(options, path);
     }
     return path;
+}
+
+std::string test_name_of(std::string shape) {
+    for (char& c : shape) {
+        c = c == '-' || c == '.' ? '_' : c;
+    }
+    return shape;
+}
+
+std::vector<const char*> shapes_named(std::string_view beginning) {
+    std::vector<const char*> names;
+    for (const ModelShape& shape : known_shapes()) {
+        if (shape.name.starts_with(beginning)) {
+            names.push_back(shape.name.data());  // a literal
+        }
+    }
+    return names;
 }
 
 }  // namespace knap

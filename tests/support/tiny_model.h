@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace knap {
 
@@ -14,5 +16,12 @@ const std::filesystem::path& temporary_folder();
 std::filesystem::path tiny_model(std::string_view shape = "tiny-llama",
                                  std::string_view type = "F32",
                                  std::uint64_t seed = 0);
+
+// The names of all shapes that begin with this.
+std::vector<const char*> shapes_named(std::string_view beginning);
+// As a part of the name of a test: "tiny_ernie4_5".
+std::string test_name_of(std::string shape);
+// For suites whose parameter is the name of a shape.
+inline constexpr auto name_of_shape = [](const auto& test) { return test_name_of(test.param); };
 
 }  // namespace knap

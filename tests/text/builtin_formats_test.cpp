@@ -6,12 +6,18 @@
 namespace knap::builtin_formats_test {
 namespace {
 
-TEST(BuiltinFormats, NamesWhatATemplateWrites) {
+TEST(BuiltinFormats, AreToldByWhatTheyWrite) {
     EXPECT_THAT(builtin_formats(), testing::IsSupersetOf({"chatml", "gemma", "llama3"}));
-    EXPECT_EQ(format_name("{{'<|start_header_id|>' + role + '<|end_header_id|>'}}"), "llama3");
-    EXPECT_EQ(format_name("{{'<|im_start|>' + role}}"), "chatml");
-    EXPECT_EQ(format_name("{{ messages }}"), "jinja");
-    EXPECT_EQ(format_name(""), "");
+    const std::string without_system =
+        "<|im_start|>user\n Hello <|im_end|>\n"
+        "<|im_start|>assistant\n Hi <|im_end|>\n"
+        "<|im_start|>user\n Why? <|im_end|>\n"
+        "<|im_start|>assistant\n";
+    EXPECT_EQ(format_of(without_system, false), "chatml");
+    EXPECT_EQ(format_of("<|im_start|>system\n Be brief. <|im_end|>\n" + without_system, true),
+              "chatml");
+    EXPECT_EQ(format_of(without_system, true), std::nullopt);
+    EXPECT_EQ(format_of("", true), std::nullopt);
 }
 
 }  // namespace

@@ -150,6 +150,49 @@ TEST(ChatFormat, ATemplateThatRunsTooLongIsStopped) {
     EXPECT_EQ(text(1), "Hello");
 }
 
+TEST(ChatFormat, ATemplateThatTakesTooLongToReadIsRefused) {
+    const auto of_size = [](int n) {
+        return concat("{% for i in range(", n, ") %}{% for j in range(100) %}{% set x = i + j %}",
+                      "{% endfor %}{% endfor %}{{ messages[0].content }}");
+    };
+    const std::clock_t start = std::clock();  // of all threads
+    ChatModel(of_size(20).c_str());
+    const double ms = 1000.0 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    const int n_slow = static_cast<int>(20 * 4000 / ms);
+    EXPECT_THAT(error_of([&] { ChatModel(of_size(n_slow).c_str()); }),
+                HasSubstr("the chat template: expected at most 1 s to be read"));
+    EXPECT_EQ(ChatModel("{{ messages[0].content }}")
+                  .text({.messages = {{"user", "Hello"}}, .open_answer = false}),
+              "Hello");
+}
+
+TEST(ChatFormat, TemplatesThatNestDeeplyAreRefused) {
+    const auto times = [](int n, std::string_view text) {
+        std::string all;
+        for (int i = 0; i < n; ++i) {
+            all += text;
+        }
+        return all;
+    };
+    const auto error = [](const std::string& text) {
+        return error_of([&] { ChatModel(text.c_str()); });
+    };
+    constexpr int kDeep = 100'000;
+    EXPECT_THAT(error("{{ " + times(kDeep, "(") + "1" + times(kDeep, ")") + " }}"),
+                HasSubstr("at most 200 brackets"));
+    EXPECT_THAT(error("{{ " + times(kDeep, "[")), HasSubstr("at most 200 brackets"));
+    EXPECT_THAT(error("{{ 1" + times(kDeep, "+1") + " }}"), HasSubstr("at most 2000 parts"));
+    EXPECT_THAT(error("{{ " + times(kDeep, "not ") + "1 }}"), HasSubstr("at most 2000 parts"));
+    EXPECT_THAT(error(times(kDeep, "{% if true %}")), HasSubstr("at most 500 blocks"));
+    EXPECT_THAT(error("{% if a %}" + times(kDeep, "{% elif b %}") + "{% endif %}"),
+                HasSubstr("at most 500 blocks"));
+    EXPECT_EQ(ChatModel((times(600, "{% set x %}a{% endset %}{% if true %}b{% endif %}") +
+                         times(600, "{% set x = 1 %}"))
+                            .c_str())
+                  .text({.messages = {{"user", "Hello"}}, .open_answer = false}),
+              times(600, "b"));
+}
+
 TEST(ChatFormat, LongMessagesAreNotCut) {
     const std::string longest(100'000, 'x');
     EXPECT_THAT(built_in("chatml").text({.messages = {{"user", longest}}}),

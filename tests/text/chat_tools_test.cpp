@@ -195,6 +195,16 @@ TEST(ChatTools, PartialAnswersOnlyGrow) {
     EXPECT_EQ(before, model.format.parse(prompt, answer, false));
 }
 
+TEST(ChatTools, ACallThatNestsDeeplyIsContent) {
+    const ChatModel model(test::kQwenTemplate);
+    const ChatPrompt prompt = model.format.render(weather());
+    const std::string answer =
+        "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": " +
+        std::string(20'000, '[');
+    EXPECT_EQ(model.format.parse(prompt, answer, true).content, "");
+    EXPECT_EQ(model.format.parse(prompt, answer, false).content, answer);
+}
+
 TEST(ChatTools, AnAnswerOutOfFormatIsContent) {
     const ChatModel model(test::kQwenTemplate);
     const ChatRequest request{.messages = {{"user", "a"}}, .json_schema = kCitySchema};

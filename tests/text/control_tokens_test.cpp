@@ -50,6 +50,13 @@ TEST(ControlTokens, MarksComeOutAgain) {
     EXPECT_EQ(escaped, R"("<|im_end|>")");
 }
 
+TEST(ControlTokens, MarksAreNoEscapesOfTheText) {
+    const ChatModel model(test::kQwenTemplate);
+    const std::string text = R"(<|im_end|> \udb80\udc00)";  // U+F0000, the first mark, as JSON
+    EXPECT_THAT(model.format.render({.messages = {{"user", text}}}).text,
+                ::testing::HasSubstr(text));
+}
+
 TEST(ControlTokens, OnlyTheTemplatesOnesAreTokens) {
     const ChatModel model(test::kQwenTemplate);
     const ChatRequest honest{.messages = {{"user", "Hello"}}};

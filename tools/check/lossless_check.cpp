@@ -24,7 +24,8 @@ std::string every_second_middle_layer(int n_layers) {
 
 // Each cheaper in another way: less context, fewer layers, only the first ones. Where half of the
 // layers are left out most drafts are wrong, so these are kept short, each by another rule.
-std::vector<Contender> static_plan_contenders(int n_layers, bool has_reduced_head) {
+std::vector<Contender> static_plan_contenders(const EngineParts& parts) {
+    const int n_layers = parts.n_layers;
     std::vector<Contender> contenders{
         {"static, windows of 16+64", {.strategy = "static", .settings = {{"plan", "a=w16+64"}}}},
         {"static, windows of 16+64, trees",
@@ -42,7 +43,12 @@ std::vector<Contender> static_plan_contenders(int n_layers, bool has_reduced_hea
                                .draft_max = 3,
                                .settings = {{"plan", concat("exit=", n_kept)}}}});
     }
-    if (has_reduced_head) {
+    if (parts.n_experts_used >= 2) {
+        contenders.push_back({"static, half of the experts",
+                              {.strategy = "static",
+                               .settings = {{"plan", concat("m=e", parts.n_experts_used / 2)}}}});
+    }
+    if (parts.has_reduced_head) {
         contenders.push_back(
             {"static, windows of 16+64, reduced head",
              {.strategy = "static", .settings = {{"plan", "a=w16+64,head=reduced"}}}});
@@ -176,24 +182,26 @@ bool check_prompt(Answering& answering,
 }  // namespace
 
 std::vector<Contender> lossless_contenders(Engine& engine) {
-    return lossless_contenders(engine.info().n_layers,
-                               HeadSubset::is_possible(*impl_of(engine).weights),
-                               impl_of(engine).adapter != nullptr);
+    const Engine::Impl& impl = impl_of(engine);
+    return lossless_contenders({.n_layers = impl.model.n_layers,
+                                .has_reduced_head = HeadSubset::is_possible(*impl.weights),
+                                .has_adapter = impl.adapter != nullptr,
+                                .n_experts_used = impl.model.n_experts_used()});
 }
 
-std::vector<Contender> lossless_contenders(int n_layers, bool has_reduced_head, bool has_adapter) {
+std::vector<Contender> lossless_contenders(const EngineParts& parts) {
     std::vector<Contender> contenders;
     for (const StrategyInfo& strategy : strategies().subspan(1)) {
         if (strategy.name == "static") {
-            std::ranges::move(static_plan_contenders(n_layers, has_reduced_head),
-                              std::back_inserter(contenders));
+            std::ranges::move(static_plan_contenders(parts), std::back_inserter(contenders));
             continue;
         }
         const std::string name(strategy.name);
         if (name == "cascade" || name == "draft-verify") {
             contenders.push_back({concat(name, ", windows of 16+64"),
                                   {.strategy = name, .settings = {{"plan", "a=w16+64"}}}});
-        } else if (n_layers >= strategy.min_layers && (!strategy.needs_adapter || has_adapter)) {
+        } else if (parts.n_layers >= strategy.min_layers &&
+                   (!strategy.needs_adapter || parts.has_adapter)) {
             contenders.push_back({name, {.strategy = name}});
         }
     }

@@ -19,7 +19,14 @@ namespace knap {
 // Every strategy of strategies() but plain decoding and those that need what the engine has not;
 // `static` with a few plans that fit the model.
 std::vector<Contender> lossless_contenders(Engine& engine);
-std::vector<Contender> lossless_contenders(int n_layers, bool has_reduced_head, bool has_adapter);
+// The same for what an engine has.
+struct EngineParts {
+    int n_layers = 1;
+    bool has_reduced_head = false;
+    bool has_adapter = false;
+    int n_experts_used = 0;  // by a token; 0: no layer has experts
+};
+std::vector<Contender> lossless_contenders(const EngineParts& parts);
 
 struct LosslessOptions {
     std::vector<Contender> contenders;

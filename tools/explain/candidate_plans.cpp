@@ -15,14 +15,14 @@ constexpr int kMaxReplays = 32;
 // passed to it as known.
 PlanSearchOptions search_options(const PlanPool& pool,
                                  const PlanScoutOptions& scout,
-                                 int n_layers) {
+                                 std::span<const int> own_windows) {
     PlanSearchOptions search{.windows = scout.windows,
                              .max_cells = kMaxCells,
                              .max_replays = kMaxReplays,
                              .max_length = scout.max_length};
     const auto is_uniform = [&](const ModulePlan& plan) {
         return std::ranges::any_of(scout.windows, [&](const Window& window) {
-            return plan == uniform_window_plan(n_layers, window);
+            return plan == uniform_window_plan(window, own_windows);
         });
     };
     for (int i = 0; i < pool.n_plans(); ++i) {
@@ -39,11 +39,12 @@ std::optional<CandidatePlans> find_candidate_plans(Session::Impl& session,
                                                    std::span<const Token> text,
                                                    const CostModel& costs,
                                                    const PlanScoutOptions& scout) {
-    const int n_layers = session.engine.model.n_layers;
-    PlanPool pool(n_layers, session.forward.cheapest_head(), scout.windows, session.plans);
+    const std::vector<int> own_windows = session.engine.model.windows();
+    PlanPool pool(own_windows, session.forward.cheapest_head(), scout.windows, session.known.plans);
     pool.grow(static_cast<int>(text.size()));
+    pool.recall(session.known.learned, static_cast<int>(text.size()), /*is_sampled=*/false);
     auto found = search_plans(session.forward, session.cache, text, kSearchRows, costs,
-                              search_options(pool, scout, n_layers));
+                              search_options(pool, scout, own_windows));
     if (!found) {
         return std::nullopt;
     }

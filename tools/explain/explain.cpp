@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -50,8 +50,10 @@ class Explainer {
 
     int n_context() const { return static_cast<int>(prompt_.size()); }
     int n_layers() const { return session_.engine.model.n_layers; }
-    auto tried_candidates() {
-        return explanation_.candidates | std::views::take(options_.max_trials);
+    std::span<PlanCandidate> tried_candidates() {
+        std::vector<PlanCandidate>& all = explanation_.candidates;
+        return std::span(all).first(
+            std::min(all.size(), static_cast<std::size_t>(std::max(options_.max_trials, 0))));
     }
 
     Engine& engine_;
@@ -78,7 +80,11 @@ std::optional<Explanation> Explainer::run() {
 
 // Costs measured here go into the session, so knapspec uses them too.
 bool Explainer::know_costs() {
-    explanation_.has_saved_costs = can_fit(session_.profile);
+    if (session_.has_memory()) {
+        explanation_.learned = session_.known.learned;
+    }
+    explanation_.has_saved_costs =
+        can_fit(session_.known.profile) && !session_.known.profile.is_partial;
     if (!explanation_.has_saved_costs) {
         auto measured =
             profile_engine(engine_, options_.profile_seconds,
@@ -87,9 +93,9 @@ bool Explainer::know_costs() {
         if (!measured) {
             return false;
         }
-        session_.profile = std::move(*measured);
+        session_.known.profile = std::move(*measured);
     }
-    costs_.emplace(session_.profile);
+    costs_.emplace(session_.known.profile);
     explanation_.plain_step_ms = costs_->plain_step_ms(n_context());
     for (const int n_rows : kPricedRows) {
         const double ms = costs_->verify_ms(n_rows, n_context());

@@ -11,6 +11,7 @@
 
 #include "knap/knap.h"
 
+#include "decode/learned/learned.h"
 #include "search/plan_search.h"
 
 namespace knap {
@@ -61,6 +62,7 @@ struct Explanation {
     Result plain{};
     Trial lookup{};
     Trial knapspec{};
+    std::optional<Learned> learned{};    // by earlier runs; nullopt: without memory
     std::optional<ModulePlan> chosen{};  // chosen_plan(); none: plain decoding
 };
 

@@ -3,212 +3,215 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "model/architectures/architecture.h"
+#include "model/tensor_table.h"
 #include "model/weight_type.h"
 
 namespace knap {
 
 namespace {
 
-// The variance 1 / n_in keeps activations near unit size from layer to layer.
-RandomTensor matrix(std::string name, ggml_type type, std::int64_t n_in, std::int64_t n_out) {
-    return {.name = std::move(name),
-            .type = type,
-            .n_in = n_in,
-            .n_rows = n_out,
-            .deviation = 1.0f / std::sqrt(float(n_in))};
+// Sizes of the shape, as those of a file's configuration in model/tensor_table.
+std::int64_t size_in(const ModelShape& shape, Size size) {
+    switch (size) {
+        case Size::one:
+            return 1;
+        case Size::n_embd:
+            return shape.n_embd;
+        case Size::n_embd_q:
+            return shape.n_embd_q();
+        case Size::n_embd_kv:
+            return shape.n_embd_kv();
+        case Size::head_dim:
+            return shape.head_dim;
+        case Size::n_heads:
+            return shape.n_heads;
+        case Size::n_rot_half:
+            return (shape.n_rot > 0 ? shape.n_rot : shape.head_dim) / 2;
+        case Size::n_ff:
+            return shape.n_ff;
+        case Size::n_ff_expert:
+            return shape.n_ff_expert();
+        case Size::n_ff_shared:
+            return shape.experts.n_ff_shared;
+        case Size::n_experts:
+            return shape.experts.n_experts;
+        case Size::n_vocab:
+            return shape.n_vocab;
+    }
+    KNAP_ASSERT(false, "every size has a value");
+    return 0;
 }
 
-// A matrix of every expert.
-RandomTensor matrices(
-    std::string name, ggml_type type, std::int64_t n_in, std::int64_t n_out, int n_experts) {
-    RandomTensor tensor = matrix(std::move(name), type, n_in, n_out * n_experts);
-    tensor.n_planes = n_experts;
+bool is_in(InLayers layers, const ExpertShape& experts) {
+    switch (layers) {
+        case InLayers::all:
+            return true;
+        case InLayers::without_experts:
+            return experts.n_experts == 0;
+        case InLayers::with_experts:
+            return experts.n_experts > 0;
+        case InLayers::with_shared_expert:
+            return experts.n_ff_shared > 0;
+    }
+    return false;
+}
+
+// Only such files of phi3 have divisors; Phi-4 has not.
+bool stretches_long_contexts(const ModelShape& shape) {
+    return shape.architecture == "phi3" &&
+           std::ranges::any_of(shape.fields, [](const ShapeField& field) {
+               return std::string_view(field.name) == "rope.scaling.attn_factor";
+           });
+}
+
+// What files of checkpoints have of what their architecture leaves open.
+bool has_optional(const ModelShape& shape, std::string_view name) {
+    if (name == "output.weight") {
+        return !shape.has_tied_head;
+    }
+    if (name == "rope_freqs.weight") {
+        return shape.rope_scaling.has_value();
+    }
+    if (name == kLongFactors || name == kShortFactors) {
+        return stretches_long_contexts(shape);
+    }
+    if (name == "attn_q.bias" || name == "attn_k.bias" || name == "attn_v.bias") {
+        constexpr std::string_view kBiased[] = {"glm4", "qwen2", "seed_oss"};
+        return std::ranges::find(kBiased, shape.architecture) != std::end(kBiased);
+    }
+    return false;
+}
+
+// Whether files of checkpoints have these as one tensor.
+bool fuses(const ModelShape& shape, const FusedTensors& fused) {
+    const bool has_name_of_a_part =
+        std::ranges::find(fused.parts, fused.name) != fused.parts.end();  // no file splits those
+    return has_name_of_a_part || shape.architecture == "phi3";
+}
+
+const FusedTensors* whole_of(const TensorTable& table,
+                             const ModelShape& shape,
+                             std::string_view part) {
+    const auto found = std::ranges::find_if(table.fused, [&](const FusedTensors& fused) {
+        return std::ranges::find(fused.parts, part) != fused.parts.end() && fuses(shape, fused);
+    });
+    return found == table.fused.end() ? nullptr : &*found;
+}
+
+// Divisors for contexts up to the original one, or beyond.
+std::vector<float> factors(int n_pairs, bool is_long) {
+    std::vector<float> divisors(static_cast<std::size_t>(n_pairs), 1.0f);
+    for (std::size_t i = 0; is_long && i < divisors.size(); ++i) {
+        divisors[i] += static_cast<float>(i);
+    }
+    return divisors;
+}
+
+// Values of a vector of this name, without "blk.N.".
+void choose_values(RandomTensor& tensor, std::string_view name, const ModelShape& shape) {
+    if (name.ends_with("norm.weight")) {
+        tensor.mean = 1.0f;
+        tensor.deviation = 0.1f;
+    } else if (name.ends_with(".bias")) {
+        tensor.deviation = 0.05f;
+    } else if (name == "attn_sinks.weight") {
+        tensor.deviation = 1.0f;
+    } else if (name == "rope_freqs.weight") {
+        tensor.values = rope_frequency_divisors(shape);
+    } else if (name == kLongFactors || name == kShortFactors) {
+        tensor.values = factors(static_cast<int>(tensor.n_in), name == kLongFactors);
+    } else {
+        fail("shape ", shape.name, ": expected values for tensors ", name,
+             " (tools/make_model/random_tensors), found none");
+    }
+}
+
+// As the table says, but for the type of a matrix.
+template <typename Owner>
+RandomTensor declare(const TensorSpec<Owner>& spec,
+                     const std::string& prefix,
+                     const ModelShape& shape,
+                     ggml_type type) {
+    const std::int64_t n_planes = size_in(shape, spec.shape.planes);
+    RandomTensor tensor{.name = concat(prefix, spec.name),
+                        .n_in = size_in(shape, spec.shape.columns),
+                        .n_rows = size_in(shape, spec.shape.rows) * n_planes,
+                        .n_planes = n_planes};
+    if (spec.shape.is_matrix()) {
+        tensor.type = type;
+        // The variance 1 / n_in keeps activations near unit size from layer to layer.
+        tensor.deviation = 1.0f / std::sqrt(float(tensor.n_in));
+    } else {
+        choose_values(tensor, spec.name, shape);
+    }
     return tensor;
 }
 
-RandomTensor norm(std::string name, std::int64_t n) {
-    return {.name = std::move(name), .n_in = n, .mean = 1.0f, .deviation = 0.1f};
-}
-
-RandomTensor bias(std::string name, std::int64_t n, int n_experts = 1) {
-    return {.name = std::move(name), .n_in = n, .n_rows = n_experts, .deviation = 0.05f};
-}
-
-// How the layers of an architecture are stored.
-struct LayerStyle {
-    bool fuses_qkv = false;
-    bool fuses_gate = false;  // with up
-    bool has_biases = false;  // on q, k and v
-    bool has_sinks = false;   // and biases everywhere
-    bool has_pre_norms = true;
-    bool has_post_norms = false;
-    bool norms_heads = false;
-    bool norms_rows = false;  // of queries and keys
-    const char* mlp_norm = "ffn_norm.weight";
-};
-
-LayerStyle style_of(std::string_view architecture) {
-    constexpr std::pair<std::string_view, LayerStyle> kStyles[] = {
-        {"exaone4", {.has_pre_norms = false, .has_post_norms = true, .norms_heads = true}},
-        {"gemma2", {.has_post_norms = true}},
-        {"gemma3", {.has_post_norms = true, .norms_heads = true}},
-        {"glm4", {.fuses_gate = true, .has_biases = true, .has_post_norms = true}},
-        {"gpt-oss",
-         {.has_biases = true, .has_sinks = true, .mlp_norm = "post_attention_norm.weight"}},
-        {"hunyuan-dense", {.norms_heads = true}},
-        {"olmo2", {.has_pre_norms = false, .has_post_norms = true, .norms_rows = true}},
-        {"phi3", {.fuses_qkv = true, .fuses_gate = true}},
-        {"qwen2", {.has_biases = true}},
-        {"qwen3", {.norms_heads = true}},
-        {"qwen3moe", {.norms_heads = true}},
-        {"qwen3vl", {.norms_heads = true}},
-        {"qwen3vlmoe", {.norms_heads = true}},
-        {"seed_oss", {.has_biases = true, .mlp_norm = "post_attention_norm.weight"}},
-    };
-    const auto* style =
-        std::ranges::find(kStyles, architecture, &std::pair<std::string_view, LayerStyle>::first);
-    return style != std::end(kStyles) ? style->second : LayerStyle{};
-}
-
-// Divisors for contexts up to the original one, and beyond.
-void add_long_and_short(std::vector<RandomTensor>& tensors, const ModelShape& shape) {
-    std::vector<float> divisors(static_cast<std::size_t>(shape.n_rot / 2), 1.0f);
-    tensors.push_back(
-        {.name = "rope_factors_short.weight", .n_in = shape.n_rot / 2, .values = divisors});
-    for (std::size_t i = 0; i < divisors.size(); ++i) {
-        divisors[i] += static_cast<float>(i);
-    }
-    tensors.push_back({.name = "rope_factors_long.weight",
-                       .n_in = shape.n_rot / 2,
-                       .values = std::move(divisors)});
-}
-
-void add_attention(std::vector<RandomTensor>& tensors,
-                   const ModelShape& shape,
-                   const WeightRecipe& recipe,
-                   int layer) {
-    const std::string prefix = concat("blk.", layer, ".");
-    const LayerStyle style = style_of(shape.architecture);
-    const ggml_type v_type = recipe.sensitive_type(layer, shape.n_layers);
-    const int n_q = shape.n_embd_q();
-    const int n_kv = shape.n_embd_kv();
-    if (style.has_pre_norms) {
-        tensors.push_back(norm(prefix + "attn_norm.weight", shape.n_embd));
-    }
-    if (style.fuses_qkv) {
-        tensors.push_back(matrix(prefix + "attn_qkv.weight", v_type, shape.n_embd, n_q + 2 * n_kv));
-    } else {
-        tensors.push_back(matrix(prefix + "attn_q.weight", recipe.base, shape.n_embd, n_q));
-        tensors.push_back(matrix(prefix + "attn_k.weight", recipe.base, shape.n_embd, n_kv));
-        tensors.push_back(matrix(prefix + "attn_v.weight", v_type, shape.n_embd, n_kv));
-    }
-    if (style.has_biases) {
-        tensors.push_back(bias(prefix + "attn_q.bias", n_q));
-        tensors.push_back(bias(prefix + "attn_k.bias", n_kv));
-        tensors.push_back(bias(prefix + "attn_v.bias", n_kv));
-    }
-    if (style.norms_heads || style.norms_rows) {
-        tensors.push_back(
-            norm(prefix + "attn_q_norm.weight", style.norms_rows ? n_q : shape.head_dim));
-        tensors.push_back(
-            norm(prefix + "attn_k_norm.weight", style.norms_rows ? n_kv : shape.head_dim));
-    }
-    tensors.push_back(matrix(prefix + "attn_output.weight", recipe.base, n_q, shape.n_embd));
-    if (style.has_sinks) {
-        tensors.push_back(bias(prefix + "attn_output.bias", shape.n_embd));
-        tensors.push_back(
-            {.name = prefix + "attn_sinks.weight", .n_in = shape.n_heads, .deviation = 1.0f});
-    }
-    if (style.has_post_norms) {
-        tensors.push_back(norm(prefix + "post_attention_norm.weight", shape.n_embd));
-    }
-}
-
-// A gate, an up and a down matrix with these ends to their names.
-template <typename Make>
-void add_matrices(std::vector<RandomTensor>& tensors,
-                  const std::string& prefix,
-                  const char* kind,
-                  Make make) {
-    for (const char* name : {"ffn_gate", "ffn_up", "ffn_down"}) {
-        tensors.push_back(make(concat(prefix, name, kind), std::string_view(name) == "ffn_down"));
-    }
-}
-
-void add_experts(std::vector<RandomTensor>& tensors,
-                 const ModelShape& shape,
-                 const WeightRecipe& recipe,
-                 int layer) {
-    const std::string prefix = concat("blk.", layer, ".");
-    const LayerStyle style = style_of(shape.architecture);
-    const ggml_type down_type = recipe.sensitive_type(layer, shape.n_layers);
-    const int n_experts = shape.experts.n_experts;
-    const int n_ff = shape.n_ff_expert();
-    tensors.push_back(norm(prefix + style.mlp_norm, shape.n_embd));
-    // Wide margins between experts: choices that rounding decides are rare.
-    constexpr float kMargin = 4;
-    tensors.push_back(
-        matrix(prefix + "ffn_gate_inp.weight", GGML_TYPE_F32, shape.n_embd, n_experts));
-    tensors.back().deviation *= kMargin;
-    add_matrices(tensors, prefix, "_exps.weight", [&](std::string name, bool is_down) {
-        return is_down ? matrices(std::move(name), down_type, n_ff, shape.n_embd, n_experts)
-                       : matrices(std::move(name), recipe.base, shape.n_embd, n_ff, n_experts);
-    });
-    if (style.has_sinks) {
-        tensors.push_back(bias(prefix + "ffn_gate_inp.bias", n_experts));
-        add_matrices(tensors, prefix, "_exps.bias", [&](std::string name, bool is_down) {
-            return bias(std::move(name), is_down ? shape.n_embd : n_ff, n_experts);
-        });
-    }
-    if (const int n_shared = shape.experts.n_ff_shared; n_shared > 0) {
-        add_matrices(tensors, prefix, "_shexp.weight", [&](std::string name, bool is_down) {
-            return is_down ? matrix(std::move(name), down_type, n_shared, shape.n_embd)
-                           : matrix(std::move(name), recipe.base, shape.n_embd, n_shared);
-        });
-    }
-}
-
-void add_mlp(std::vector<RandomTensor>& tensors,
-             const ModelShape& shape,
-             const WeightRecipe& recipe,
-             int layer) {
-    const std::string prefix = concat("blk.", layer, ".");
-    const LayerStyle style = style_of(shape.architecture);
-    const ggml_type down_type = recipe.sensitive_type(layer, shape.n_layers);
-    const int n_up = style.fuses_gate ? 2 * shape.n_ff : shape.n_ff;
-    if (style.has_pre_norms) {
-        tensors.push_back(norm(prefix + style.mlp_norm, shape.n_embd));
-    }
-    if (!style.fuses_gate) {
-        tensors.push_back(
-            matrix(prefix + "ffn_gate.weight", recipe.base, shape.n_embd, shape.n_ff));
-    }
-    tensors.push_back(matrix(prefix + "ffn_up.weight", recipe.base, shape.n_embd, n_up));
-    tensors.push_back(matrix(prefix + "ffn_down.weight", down_type, shape.n_ff, shape.n_embd));
-    if (style.has_post_norms) {
-        tensors.push_back(norm(prefix + "post_ffw_norm.weight", shape.n_embd));
-    }
-}
-
 void add_ends(std::vector<RandomTensor>& tensors,
+              const TensorTable& table,
               const ModelShape& shape,
               const WeightRecipe& recipe) {
-    tensors.push_back(matrix("token_embd.weight", recipe.embedding, shape.n_embd, shape.n_vocab));
-    tensors.push_back(norm("output_norm.weight", shape.n_embd));
-    if (!shape.has_tied_head) {
-        tensors.push_back(matrix("output.weight", recipe.head, shape.n_embd, shape.n_vocab));
+    for (const TensorSpec<ModelTensors>& spec : table.of_model) {
+        if (spec.presence == Presence::required || has_optional(shape, spec.name)) {
+            const bool is_embedding = spec.place == &ModelTensors::token_embd;
+            tensors.push_back(
+                declare(spec, "", shape, is_embedding ? recipe.embedding : recipe.head));
+        }
     }
-    if (shape.architecture == "phi3") {
-        add_long_and_short(tensors, shape);
+}
+
+ggml_type type_in_layer(ggml_tensor* LayerWeights::*place,
+                        const WeightRecipe& recipe,
+                        ggml_type sensitive) {
+    if (place == &LayerWeights::router) {
+        return GGML_TYPE_F32;
     }
-    if (shape.rope_scaling) {
-        tensors.push_back({.name = "rope_freqs.weight",
-                           .n_in = shape.head_dim / 2,
-                           .values = rope_frequency_divisors(shape)});
+    if (place == &LayerWeights::wv || place == &LayerWeights::ffn_down) {
+        return sensitive;
+    }
+    if (place == &LayerWeights::expert_down) {
+        return recipe.experts.value_or(sensitive);
+    }
+    const bool is_of_experts =
+        place == &LayerWeights::expert_gate || place == &LayerWeights::expert_up;
+    return is_of_experts ? recipe.experts.value_or(recipe.base) : recipe.base;
+}
+
+void add_layer(std::vector<RandomTensor>& tensors,
+               const TensorTable& table,
+               const ModelShape& shape,
+               const WeightRecipe& recipe,
+               int layer) {
+    const std::string prefix = concat("blk.", layer, ".");
+    const ggml_type sensitive = recipe.sensitive_type(layer, shape.n_layers);
+    for (const TensorSpec<LayerWeights>& spec : table.of_layer) {
+        const bool is_there = spec.presence == Presence::required || has_optional(shape, spec.name);
+        if (!is_there || !is_in(spec.in_layers, shape.experts)) {
+            continue;
+        }
+        RandomTensor tensor =
+            declare(spec, prefix, shape, type_in_layer(spec.place, recipe, sensitive));
+        if (spec.place == &LayerWeights::router) {
+            // Wide margins between experts: choices that rounding decides are rare.
+            constexpr float kMargin = 4;
+            tensor.deviation *= kMargin;
+        }
+        if (const FusedTensors* whole = whole_of(table, shape, spec.name)) {
+            tensor.name = concat(prefix, whole->name);
+            const auto parts_before = std::ranges::find(tensors, tensor.name, &RandomTensor::name);
+            if (parts_before != tensors.end()) {
+                parts_before->type = tensor.type;
+                parts_before->n_rows += tensor.n_rows;
+                continue;
+            }
+        }
+        tensors.push_back(std::move(tensor));
     }
 }
 
@@ -233,11 +236,22 @@ void check_rows(const RandomTensor& tensor, const ModelShape& shape) {
 
 std::vector<RandomTensor> declare_random_tensors(const ModelShape& shape,
                                                  const WeightRecipe& recipe) {
+    if (recipe.experts && shape.experts.n_experts == 0) {
+        fail(
+            "--type: expected a shape with experts, such as tiny-gpt-oss, for a type that has "
+            "another one for experts (",
+            type_label(*recipe.experts), "); found ", shape.name);
+    }
+    const Architecture* architecture = find_architecture(shape.architecture);
+    if (architecture == nullptr) {
+        fail("shape ", shape.name, ": expected an architecture that knap runs, found ",
+             shape.architecture);
+    }
+    const TensorTable& table = architecture->tensors;
     std::vector<RandomTensor> tensors;
-    add_ends(tensors, shape, recipe);
+    add_ends(tensors, table, shape, recipe);
     for (int layer = 0; layer < shape.n_layers; ++layer) {
-        add_attention(tensors, shape, recipe, layer);
-        (shape.experts.n_experts > 0 ? add_experts : add_mlp)(tensors, shape, recipe, layer);
+        add_layer(tensors, table, shape, recipe, layer);
     }
     for (const RandomTensor& tensor : tensors) {
         check_rows(tensor, shape);

@@ -1,5 +1,6 @@
 // The tensors that a converter would write for a checkpoint of a given shape, in file order, each
-// with the distribution of its random values.
+// with the distribution of its random values. Which there are, and their sizes, is said by the
+// table of the architecture (model/tensor_table).
 #pragma once
 
 #include <cstdint>

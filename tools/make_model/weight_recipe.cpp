@@ -15,8 +15,9 @@ struct NamedType {
     ggml_type base;
     ggml_type boosted;
     std::uint32_t file_type;
+    std::optional<ggml_type> experts = std::nullopt;
 
-    bool is_mixture() const { return base != boosted; }
+    bool is_mixture() const { return base != boosted || experts.has_value(); }
 };
 
 constexpr NamedType plain(std::string_view name, ggml_type type, std::uint32_t file_type) {
@@ -24,15 +25,24 @@ constexpr NamedType plain(std::string_view name, ggml_type type, std::uint32_t f
 }
 
 constexpr NamedType kTypes[] = {
-    plain("F32", GGML_TYPE_F32, 0),        plain("F16", GGML_TYPE_F16, 1),
-    plain("BF16", GGML_TYPE_BF16, 32),     plain("Q4_0", GGML_TYPE_Q4_0, 2),
-    plain("Q4_1", GGML_TYPE_Q4_1, 3),      plain("Q5_0", GGML_TYPE_Q5_0, 8),
-    plain("Q5_1", GGML_TYPE_Q5_1, 9),      plain("Q8_0", GGML_TYPE_Q8_0, 7),
-    plain("Q2_K", GGML_TYPE_Q2_K, 10),     plain("Q3_K", GGML_TYPE_Q3_K, 12),
-    plain("Q4_K", GGML_TYPE_Q4_K, 14),     {"Q4_K_M", GGML_TYPE_Q4_K, GGML_TYPE_Q6_K, 15},
-    plain("Q5_K", GGML_TYPE_Q5_K, 16),     plain("Q6_K", GGML_TYPE_Q6_K, 18),
-    plain("IQ4_NL", GGML_TYPE_IQ4_NL, 25), plain("IQ4_XS", GGML_TYPE_IQ4_XS, 30),
+    plain("F32", GGML_TYPE_F32, 0),
+    plain("F16", GGML_TYPE_F16, 1),
+    plain("BF16", GGML_TYPE_BF16, 32),
+    plain("Q4_0", GGML_TYPE_Q4_0, 2),
+    plain("Q4_1", GGML_TYPE_Q4_1, 3),
+    plain("Q5_0", GGML_TYPE_Q5_0, 8),
+    plain("Q5_1", GGML_TYPE_Q5_1, 9),
+    plain("Q8_0", GGML_TYPE_Q8_0, 7),
+    plain("Q2_K", GGML_TYPE_Q2_K, 10),
+    plain("Q3_K", GGML_TYPE_Q3_K, 12),
+    plain("Q4_K", GGML_TYPE_Q4_K, 14),
+    {"Q4_K_M", GGML_TYPE_Q4_K, GGML_TYPE_Q6_K, 15},
+    plain("Q5_K", GGML_TYPE_Q5_K, 16),
+    plain("Q6_K", GGML_TYPE_Q6_K, 18),
+    plain("IQ4_NL", GGML_TYPE_IQ4_NL, 25),
+    plain("IQ4_XS", GGML_TYPE_IQ4_XS, 30),
     plain("MXFP4", GGML_TYPE_MXFP4, 38),
+    {"MXFP4_MOE", GGML_TYPE_Q8_0, GGML_TYPE_Q8_0, 38, GGML_TYPE_MXFP4},
 };
 
 bool is_same_name(std::string_view a, std::string_view b) {
@@ -91,6 +101,7 @@ WeightRecipe parse_weight_recipe(std::string_view type,
                         .boosted = named.boosted,
                         .embedding = has_tied_head ? named.boosted : named.base,
                         .head = named.boosted,
+                        .experts = named.experts,
                         .file_type = named.file_type};
     if (!head_type.empty()) {
         recipe.embedding = recipe.head = find_head_type(head_type);

@@ -1,7 +1,9 @@
-// Chooses the ggml type of each matrix from the name that a user types: "Q4_0", "BF16", "Q4_K_M".
+// Chooses the ggml type of each matrix from the name that a user types: "Q4_0", "Q4_K_M",
+// "MXFP4_MOE" (as gpt-oss is published: experts in MXFP4, the other matrices in Q8_0).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,11 +12,12 @@
 namespace knap {
 
 struct WeightRecipe {
-    ggml_type base;           // most matrices
-    ggml_type boosted;        // those that get more bits in a mixture; otherwise `base`
-    ggml_type embedding;      // token_embd, which is also a tied head
-    ggml_type head;           // output
-    std::uint32_t file_type;  // general.file_type, numbered as in llama.cpp
+    ggml_type base;                    // most matrices
+    ggml_type boosted;                 // those that get more bits in a mixture; otherwise `base`
+    ggml_type embedding;               // token_embd, which is also a tied head
+    ggml_type head;                    // output
+    std::optional<ggml_type> experts;  // their matrices; empty: those of an MLP
+    std::uint32_t file_type;           // general.file_type, numbered as in llama.cpp
 
     // For attn_v and ffn_down, which suffer most from coarse weights. Like llama.cpp, a mixture
     // boosts them in the first and last eighth of the layers and in every third layer between:

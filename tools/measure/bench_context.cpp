@@ -52,7 +52,8 @@ BenchSettings known_settings(const Engine& engine) {
                            .cache_type_k = field_of(fingerprint, "cache_type_k"),
                            .cache_type_v = field_of(fingerprint, "cache_type_v"),
                            .kernels = field_of(fingerprint, "kernels"),
-                           .exact = config.exact};
+                           .exact = config.exact,
+                           .memory = impl_of(engine).learned != nullptr};
     if (!config.adapter_path.empty()) {
         settings.adapter = config.adapter_path.filename().string();
     }
@@ -82,12 +83,14 @@ BenchHost describe_host() {
 }
 
 BenchReport describe_bench(const Engine& engine) {
-    return {.version = std::string(version()),
-            .host = describe_host(),
-            .device = identify(impl_of(engine).layers()).name,
-            .model = describe_model(engine),
-            .settings = known_settings(engine),
-            .costs = known_costs(impl_of(engine))};
+    BenchReport report{.version = std::string(version()),
+                       .host = describe_host(),
+                       .device = identify(impl_of(engine).layers()).name,
+                       .model = describe_model(engine),
+                       .settings = known_settings(engine),
+                       .costs = known_costs(impl_of(engine))};
+    report.settings.profile = !report.costs.empty() || !known_plans(impl_of(engine)).empty();
+    return report;
 }
 
 }  // namespace knap

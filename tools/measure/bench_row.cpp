@@ -1,7 +1,6 @@
 #include "tools/measure/bench_row.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include "base/quantile.h"
@@ -18,13 +17,14 @@ std::vector<BenchLevel> levels_of(const Result& result, const std::string& given
     }
     std::vector<BenchLevel> levels;
     int end = result.n_generated;
-    for (const Decision& decision : result.decisions | std::views::reverse) {
-        if (!decision.plan.empty() && end > decision.token) {
-            levels.push_back({.plan = decision.plan,
-                              .n_context = result.n_prompt + decision.token,
-                              .n_tokens = end - decision.token});
+    const std::vector<Decision>& decisions = result.decisions;
+    for (auto decision = decisions.rbegin(); decision != decisions.rend(); ++decision) {
+        if (!decision->plan.empty() && end > decision->token) {
+            levels.push_back({.plan = decision->plan,
+                              .n_context = result.n_prompt + decision->token,
+                              .n_tokens = end - decision->token});
         }
-        end = std::min(end, decision.token);
+        end = std::min(end, decision->token);
     }
     std::ranges::reverse(levels);
     return levels;
@@ -32,10 +32,10 @@ std::vector<BenchLevel> levels_of(const Result& result, const std::string& given
 
 // Takes the values of the last decision that has both a prediction and a measurement.
 void fill_prediction(BenchRow& row, const std::vector<Decision>& decisions) {
-    for (const Decision& decision : decisions | std::views::reverse) {
-        if (decision.predicted > 0 && decision.measured > 0) {
-            row.predicted = decision.predicted;
-            row.measured = decision.measured;
+    for (auto decision = decisions.rbegin(); decision != decisions.rend(); ++decision) {
+        if (decision->predicted > 0 && decision->measured > 0) {
+            row.predicted = decision->predicted;
+            row.measured = decision->measured;
             return;
         }
     }
@@ -60,6 +60,30 @@ void fill_drafts(BenchRow& row, const SpeculationStatistics& drafts) {
     row.acceptance_by_position = drafts.acceptance_by_position;
     row.near_ties = static_cast<int>(drafts.near_ties.size());
     row.is_projection = drafts.is_projection;
+}
+
+void fill_drafts(BenchRow& row, const LlamaAnswer& answer) {
+    row.rounds = answer.n_rounds;
+    row.n_drafted = answer.n_drafted();
+    row.n_accepted = answer.n_accepted();
+    if (row.n_drafted > 0) {
+        row.acceptance_rate = static_cast<double>(row.n_accepted) / row.n_drafted;
+    }
+    const int n_written = n_steps(static_cast<int>(answer.tokens.size()));
+    row.mean_accepted_length = static_cast<double>(n_written) / answer.n_rounds;
+    for (std::size_t i = 0; i < answer.drafted.size(); ++i) {
+        row.acceptance_by_position.push_back(static_cast<double>(answer.accepted[i]) /
+                                             answer.drafted[i]);
+    }
+}
+
+BenchTurn make_turn(const LlamaAnswer& answer, double plain_ms) {
+    return {.decode_ms = answer.decode_ms,
+            .plain_ms = plain_ms,
+            .n_generated = static_cast<int>(answer.tokens.size()),
+            .draft_ms = answer.draft_ms,
+            .verify_ms = answer.verify_ms,
+            .other_ms = answer.decode_ms - answer.draft_ms - answer.verify_ms};
 }
 
 }  // namespace
@@ -127,18 +151,21 @@ void fill_row(BenchRow& row,
 }
 
 void fill_peer_row(BenchRow& row,
+                   const std::string& name,
                    const std::string& setting,
                    const Result& reference,
-                   std::vector<BenchTurn> turns) {
-    row.strategy = kPeerStrategy;
+                   std::span<const LlamaAnswer> answers,
+                   std::span<const double> plain_ms) {
+    for (std::size_t turn = 0; turn < answers.size(); ++turn) {
+        row.turns.push_back(make_turn(answers[turn], plain_ms[turn]));
+    }
+    row.strategy = name;
     row.options = setting;
-    row.speedup = speedup_of(turns);
-    row.tokens_per_second = tokens_per_second_of(turns);
-    row.turns = std::move(turns);
-    row.rounds = n_steps(reference.n_generated);
-    row.mean_accepted_length = 1;
+    row.speedup = speedup_of(row.turns);
+    row.tokens_per_second = tokens_per_second_of(row.turns);
+    fill_drafts(row, answers.back());
     row.peak_memory_bytes = reference.memory.peak_rss_bytes;
-    row.distinct_trigrams = distinct_trigrams(reference.tokens);
+    row.distinct_trigrams = distinct_trigrams(answers.back().tokens);
 }
 
 }  // namespace knap

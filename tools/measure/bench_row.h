@@ -8,6 +8,7 @@
 
 #include "tools/measure/contenders.h"
 #include "tools/measure/report/bench_report.h"
+#include "tools/peer/llama_answer.h"
 
 namespace knap {
 
@@ -30,10 +31,13 @@ void fill_row(BenchRow& row,
               std::span<const Result> results,
               std::vector<BenchTurn> turns);
 
-// Fills in the results of libllama, which computed the answer `reference` with `setting`.
+// Fills in the results of a peer with `setting`: its answers and our plain decoding's time for as
+// many tokens, by turn. Our answer is `reference`.
 void fill_peer_row(BenchRow& row,
+                   const std::string& name,
                    const std::string& setting,
                    const Result& reference,
-                   std::vector<BenchTurn> turns);
+                   std::span<const LlamaAnswer> answers,
+                   std::span<const double> plain_ms);
 
 }  // namespace knap

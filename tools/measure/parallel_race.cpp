@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "device/backend.h"
 #include "runtime/engine_impl.h"
+#include "tools/peer/peer_names.h"
 
 namespace knap {
 namespace {
@@ -24,7 +26,7 @@ std::vector<Token> warm_up_text(const BenchPrompt& prompt) {
 
 // The references, and in each turn plain decoding twice, the contenders and libllama.
 std::size_t n_loads(const RaceOptions& options) {
-    const std::size_t n_sides = options.contenders.size() + 2 + (options.has_peer ? 1 : 0);
+    const std::size_t n_sides = options.contenders.size() + 2 + options.peers.size();
     return 1 + options.rules.size() * static_cast<std::size_t>(options.n_turns) * n_sides;
 }
 
@@ -33,7 +35,9 @@ ParallelRace::ParallelRace(Engine& engine, RaceOptions options, RaceObserver obs
       options_(std::move(options)),
       observer_(std::move(observer)),
       n_parallel_(engine.config().n_parallel) {
-    if (options_.has_peer) {
+    if (!options_.peers.empty()) {
+        KNAP_ASSERT(options_.peers == std::vector<std::string>{kPlainPeer},
+                    "peers draft for one conversation at a time");
         const RuntimeConfig& config = engine.config();
         backend_ =
             std::make_unique<Backend>(impl_of(engine).head_backend().device(), config.n_threads);

@@ -9,6 +9,7 @@
 #include "tools/measure/bench_row.h"
 #include "tools/measure/report/bench_speedup.h"
 #include "tools/measure/text_comparison.h"
+#include "tools/peer/peer_names.h"
 
 namespace knap {
 namespace {
@@ -131,18 +132,20 @@ class PromptRows {
 
     BenchRow peer_row() const {
         std::vector<double> firsts;
-        std::vector<BenchTurn> turns;
+        std::vector<LlamaAnswer> answers;
+        std::vector<double> plain_ms;
         for (std::size_t turn = 0; turn < race_.peer.size(); ++turn) {
             const TokenTimes& times = race_.peer[turn][number_];
             const double ms = times.token_ms.back() - times.token_ms.front();
             firsts.push_back(times.first_ms());
-            turns.push_back({.decode_ms = ms,
-                             .plain_ms = plain_ms_of(race_, turn, number_),
-                             .n_generated = reference_.n_generated,
-                             .verify_ms = ms});
+            answers.push_back({.tokens = reference_.tokens,
+                               .n_rounds = n_steps(reference_.n_generated),
+                               .decode_ms = ms,
+                               .verify_ms = ms});
+            plain_ms.push_back(plain_ms_of(race_, turn, number_));
         }
         BenchRow row = blank_row(prompt_, race_.rule.name, median(firsts));
-        fill_peer_row(row, race_.peer_setting, reference_, std::move(turns));
+        fill_peer_row(row, kPlainPeer, race_.peer_setting, reference_, answers, plain_ms);
         return row;
     }
 
@@ -172,7 +175,7 @@ class RuleLoads {
             loads.push_back(load_of_side(side));
         }
         if (!race_.peer.empty()) {
-            BenchLoad load{.strategy = kPeerStrategy, .options = race_.peer_setting};
+            BenchLoad load{.strategy = kPlainPeer, .options = race_.peer_setting};
             for (const std::vector<TokenTimes>& times : race_.peer) {
                 load.turns.push_back(load_times_of(times));
             }

@@ -74,13 +74,15 @@ class PromptReader {
         }
     }
     std::size_t n_prompts() const { return data_.prompts.size(); }
-    PromptData take() { return std::move(data_); }
+    PromptData take_after(int skip) {
+        data_.prompts.erase(data_.prompts.begin(), data_.prompts.begin() + skip);
+        return std::move(data_);
+    }
 
   private:
     void add(DataPrompt prompt, const std::string& where, int number) {
-        if (!ids_.insert(prompt.id).second) {
+        while (!ids_.insert(prompt.id).second) {
             prompt.id += concat(" (line ", number, ")");
-            ids_.insert(prompt.id);
         }
         if (task_.empty() || prompt.task == task_) {
             prompt.where = where;
@@ -102,11 +104,12 @@ std::filesystem::path file_of_source(const std::string& source) {
     return colon == std::string::npos ? source : source.substr(0, colon + kSuffix.size());
 }
 
-PromptData read_prompt_source(const std::string& source, int limit) {
+PromptData read_prompt_source(const std::string& source, int limit, int skip) {
     const std::filesystem::path path = file_of_source(source);
     std::istringstream lines(read_text_file(path, "data"));
     PromptReader reader(path, task_of_source(source));
-    const auto n_wanted = static_cast<std::size_t>(limit);
+    const auto n_skipped = static_cast<std::size_t>(skip);
+    const auto n_wanted = n_skipped + static_cast<std::size_t>(limit);
     int number = 0;
     for (std::string line; std::getline(lines, line);) {
         ++number;
@@ -120,7 +123,11 @@ PromptData read_prompt_source(const std::string& source, int limit) {
     if (reader.n_prompts() == 0) {
         fail("data ", source, ": expected lines with a prompt, found none in ", number, " lines");
     }
-    return reader.take();
+    if (reader.n_prompts() <= n_skipped) {
+        fail("data ", source, ": expected more than the ", skip, " prompts of --skip, found ",
+             reader.n_prompts());
+    }
+    return reader.take_after(skip);
 }
 
 std::vector<DataPrompt> read_prompt_data(const std::filesystem::path& path, int limit) {

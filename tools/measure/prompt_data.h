@@ -28,12 +28,13 @@ struct PromptData {
     std::vector<SkippedPrompt> skipped;
 };
 
-// The first `limit` prompts (0: all) of `source`: a file, or FILE.jsonl:TASK for one task of it.
-// A line without a valid prompt is skipped with a warning that names file and line, a blank line
-// silently. Throws when the file cannot be read or has no prompt.
-PromptData read_prompt_source(const std::string& source, int limit);
+// `limit` prompts (0: all) of `source`, without the first `skip`. A source is a file, or
+// FILE.jsonl:TASK for one task of it. A line without a valid prompt is skipped with a warning that
+// names file and line, a blank line silently. Throws when the file cannot be read or has no such
+// prompt.
+PromptData read_prompt_source(const std::string& source, int limit, int skip = 0);
 
-// The same, without the skipped lines.
+// The first prompts, without the skipped lines.
 std::vector<DataPrompt> read_prompt_data(const std::filesystem::path& path, int limit);
 
 // The file in FILE.jsonl:TASK.

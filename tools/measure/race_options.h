@@ -25,8 +25,8 @@ struct RaceOptions {
     double assume_acceptance = -1;  // below 0: off
     int n_predict = 128;            // tokens of an answer, 2 or more
     int n_turns = 3;
-    bool has_peer = false;          // libllama takes part as well
-    bool fresh_strategies = false;  // every prompt starts with new strategies
+    std::vector<std::string> peers{};  // of kPeerNames: libllama takes part as well
+    bool fresh_strategies = false;     // every prompt starts with new strategies
 };
 
 // Members may be empty. `is_cancelled` is also called on compute threads.

@@ -1,7 +1,7 @@
 #include "tools/measure/strategy_race.h"
 
 #include <algorithm>
-#include <ranges>
+#include <span>
 #include <utility>
 
 #include "base/text.h"
@@ -34,8 +34,8 @@ bool needs_adapter(const Contender& contender) {
 StrategyRace::StrategyRace(Engine& engine, RaceOptions options, RaceObserver observer)
     : options_(std::move(options)), observer_(std::move(observer)), session_(impl_of(engine)) {
     forget_strategies();
-    if (options_.has_peer) {
-        peer_.emplace(engine);
+    if (!options_.peers.empty()) {
+        peers_.emplace(engine, options_, observer_.is_cancelled);
     }
 }
 
@@ -44,6 +44,9 @@ void StrategyRace::forget_strategies() {
     strategies_.resize(options_.rules.size());
     for (std::vector<TurnStrategies>& sides : strategies_) {
         sides.resize(options_.contenders.size() + 1);
+    }
+    if (peers_) {
+        peers_->forget_drafts();
     }
 }
 
@@ -86,10 +89,12 @@ bool StrategyRace::begin(const BenchPrompt& prompt) {
     }
     prefill_ms_ = prefill->timings.prefill_ms;
     reference_ = std::move(*plain);
-    if (peer_) {
-        peer_->read_prompt(prompt.tokens);
+    if (!peers_ || !why_too_short(reference_).empty()) {
+        return true;
     }
-    return true;
+    peers_->read_prompt(prompt.tokens);
+    return peers_->begin(
+        reference_, request_for(prompt, plain_decoding(), options_.n_predict, options_).ignore_eos);
 }
 
 // The first passes of a process read the weights from disk; no prompt should be charged for that.
@@ -97,8 +102,8 @@ bool StrategyRace::touch_weights(const BenchPrompt& prompt) {
     BenchPrompt beginning{.tokens = prompt.tokens};
     beginning.tokens.resize(std::min(beginning.tokens.size(), kFirstTokens));
     is_warm_ = generate_afresh(beginning, plain_decoding(), kFewTokens).has_value();
-    if (peer_) {
-        peer_->read_prompt(beginning.tokens);
+    if (peers_) {
+        peers_->read_prompt(beginning.tokens);
     }
     return is_warm_;
 }
@@ -109,7 +114,7 @@ bool StrategyRace::race(const BenchPrompt& prompt, std::size_t rule, PromptOutco
         return false;
     }
     for (int turn = 0; turn < options_.n_turns; ++turn) {
-        if (!take_turn(prompt, sides.front(), std::span(sides).subspan(1))) {
+        if (!take_turn(prompt, rule, sides.front(), std::span(sides).subspan(1))) {
             return false;
         }
     }
@@ -160,7 +165,10 @@ bool StrategyRace::warm_up(const BenchPrompt& prompt, std::span<const Side> side
 
 // Every answer is its own request with the prompt already in the cache, so its time contains no
 // prefill.
-bool StrategyRace::take_turn(const BenchPrompt& prompt, Side& plain, std::span<Side> sides) {
+bool StrategyRace::take_turn(const BenchPrompt& prompt,
+                             std::size_t rule,
+                             Side& plain,
+                             std::span<Side> sides) {
     Side before{.contender = plain.contender, .strategies = plain.strategies};
     if (!answer(prompt, before)) {
         return false;
@@ -171,8 +179,10 @@ bool StrategyRace::take_turn(const BenchPrompt& prompt, Side& plain, std::span<S
         }
         compare(prompt, side);
     }
-    if (peer_) {
-        peer_->take_turn(reference_.tokens);
+    for (std::size_t peer = 0; peer < options_.peers.size(); ++peer) {
+        if (!peers_->answer(peer, rule)) {
+            return false;
+        }
         count_answer();
     }
     if (!answer(prompt, plain)) {
@@ -183,8 +193,8 @@ bool StrategyRace::take_turn(const BenchPrompt& prompt, Side& plain, std::span<S
     for (Side& side : sides) {
         side.turns.push_back(make_turn(side.results.back(), mean_ms, reference_.n_generated));
     }
-    if (peer_) {
-        peer_->end_turn(mean_ms);
+    if (peers_) {
+        peers_->end_turn(mean_ms);
     }
     plain.turns.push_back(make_turn(plain.results.back(), before_ms, reference_.n_generated));
     return true;
@@ -230,7 +240,7 @@ std::optional<Result> StrategyRace::generate(const BenchPrompt& prompt,
 }
 
 void StrategyRace::count_answer() {
-    const auto n_sides = static_cast<int>(options_.contenders.size()) + 2 + (peer_ ? 1 : 0);
+    const auto n_sides = static_cast<int>(options_.contenders.size() + 2 + options_.peers.size());
     const int n_all = n_sides * options_.n_turns * static_cast<int>(options_.rules.size());
     ++n_answers_;
     if (observer_.on_progress) {
@@ -255,17 +265,20 @@ void StrategyRace::add_rows(const BenchPrompt& prompt,
                             const RaceRule& rule,
                             std::span<Side> sides,
                             std::vector<BenchRow>& rows) {
-    const auto first = static_cast<std::ptrdiff_t>(rows.size());
+    const std::size_t first = rows.size();
     for (Side& side : sides) {
         rows.push_back(blank_row(prompt, rule.name, prefill_ms_of(side.contender)));
         fill_row(rows.back(), side.contender, side.results, std::move(side.turns));
         rows.back().first_difference = side.first_difference;
     }
-    if (peer_) {
-        rows.push_back(blank_row(prompt, rule.name, peer_->prefill_ms()));
-        peer_->end_race(rows.back(), reference_);
+    for (std::size_t peer = 0; peer < options_.peers.size(); ++peer) {
+        rows.push_back(blank_row(prompt, rule.name, peers_->prefill_ms(peer)));
+        peers_->fill(peer, rows.back());
     }
-    for (BenchRow& row : std::ranges::subrange(rows.begin() + first, rows.end())) {
+    if (peers_) {
+        peers_->forget_turns();
+    }
+    for (BenchRow& row : std::span(rows).subspan(first)) {
         row.request_speedup = request_speedup_of(row.turns, row.prefill_ms, prefill_ms_);
     }
 }

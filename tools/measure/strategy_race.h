@@ -28,7 +28,7 @@ class StrategyRace {
     // The engine must outlive it.
     StrategyRace(Engine& engine, RaceOptions options, RaceObserver observer);
 
-    // Rows of plain decoding, every contender and libllama, for each rule; none when an answer is
+    // Rows of plain decoding, every contender and every peer, for each rule; none when an answer is
     // too short to be timed. Returns nullopt when cancelled. Throws knap::Error when a text that
     // must equal plain decoding's does not.
     std::optional<PromptOutcome> measure(const BenchPrompt& prompt);
@@ -55,7 +55,7 @@ class StrategyRace {
     bool touch_weights(const BenchPrompt& prompt);
     bool race(const BenchPrompt& prompt, std::size_t rule, PromptOutcome& outcome);
     bool warm_up(const BenchPrompt& prompt, std::span<const Side> sides);
-    bool take_turn(const BenchPrompt& prompt, Side& plain, std::span<Side> sides);
+    bool take_turn(const BenchPrompt& prompt, std::size_t rule, Side& plain, std::span<Side> sides);
     bool answer(const BenchPrompt& prompt, Side& side);
     std::optional<Result> generate(const BenchPrompt& prompt,
                                    const SpeculationOptions& how,
@@ -83,7 +83,7 @@ class StrategyRace {
     RaceObserver observer_;
     Session::Impl session_;
     std::vector<std::vector<TurnStrategies>> strategies_;  // [rule][side], plain decoding first
-    std::optional<PeerRace> peer_;
+    std::optional<PeerRace> peers_;
     bool is_warm_ = false;
     // State of the current prompt:
     Result reference_;  // plain decoding's answer

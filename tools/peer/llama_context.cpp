@@ -103,7 +103,9 @@ std::span<const float> LlamaContext::logits(std::int32_t row) const {
 }
 
 void LlamaContext::truncate(int sequence, int n_rows) {
-    llama_memory_seq_rm(llama_get_memory(context_.get()), sequence, n_rows, -1);
+    if (!llama_memory_seq_rm(llama_get_memory(context_.get()), sequence, n_rows, -1)) {
+        fail("libllama could not drop the rows of a sequence from row ", n_rows, " on");
+    }
 }
 
 }  // namespace knap

@@ -5,9 +5,11 @@
 namespace knap {
 
 struct LlamaPeer::Impl {
-    Impl(const std::filesystem::path& path, const PeerOptions& options) : context(path, options) {}
+    Impl(const std::filesystem::path& path, const PeerOptions& options)
+        : context(path, options), n_ctx(options.n_ctx) {}
 
     LlamaContext context;
+    int n_ctx;
     int n_rows = 0;
 };
 
@@ -36,6 +38,14 @@ std::vector<std::span<const float>> LlamaPeer::feed(std::span<const Token> token
 void LlamaPeer::truncate(int n_rows) {
     impl_->context.truncate(0, n_rows);
     impl_->n_rows = n_rows;
+}
+
+int LlamaPeer::n_rows() const {
+    return impl_->n_rows;
+}
+
+int LlamaPeer::n_ctx() const {
+    return impl_->n_ctx;
 }
 
 }  // namespace knap

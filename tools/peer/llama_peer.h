@@ -25,6 +25,9 @@ class LlamaPeer {
     std::vector<std::span<const float>> feed(std::span<const Token> tokens, Logits wanted);
     void truncate(int n_rows);  // drops the rows from `n_rows` on
 
+    int n_rows() const;
+    int n_ctx() const;  // how many there may be
+
   private:
     struct Impl;
     std::unique_ptr<Impl> impl_;

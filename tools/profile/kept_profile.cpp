@@ -10,6 +10,10 @@ namespace {
 
 using Origin = KeptProfile::Origin;
 
+// A spread is much larger if it is so many times as large, and so much of the time more.
+constexpr double kLargerSpread = 2;
+constexpr double kSmallSpread = 0.15;
+
 bool is_usable(const CostProfile& profile) {
     return can_fit(profile) && CostModel(profile).quality().is_usable();
 }
@@ -23,12 +27,30 @@ CostProfile with_longer_contexts(const CostProfile& measured, const CostProfile&
     return both;
 }
 
+// Whether the saved times reach as far and were disturbed less. Of two quiet profiles the saved one
+// must still predict the new times: otherwise these have drifted.
+bool is_better(const CostProfile& saved, const CostProfile& measured) {
+    if (longest_context(saved) < longest_context(measured)) {
+        return false;
+    }
+    const ProfileNoise before = noise_of(saved);
+    const ProfileNoise now = noise_of(measured);
+    if (before.is_busy() || now.is_busy()) {
+        return !before.is_busy();
+    }
+    return now.spread > kLargerSpread * before.spread + kSmallSpread &&
+           CostModel(saved).quality_on(measured.samples).is_usable();
+}
+
 }  // namespace
 
 KeptProfile keep_profile(const CostProfile& measured, const CostProfile& saved) {
     const bool is_saved_usable = is_usable(saved);
     if (!is_usable(measured)) {
         return is_saved_usable ? KeptProfile{Origin::saved, saved} : KeptProfile{};
+    }
+    if (is_saved_usable && is_better(saved, measured)) {
+        return {Origin::better, saved};
     }
     if (!is_saved_usable || longest_context(saved) <= longest_context(measured)) {
         return {Origin::measured, measured};

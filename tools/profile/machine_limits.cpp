@@ -65,10 +65,43 @@ double gmac_per_second(Backend& backend, const PackedMatrix& model_matrix) {
     return n / best_ms * kMsPerSecond / kGiga;
 }
 
+std::int64_t product(int n_in, int n_out) {
+    return std::int64_t{n_in} * n_out;
+}
+
+std::int64_t head_multiply_adds(const ModelConfig& config) {
+    return product(config.n_embd, config.n_vocab);
+}
+
+// Of one row that attends to `n_visible` rows, its own included.
+std::int64_t attention_multiply_adds(const ModelConfig& config, int n_visible) {
+    return product(config.n_embd, config.n_embd_q() + 2 * config.n_embd_kv()) +
+           product(config.n_embd_q(), config.n_embd) + 2 * product(config.n_embd_q(), n_visible);
+}
+
 // Of all that a row goes through in a layer; the router's is left out.
 int mlp_width(const ModelConfig& config, const LayerSpec& layer) {
     return layer.experts ? layer.experts->n_used * layer.experts->n_ff + layer.experts->n_ff_shared
                          : config.n_ff;
+}
+
+// Of a pass with a plan of whole modules and none.
+LeastWork plan_work(const Engine::Impl& impl, const ModulePlan& plan, int n_context, int n_rows) {
+    const ModelConfig& config = impl.model;
+    const PlanCost cost = plan_cost(impl.cost, plan, n_context, n_rows);
+    std::int64_t n = head_multiply_adds(config);
+    for (int i = 0; i < config.n_layers; ++i) {
+        const LayerSpec& layer = config.layers[static_cast<std::size_t>(i)];
+        if (plan.runs(i, Module::attention)) {
+            const int n_all = n_context + n_rows;
+            n += attention_multiply_adds(config,
+                                         layer.window > 0 ? std::min(layer.window, n_all) : n_all);
+        }
+        if (plan.runs(i, Module::mlp)) {
+            n += 3 * product(config.n_embd, mlp_width(config, layer));
+        }
+    }
+    return {.bytes = cost.weight_bytes + cost.cache_bytes, .n_multiply_adds = n_rows * n};
 }
 
 }  // namespace
@@ -100,17 +133,22 @@ std::optional<MachineLimits> measure_limits(const Engine& engine) {
 
 LeastWork whole_pass_work(const Engine& engine, int n_context, int n_rows) {
     const Engine::Impl& impl = impl_of(engine);
-    const ModelConfig& config = impl.model;
-    const PlanCost cost = plan_cost(impl.cost, ModulePlan(config.n_layers), n_context, n_rows);
-    const auto product = [](int n_in, int n_out) { return std::int64_t{n_in} * n_out; };
-    std::int64_t n = product(config.n_embd, config.n_vocab);
-    for (const LayerSpec& layer : config.layers) {
-        n += product(config.n_embd, config.n_embd_q() + 2 * config.n_embd_kv()) +
-             product(config.n_embd_q(), config.n_embd) +
-             3 * product(config.n_embd, mlp_width(config, layer)) +
-             2 * product(config.n_embd_q(), n_context + n_rows);
-    }
-    return {.bytes = cost.weight_bytes + cost.cache_bytes, .n_multiply_adds = n_rows * n};
+    return plan_work(impl, ModulePlan(impl.model.n_layers), n_context, n_rows);
+}
+
+LeastWork module_work(const Engine& engine, int layer, Module module, int n_context) {
+    const Engine::Impl& impl = impl_of(engine);
+    const LeastWork whole = whole_pass_work(engine, n_context, 1);
+    ModulePlan without(impl.model.n_layers);
+    without.set(layer, module, Level::skip);
+    const LeastWork rest = plan_work(impl, without, n_context, 1);
+    return {.bytes = whole.bytes - rest.bytes,
+            .n_multiply_adds = whole.n_multiply_adds - rest.n_multiply_adds};
+}
+
+LeastWork head_work(const Engine& engine) {
+    const Engine::Impl& impl = impl_of(engine);
+    return {.bytes = impl.cost.head_bytes, .n_multiply_adds = head_multiply_adds(impl.model)};
 }
 
 }  // namespace knap

@@ -8,6 +8,8 @@
 
 #include "knap/knap.h"
 
+#include "forward/module_plan.h"
+
 namespace knap {
 
 struct MachineLimits {
@@ -31,5 +33,8 @@ struct LeastWork {
 
 // Of a pass of the whole model with logits of every row, after `n_context` rows.
 LeastWork whole_pass_work(const Engine& engine, int n_context, int n_rows);
+// What one row after `n_context` rows adds to it in a module, and in the head.
+LeastWork module_work(const Engine& engine, int layer, Module module, int n_context);
+LeastWork head_work(const Engine& engine);
 
 }  // namespace knap

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 
 namespace knap {
 
@@ -29,6 +30,8 @@ constexpr double kSecond = 0.1;
 constexpr double kRare = 0.03;
 // Decay per observation, so that the table follows a change of style.
 constexpr double kCopyMemory = 0.99;
+// The most observations that those of earlier runs are worth: half of it once a request begins.
+constexpr double kMostRecalledTokens = 24;
 
 double shifted(double probability, double log_odds) {
     const double odds = probability / (1 - probability) * std::exp(log_odds);
@@ -65,18 +68,41 @@ std::size_t CopyAcceptance::cell(const CopyEvidence& evidence) {
 }
 
 double CopyAcceptance::at(const CopyEvidence& evidence) const {
-    const Count& count = seen_[cell(evidence)];
+    const DraftCounts& count = seen_[cell(evidence)];
     return (count.right + kBeliefWeight * belief(evidence)) / (count.all + kBeliefWeight);
 }
 
 void CopyAcceptance::observe(const CopyEvidence& evidence, bool is_right) {
-    Count& count = seen_[cell(evidence)];
+    DraftCounts& count = seen_[cell(evidence)];
     count.right = kCopyMemory * count.right + (is_right ? 1 : 0);
     count.all = kCopyMemory * count.all + 1;
+    if (notes_ != nullptr) {
+        (*notes_)[cell(evidence)].add({.right = is_right ? 1.0 : 0.0, .all = 1});
+    }
+}
+
+void CopyAcceptance::recall(const Table& known) {
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+        seen_[i].add(known[i].at_most(kMostRecalledTokens));
+    }
+}
+
+double CopyAcceptance::n_positions(const Table& table) {
+    double n = 0;
+    for (const Standing standing : {Standing::contested, Standing::leading, Standing::agreed}) {
+        for (std::size_t bin = 0; bin < kBins; ++bin) {
+            n += table[kBins * static_cast<std::size_t>(standing) + bin].all;
+        }
+    }
+    return n;
+}
+
+int CopyAcceptance::longest_of(std::size_t bin) {
+    return bin < kLongest.size() ? kLongest[bin] : std::numeric_limits<int>::max();
 }
 
 void CopyAcceptance::fade() {
-    for (Count& count : seen_) {
+    for (DraftCounts& count : seen_) {
         count.right /= 2;
         count.all /= 2;
     }

@@ -16,6 +16,21 @@ constexpr double kLeastReached = 0.02;
 
 }  // namespace
 
+CopyDrafts::CopyDrafts(bool may_branch, const Learned* known, Learned* notes)
+    : may_branch_(may_branch) {
+    for (std::size_t i = 0; i < learned_.size(); ++i) {
+        for (std::size_t kind = 0; kind < kCopiedTexts; ++kind) {
+            CopyAcceptance& acceptance = *learned_[i].all()[kind];
+            if (known != nullptr) {
+                acceptance.recall(known->copies[i][kind]);
+            }
+            if (notes != nullptr) {
+                acceptance.note_in(notes->copies[i][kind]);
+            }
+        }
+    }
+}
+
 void CopyDrafts::begin(const RequestStart& request) {
     texts_.begin(request.prompt, request.references, request.prediction);
     prediction_.begin(request.prediction);

@@ -16,6 +16,7 @@
 #include "decode/copies/copy_candidates.h"
 #include "decode/copies/copy_tree.h"
 #include "decode/knapspec/speed_ledger.h"
+#include "decode/learned/learned.h"
 #include "decode/lookup/prediction_cursor.h"
 #include "decode/strategy.h"
 
@@ -25,6 +26,8 @@ class CopyDrafts {
   public:
     // `may_branch`: offers may be trees.
     explicit CopyDrafts(bool may_branch = false) : may_branch_(may_branch) {}
+    // Starts with what earlier runs have learned, and notes what this one does; either may be null.
+    CopyDrafts(bool may_branch, const Learned* known, Learned* notes);
 
     void begin(const RequestStart& request);
     // Processes the tokens that the text has gained; it is now `history`.
@@ -42,14 +45,18 @@ class CopyDrafts {
 
   private:
     // What was learned while decoding greedily, or while sampling, which accepts less.
-    struct Learned {
+    struct ByKind {
         CopyAcceptance prose{CopiedText::prose};
         CopyAcceptance structured{CopiedText::structured};
         CopyAcceptance choices{CopiedText::choice};
         CopyAcceptance predicted{CopiedText::predicted};
+
+        std::array<CopyAcceptance*, kCopiedTexts> all() {  // in the order of CopiedText
+            return {&prose, &structured, &choices, &predicted};
+        }
     };
 
-    Learned& learned() { return learned_[is_sampled_ ? 1 : 0]; }
+    ByKind& learned() { return learned_[is_sampled_ ? 1 : 0]; }
     CopyAcceptance& of_matches() {
         return is_constrained_ ? learned().structured : learned().prose;
     }
@@ -66,7 +73,7 @@ class CopyDrafts {
     bool may_branch_;
     CopiedTexts texts_;
     PredictionCursor prediction_;
-    std::array<Learned, 2> learned_;
+    std::array<ByKind, 2> learned_;
     bool is_sampled_ = false;
     bool is_constrained_ = false;            // the current answer
     bool is_choice_ = false;                 // what comes after the text processed so far

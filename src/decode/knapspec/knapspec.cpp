@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "forward/forward.h"
 #include "forward/plan_text.h"
 #include "model/config.h"
 
@@ -16,6 +17,8 @@ namespace {
 
 // Rounds between reviews of prices and plans, which change slowly.
 constexpr int kRefreshRounds = 8;
+// The same while drafts have no price.
+constexpr int kHurriedRounds = 4;
 // The longest plausible time of a round, in steps of plain decoding. Anything longer is due to the
 // clock or to another program.
 constexpr double kPlausibleSteps = 64;
@@ -44,6 +47,20 @@ std::vector<CopyNode> worth_guessing(std::span<const CopyNode> copy, int max_len
     return path;
 }
 
+// Of the number of tokens that a round with this copy emits.
+double variance_of_copy(std::span<const CopyNode> nodes) {
+    std::vector<std::size_t> depths;
+    std::vector<double> reached;  // by depth
+    for (const CopyNode& node : nodes) {
+        const std::size_t depth =
+            node.parent == kPendingNode ? 0 : depths[static_cast<std::size_t>(node.parent)] + 1;
+        depths.push_back(depth);
+        reached.resize(std::max(reached.size(), depth + 1));
+        reached[depth] += node.reached;
+    }
+    return variance_of_tokens(reached);
+}
+
 bool is_choice(const RoundState& state) {
     return state.forced == nullptr;
 }
@@ -70,7 +87,7 @@ KnapspecStrategy::KnapspecStrategy(const StrategyParts& parts, const KnapspecOpt
       learner_(parts),
       budget_(options.budget),
       scout_(parts, options.scout),
-      copies_(parts.trees_are_exact),
+      copies_(parts.trees_are_exact, parts.known, parts.notes),
       may_branch_(parts.trees_are_exact && parts.forward.max_chain(0) == 0),
       plan_(parts.config.n_layers),
       all_streams_(2 * static_cast<std::size_t>(parts.config.n_layers) + 1) {
@@ -79,6 +96,7 @@ KnapspecStrategy::KnapspecStrategy(const StrategyParts& parts, const KnapspecOpt
 
 void KnapspecStrategy::begin(const RequestStart& request) {
     budget_.begin();
+    const SpendingTime spending(budget_);
     scout_.begin(request);
     copies_.begin(request);
     log_.begin();
@@ -89,6 +107,7 @@ void KnapspecStrategy::begin(const RequestStart& request) {
 }
 
 Proposal KnapspecStrategy::propose(const RoundState& state) {
+    const SpendingTime spending(budget_);
     n_context_ = static_cast<int>(state.history.size()) - 1;
     pending_ = state.history.back();
     source_ = DraftSource::plain;
@@ -102,7 +121,7 @@ Proposal KnapspecStrategy::propose(const RoundState& state) {
     if (refresh_in_-- == 0 || has_new_load) {
         learn(state);
         refresh();
-        refresh_in_ = kRefreshRounds;
+        refresh_in_ = learner_.lacks_prices() ? kHurriedRounds : kRefreshRounds;
     }
     Proposal proposal = choose(state);
     if (scout_.wants_streams()) {
@@ -129,10 +148,16 @@ void KnapspecStrategy::learn(const RoundState& state) {
     if (!is_alone_) {
         return;
     }
-    budget_.spend(learner_.learn(n_context_, budget_.left_ms()));
+    budget_.spend(learner_.learn(n_context_, budget_.left_ms(), left_with_loan_ms(state)));
     if (options_.plans && learner_.knows_rows()) {
         scout_.look(state, *learner_.costs(), budget_);
     }
+}
+
+double KnapspecStrategy::left_with_loan_ms(const RoundState& state) const {
+    const auto n_written = static_cast<int>(state.history.size() - n_prompt_);
+    return budget_.left_with_loan_ms(n_written, expected_answer(n_written, state.n_expected),
+                                     learner_.costs()->plain_step_ms(n_context_));
 }
 
 void KnapspecStrategy::refresh() {
@@ -146,7 +171,7 @@ void KnapspecStrategy::refresh() {
 }
 
 // Drafts a short copy to measure the cost of rows while it is unknown. Every row is assumed to cost
-// a whole step, and the expected loss must fit the budget.
+// a whole step, and the expected loss must fit the budget and the loan.
 std::optional<Proposal> KnapspecStrategy::try_copy(const RoundState& state) {
     const int length = std::min(kTrialLength, state.n_room);
     const auto copy = is_alone_ ? offer_copy(state, length) : std::vector<CopyNode>();
@@ -157,7 +182,7 @@ std::optional<Proposal> KnapspecStrategy::try_copy(const RoundState& state) {
     for (const CopyNode& node : copy) {
         risked_ms += (1 - node.reached) * plain_ms();
     }
-    if (risked_ms > budget_.left_ms()) {
+    if (risked_ms > left_with_loan_ms(state)) {
         return std::nullopt;
     }
     source_ = DraftSource::copy;
@@ -234,6 +259,7 @@ SourceRating KnapspecStrategy::rate_cascade_of(std::span<const CopyNode> guess,
 }
 
 Proposal KnapspecStrategy::draft_copy(std::span<const CopyNode> nodes) {
+    copy_variance_ = variance_of_copy(nodes);
     copy_.clear();
     for (const CopyNode& node : nodes) {
         copy_.add(node.token, node.parent);
@@ -321,6 +347,7 @@ void KnapspecStrategy::log_choice() {
 }
 
 void KnapspecStrategy::observe(const RoundOutcome& outcome) {
+    const SpendingTime spending(budget_);
     if (outcome.is_forced) {
         source_ = DraftSource::plain;  // what was proposed was not drafted
     }
@@ -334,7 +361,9 @@ void KnapspecStrategy::observe(const RoundOutcome& outcome) {
     // every row.
     const PassFacts& pass = outcome.verify_pass;
     if ((!has_plan || exact_layers(plan_) == 0) && !pass.reads_prompts) {
-        learner_.observe_verify(n_drafted + 1 + pass.n_others, n_context_, outcome.own_verify_ms);
+        learner_.observe_verify(
+            n_drafted + 1 + pass.n_others, n_context_,
+            {.ms = outcome.own_verify_ms, .was_disturbed = outcome.was_disturbed});
     }
     if (source_ == DraftSource::plan) {
         learner_.observe_draft(plan_, n_context_, outcome.tree.max_depth(), outcome.own_draft_ms);
@@ -361,7 +390,10 @@ void KnapspecStrategy::record_round(const RoundOutcome& outcome) {
     }
     const double n_tokens = static_cast<double>(outcome.emitted.size()) + others.n_tokens;
     const double plain_ms = costs.plain_ms(n_tokens, n_context_, others);
-    const RoundTime time{.ms = ms, .plain_ms = plain_ms, .step_ms = plain_ms / n_tokens};
+    const RoundTime time{.ms = ms,
+                         .plain_ms = plain_ms,
+                         .step_ms = plain_ms / n_tokens,
+                         .variance = expected_variance(outcome)};
     log_.add_round(ms, plain_ms);
     switch (source_) {
         case DraftSource::plain:
@@ -379,6 +411,27 @@ void KnapspecStrategy::record_round(const RoundOutcome& outcome) {
             }
             break;
     }
+}
+
+// Of the number of tokens that the round emits. Where a plan's draft ended is known, and what its
+// second candidates add is left out.
+double KnapspecStrategy::expected_variance(const RoundOutcome& outcome) const {
+    if (source_ == DraftSource::copy) {
+        return copy_variance_;
+    }
+    const bool has_plan = source_ == DraftSource::plan || source_ == DraftSource::cascade;
+    return has_plan
+               ? variance_of_tokens(scout_.plan().acceptance.by_depth(), outcome.tree.max_depth())
+               : 0;
+}
+
+// Costs come first, as in a request. Nobody waits, so no budget bounds them.
+bool KnapspecStrategy::use_idle_time(std::span<const Token> text) {
+    follow({});
+    if (learner_.use_idle_time(static_cast<int>(text.size())) > 0) {
+        return true;
+    }
+    return options_.plans && learner_.knows_rows() && scout_.use_idle_time(text, *learner_.costs());
 }
 
 std::unique_ptr<Strategy> build_knapspec(const SpeculationOptions& options,

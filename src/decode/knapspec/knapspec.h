@@ -30,6 +30,7 @@ class KnapspecStrategy final : public Strategy {
     void begin(const RequestStart& request) override;
     Proposal propose(const RoundState& state) override;
     void observe(const RoundOutcome& outcome) override;
+    bool use_idle_time(std::span<const Token> text) override;
     std::span<const Decision> decisions() const override { return log_.decisions(); }
 
   private:
@@ -38,6 +39,8 @@ class KnapspecStrategy final : public Strategy {
     // Takes in what other sessions ask for. True: enough has changed to refresh.
     bool follow(const Load& load);
     void learn(const RoundState& state);
+    // What may be spent to learn whether drafts can pay at all.
+    double left_with_loan_ms(const RoundState& state) const;
     // Updates prices for the current context, and the plan that drafts while no copy is better.
     void refresh();
     Proposal choose(const RoundState& state);
@@ -56,6 +59,7 @@ class KnapspecStrategy final : public Strategy {
     double sure_enough(const SourceRating& rating) const;
     void log_choice();
     void record_round(const RoundOutcome& outcome);
+    double expected_variance(const RoundOutcome& outcome) const;
 
     KnapspecOptions options_;
     CostLearner learner_;
@@ -69,6 +73,7 @@ class KnapspecStrategy final : public Strategy {
     DraftSource source_ = DraftSource::plain;
     int n_context_ = 0;  // committed rows
     DraftTree copy_;
+    double copy_variance_ = 0;  // of the round's number of tokens
     std::vector<Token> guess_;
     ModulePlan plan_;
     Token pending_ = 0;

@@ -54,7 +54,7 @@ using KnapspecOption = StrategyOption<KnapspecOptions>;
 
 constexpr std::array kOptions = {
     KnapspecOption{
-        {"budget", "0..1", "share of the time for measuring and searching (default: 0.02)"},
+        {"budget", "0..1", "share of the time for measuring and searching (default: 0.01)"},
         [](KnapspecOptions& options, std::string_view text) {
             return read_number(text, 0, 1, options.budget);
         }},
@@ -76,6 +76,10 @@ constexpr std::array kOptions = {
         [](KnapspecOptions& options, std::string_view text) {
             return read_switch(text, options.cascades);
         }},
+    KnapspecOption{{"memory", "on|off", "begin with what earlier runs have learned (default: on)"},
+                   [](KnapspecOptions& options, std::string_view text) {
+                       return read_switch(text, options.memory);
+                   }},
     KnapspecOption{{"windows", "N/N/...", "window sizes of plans (default: 64/128/256/512/1024)"},
                    set_windows},
     KnapspecOption{{"knapsack", "auto|always|never",
@@ -94,6 +98,10 @@ KnapspecOptions read_knapspec_options(const SpeculationOptions& options) {
     own.scout.max_length = draft_max_or(options, own.scout.max_length);
     own.max_copy = draft_max_or(options, own.max_copy);
     return own;
+}
+
+bool begins_with_memory(const SpeculationOptions& options) {
+    return options.strategy != "knapspec" || read_knapspec_options(options).memory;
 }
 
 std::span<const StrategyOptionInfo> knapspec_option_infos() {

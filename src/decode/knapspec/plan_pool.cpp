@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "decode/knapspec/suspension.h"
 #include "decode/knapspec/window_ladder.h"
+#include "forward/plan_text.h"
 
 namespace knap {
 
@@ -17,11 +20,13 @@ constexpr AcceptancePrior kUnknownBelief{.accepted = 1.2, .rejected = 0.8};
 // They are low, so that the new text's own rounds soon outweigh them.
 constexpr double kMaxSavedWeight = 12;
 constexpr double kFadedWeight = 8;
+// The same of drafts of earlier runs, and of those at half or twice the context.
+constexpr double kMostRecalledDrafts = 12;
+constexpr double kMostFromNeighbour = 4;
 // A saved plan is tried at context lengths within this factor of its own.
-constexpr int kContextFactor = 2;
+constexpr std::int64_t kContextFactor = 2;
 // A window that reads a larger share of the context saves too little.
 constexpr double kMaxWindowShare = 0.75;
-constexpr std::size_t kMaxPlans = 32;
 // Acceptance with the reduced head, relative to the whole head: other tokens cannot be drafted.
 constexpr double kReducedHeadShare = 0.95;
 
@@ -34,23 +39,31 @@ AcceptancePrior with_reduced_head(const AcceptancePrior& belief) {
                     belief.accepted + belief.rejected);
 }
 
+SourceRating rate(const PooledPlan& pooled,
+                  const CostTracker& costs,
+                  int n_context,
+                  int max_length) {
+    return rate_plan(pooled.acceptance.by_depth(),
+                     costs.round_cost(pooled.plan, n_context, max_length), max_length);
+}
+
 bool has_room(const Window& window, int n_context) {
     return window.n_rows() < kMaxWindowShare * n_context;
 }
 
 }  // namespace
 
-PlanPool::PlanPool(int n_layers,
+PlanPool::PlanPool(std::vector<int> own_windows,
                    HeadLevel cheapest_head,
                    std::vector<Window> windows,
                    std::span<const SavedPlan> saved)
-    : n_layers_(n_layers),
+    : own_windows_(std::move(own_windows)),
       cheapest_head_(cheapest_head),
       windows_(std::move(windows)),
       saved_(saved) {}
 
 void PlanPool::add(const ModulePlan& plan, const AcceptancePrior& belief) {
-    if (plans_.size() < kMaxPlans && find(plan) < 0) {
+    if (find(plan) < 0) {
         plans_.push_back({.plan = plan, .acceptance = PlanAcceptance(belief)});
     }
 }
@@ -67,13 +80,14 @@ void PlanPool::add_with_heads(ModulePlan plan, const AcceptancePrior& belief) {
 void PlanPool::grow(int n_context) {
     for (const Window& window : windows_) {
         if (has_room(window, n_context)) {
-            add_with_heads(uniform_window_plan(n_layers_, window), kUnknownBelief);
+            add_with_heads(uniform_window_plan(window, own_windows_), kUnknownBelief);
         }
     }
     for (const SavedPlan& saved : saved_) {
-        if (saved.n_rows > 0 && is_near(n_context, saved.n_context) && find(saved.plan) < 0) {
-            add_with_heads(saved.plan, prior_of(saved.agreed / saved.n_rows,
-                                                std::min<double>(saved.n_rows, kMaxSavedWeight)));
+        if (saved.n_rows > 0 && is_near(n_context, saved.n_context) && plans_.size() < kMaxPlans) {
+            add_with_heads(within_own_windows(saved.plan, own_windows_),
+                           prior_of(saved.agreed / saved.n_rows,
+                                    std::min<double>(saved.n_rows, kMaxSavedWeight)));
         }
     }
 }
@@ -91,6 +105,55 @@ void PlanPool::learn(std::span<const FoundPlan> found) {
             at(index).acceptance.believe(with_reduced_head(
                 prior_of(one.agreement(), std::min<double>(one.n_rows, kMaxSavedWeight))));
         }
+    }
+}
+
+// A suspended plan that was forgotten would be found again and tried again.
+int PlanPool::forget_worst(const CostTracker& costs, int n_context, int max_length, int in_use) {
+    while (plans_.size() > kMaxPlans) {
+        int worst = -1;
+        double lowest = std::numeric_limits<double>::infinity();
+        for (int i = 0; i < n_plans(); ++i) {
+            if (i == in_use || at(i).n_suspensions > 0 || is_window(at(i).plan)) {
+                continue;
+            }
+            const double speed = rate(at(i), costs, n_context, max_length).tokens_per_ms();
+            if (speed < lowest) {
+                lowest = speed;
+                worst = i;
+            }
+        }
+        if (worst < 0) {
+            break;
+        }
+        plans_.erase(plans_.begin() + worst);
+        in_use -= worst < in_use ? 1 : 0;
+    }
+    return in_use;
+}
+
+void PlanPool::recall(const Learned& known, int n_context, bool is_sampled) {
+    const int bucket = context_bucket(n_context);
+    for (PooledPlan& pooled : plans_) {
+        auto& recalled = pooled.recalled[is_sampled ? 1 : 0];
+        const auto has_recalled = [&](int at) { return recalled[static_cast<std::size_t>(at)]; };
+        if (has_recalled(bucket)) {
+            continue;
+        }
+        Learned::Way way{.name = to_string(canonical(pooled.plan, n_context)),
+                         .bucket = bucket,
+                         .is_sampled = is_sampled};
+        DraftCounts seen = known.drafts_of(way).at_most(kMostRecalledDrafts);
+        for (const int neighbour : {bucket - 1, bucket + 1}) {
+            const bool is_new =
+                neighbour >= 0 && neighbour < kContextBuckets && !has_recalled(neighbour);
+            if (is_new && seen.all < kMostFromNeighbour) {
+                way.bucket = neighbour;
+                seen.add(known.drafts_of(way).at_most(kMostFromNeighbour - seen.all));
+            }
+        }
+        pooled.acceptance.replay(seen.right, seen.all);
+        recalled.set(static_cast<std::size_t>(bucket));
     }
 }
 
@@ -122,9 +185,14 @@ void PlanPool::share_evidence() {
 }
 
 ModulePlan PlanPool::window_plan(const Window& window, HeadLevel head) const {
-    ModulePlan plan = uniform_window_plan(n_layers_, window);
+    ModulePlan plan = uniform_window_plan(window, own_windows_);
     plan.set_head(head);
     return plan;
+}
+
+bool PlanPool::is_window(const ModulePlan& plan) const {
+    return std::ranges::any_of(
+        windows_, [&](const Window& window) { return plan == window_plan(window, plan.head()); });
 }
 
 void PlanPool::suspend(int index, int n_context) {
@@ -151,9 +219,7 @@ std::optional<PlanPool::Rated> PlanPool::best(const CostTracker& costs,
         if (!is_usable(at(i), n_context)) {
             continue;
         }
-        const SourceRating rating =
-            rate_plan(at(i).acceptance.by_depth(),
-                      costs.round_cost(at(i).plan, n_context, max_length), max_length);
+        const SourceRating rating = rate(at(i), costs, n_context, max_length);
         if (!best || rating.tokens_per_ms() > best->rating.tokens_per_ms()) {
             best = Rated{.index = i, .rating = rating};
         }

@@ -3,6 +3,8 @@
 // knapsack").
 #pragma once
 
+#include <array>
+#include <bitset>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +13,7 @@
 #include "decode/knapspec/plan_acceptance.h"
 #include "decode/knapspec/source_rating.h"
 #include "decode/knapspec/speed_ledger.h"
+#include "decode/learned/learned.h"
 #include "search/cost/cost_tracker.h"
 #include "search/plan_search.h"
 #include "search/saved_plans.h"
@@ -23,11 +26,16 @@ struct PooledPlan {
     SpeedLedger ledger{};
     int suspended_until = 0;  // not used below this context length
     int n_suspensions = 0;
+    // Where `acceptance` has what earlier runs saw: by context bucket, greedy and sampled.
+    std::array<std::bitset<kContextBuckets>, 2> recalled{};
 };
 
 class PlanPool {
   public:
-    PlanPool(int n_layers,
+    static constexpr std::size_t kMaxPlans = 32;
+
+    // `own_windows`: ModelConfig::windows().
+    PlanPool(std::vector<int> own_windows,
              HeadLevel cheapest_head,
              std::vector<Window> windows,
              std::span<const SavedPlan> saved);
@@ -36,6 +44,13 @@ class PlanPool {
     void grow(int n_context);
     // Adds the plans that a search has found and records their replays.
     void learn(std::span<const FoundPlan> found);
+    // Forgets the plans with the lowest predicted throughput until kMaxPlans are left, but no
+    // window of the pool's own, no plan that was suspended in this text, and not `in_use` (-1:
+    // none). Returns the index of the latter, which may have changed, as those of others.
+    int forget_worst(const CostTracker& costs, int n_context, int max_length, int in_use);
+    // Adds what earlier runs have seen of plans at contexts like this, which counts little, and
+    // once.
+    void recall(const Learned& known, int n_context, bool is_sampled);
     // Suspends a plan for a while. What is known of it stays.
     void suspend(int index, int n_context);
     // Another text begins: plans stay, what was observed counts less, and suspensions end.
@@ -67,8 +82,9 @@ class PlanPool {
     void add_with_heads(ModulePlan plan, const AcceptancePrior& belief);
     ModulePlan window_plan(const Window& window, HeadLevel head) const;
     bool is_usable(const PooledPlan& pooled, int n_context) const;
+    bool is_window(const ModulePlan& plan) const;
 
-    int n_layers_;
+    std::vector<int> own_windows_;
     HeadLevel cheapest_head_;
     std::vector<Window> windows_;
     std::span<const SavedPlan> saved_;

@@ -26,9 +26,9 @@ constexpr double kOptimisticAcceptance = 0.95;
 constexpr double kAssumedDraftShare = 0.5;
 constexpr double kAssumedPlanAcceptance = 0.9;
 constexpr double kAssumedSuccessRate = 0.25;
-// A search is due again when the context has grown by this factor, or when the acceptance of the
+// A search is due again when the context has changed by this factor, or when the acceptance of the
 // plan in use has dropped by this much.
-constexpr double kContextGrowth = 1.5;
+constexpr double kContextChange = 1.5;
 constexpr double kAcceptanceDrop = 0.1;
 constexpr double kMinObserved = 24;
 // A plan must beat the one in use by this factor.
@@ -39,8 +39,6 @@ constexpr int kMaxReplayRows = 32;
 constexpr int kMaxReplays = 4;
 constexpr int kKnapsackRows = 16;
 constexpr int kIdleRows = 32;
-// The length of an answer to plan for, whatever limit the request has, unless it is longer already.
-constexpr int kTypicalAnswer = 512;
 
 // What drafts draw while sampling: the same noise as the whole model (docs/methods.md, "Shared
 // noise"). Nothing can be drawn from some rows; these agree with no token.
@@ -70,7 +68,7 @@ std::string percent(double share) {
 PlanScout::PlanScout(const StrategyParts& parts, const PlanScoutOptions& options)
     : parts_(parts),
       options_(options),
-      pool_(parts.config.n_layers, parts.forward.cheapest_head(), options.windows, parts.plans),
+      pool_(parts.config.windows(), parts.forward.cheapest_head(), options.windows, parts.plans),
       kept_(parts.config.n_embd) {}
 
 void PlanScout::begin(const RequestStart& request) {
@@ -85,13 +83,20 @@ void PlanScout::begin(const RequestStart& request) {
 }
 
 void PlanScout::look(const RoundState& state, const CostTracker& costs, SearchBudget& budget) {
-    pool_.grow(static_cast<int>(state.history.size()) - 1);
+    grow(static_cast<int>(state.history.size()) - 1);
     replay_plans(state, costs, budget);
     advance_knapsack(state, costs, budget);
 }
 
+void PlanScout::grow(int n_context) {
+    pool_.grow(n_context);
+    if (parts_.known != nullptr) {
+        pool_.recall(*parts_.known, n_context, static_cast<bool>(draws_));
+    }
+}
+
 bool PlanScout::is_due(int n_context) const {
-    if (replayed_at_ < 0 || n_context >= kContextGrowth * replayed_at_) {
+    if (replayed_at_ < 0 || n_context >= kContextChange * replayed_at_) {
         return true;
     }
     return chosen_ && plan().acceptance.n_observed() >= kMinObserved &&
@@ -144,7 +149,7 @@ void PlanScout::replay_plans(const RoundState& state,
         is_complete = replays.advance();
     }
     budget.spend(watch.elapsed_ms());
-    pool_.learn(replays.found());
+    learn(replays.found(), costs, n_context);
     if (is_complete) {
         replayed_at_ = n_context;
         rate_when_chosen_ = 0;
@@ -189,9 +194,15 @@ void PlanScout::advance_knapsack(const RoundState& state,
             break;
         }
         if (knapsack_->is_done()) {
-            finish_knapsack();
+            finish_knapsack(costs);
         }
     }
+}
+
+// Whether no knapsack was finished at a context like this.
+bool PlanScout::is_new(int n_context) const {
+    return !knapsack_at_ || n_context >= kContextChange * *knapsack_at_ ||
+           n_context * kContextChange <= *knapsack_at_;
 }
 
 // Whether the knapsack would be finished by the middle of what is left to write, and pay then. An
@@ -201,12 +212,11 @@ bool PlanScout::wants_knapsack(const RoundState& state,
                                const SearchBudget& budget) const {
     using Knapsack = PlanScoutOptions::Knapsack;
     const int n_context = static_cast<int>(state.history.size()) - 1;
-    const bool is_new = !knapsack_at_ || n_context >= kContextGrowth * *knapsack_at_;
-    if (options_.knapsack != Knapsack::when_it_pays || !is_new) {
-        return options_.knapsack == Knapsack::always && is_new;
+    if (options_.knapsack != Knapsack::when_it_pays || !is_new(n_context)) {
+        return options_.knapsack == Knapsack::always && is_new(n_context);
     }
     const auto n_written = static_cast<int>(state.history.size() - n_prompt_);
-    const double n_left = std::min(state.n_expected, std::max(kTypicalAnswer, n_written));
+    const double n_left = expected_answer(n_written, state.n_expected) - n_written;
     const double cost_ms = knapsack_ms(costs, n_context);
     const double affordable_ms =
         budget.left_ms() + budget.share() * costs.plain_step_ms(n_context) * n_left / 2;
@@ -250,11 +260,43 @@ bool PlanScout::is_on(std::span<const Token> text) const {
            std::ranges::equal(knapsack_text_, text.first(knapsack_text_.size()));
 }
 
-void PlanScout::finish_knapsack() {
-    pool_.learn(knapsack_->found());
-    knapsack_at_ = static_cast<int>(knapsack_text_.size());
+void PlanScout::learn(std::span<const FoundPlan> found, const CostTracker& costs, int n_context) {
+    pool_.learn(found);
+    const int in_use =
+        pool_.forget_worst(costs, n_context, options_.max_length, chosen_ ? chosen_->index : -1);
+    if (chosen_) {
+        chosen_->index = in_use;
+    }
+}
+
+void PlanScout::finish_knapsack(const CostTracker& costs) {
+    const int n_context = static_cast<int>(knapsack_text_.size());
+    learn(knapsack_->found(), costs, n_context);
+    note_found(costs);
+    knapsack_at_ = n_context;
     knapsack_.reset();
     rate_when_chosen_ = 0;
+}
+
+// Notes the plans of the knapsack that are predicted to pay, for later runs.
+void PlanScout::note_found(const CostTracker& costs) const {
+    if (parts_.notes == nullptr) {
+        return;
+    }
+    const auto n_context = static_cast<int>(knapsack_text_.size());
+    for (const FoundPlan& found : knapsack_->found()) {
+        const SourceRating rating = rate_plan(
+            {.rest = found.agreement()},
+            costs.round_cost(found.plan, n_context, options_.max_length), options_.max_length);
+        const double speed = rating.tokens_per_ms() / costs.plain_tokens_per_ms(n_context);
+        if (found.source == FoundPlan::Source::knapsack && speed >= 1 + options_.margin) {
+            parts_.notes->add_plan({.n_context = n_context,
+                                    .plan = found.plan,
+                                    .agreed = static_cast<double>(found.n_agreed),
+                                    .n_rows = found.n_rows},
+                                   speed);
+        }
+    }
 }
 
 void PlanScout::keep_streams(const RoundOutcome& outcome, Token pending, int row) {
@@ -270,15 +312,14 @@ bool PlanScout::use_idle_time(std::span<const Token> text, const CostTracker& co
     const auto n_context = static_cast<int>(text.size());
     if (!is_on(text)) {
         knapsack_.reset();
-        const bool is_new = !knapsack_at_ || n_context >= kContextGrowth * *knapsack_at_ ||
-                            n_context * kContextGrowth <= *knapsack_at_;
-        if (options_.knapsack == PlanScoutOptions::Knapsack::never || !is_new ||
+        if (options_.knapsack == PlanScoutOptions::Knapsack::never || !is_new(n_context) ||
             saved_ms_per_token(costs, n_context) <= 0) {
             return false;
         }
-        pool_.grow(n_context);
-        TargetRows target = collect_target_rows(parts_.forward, parts_.cache, text,
-                                                {.n_rows = kIdleRows, .streams = true});
+        grow(n_context);
+        TargetRows target =
+            collect_target_rows(parts_.forward, parts_.cache, text,
+                                {.n_rows = kIdleRows, .streams = true, .choose = draws_});
         if (target.n_rows() < kMinReplayRows) {
             return false;
         }
@@ -287,13 +328,13 @@ bool PlanScout::use_idle_time(std::span<const Token> text, const CostTracker& co
         return false;
     }
     if (knapsack_->is_done()) {
-        finish_knapsack();
+        finish_knapsack(costs);
     }
     return true;
 }
 
 void PlanScout::choose(const CostTracker& costs, int n_context) {
-    pool_.grow(n_context);
+    grow(n_context);
     pool_.share_evidence();
     const double wanted = (1 + options_.margin) * costs.plain_tokens_per_ms(n_context);
     auto best = pool_.best(costs, n_context, options_.max_length);

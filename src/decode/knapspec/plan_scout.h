@@ -55,11 +55,13 @@ class PlanScout {
     void record_round(const RoundOutcome& outcome, const RoundTime& time, int n_context);
 
   private:
+    void grow(int n_context);
     bool is_due(int n_context) const;
     void replay_plans(const RoundState& state, const CostTracker& costs, SearchBudget& budget);
     std::vector<ModulePlan> promising_plans(const CostTracker& costs, int n_context) const;
     PlanSearchOptions knapsack_options(const CostTracker& costs, int n_context) const;
     void advance_knapsack(const RoundState& state, const CostTracker& costs, SearchBudget& budget);
+    bool is_new(int n_context) const;
     bool wants_knapsack(const RoundState& state,
                         const CostTracker& costs,
                         const SearchBudget& budget) const;
@@ -67,7 +69,9 @@ class PlanScout {
     double saved_ms_per_token(const CostTracker& costs, int n_context) const;
     void start_knapsack(TargetRows target, std::span<const Token> text, const CostTracker& costs);
     bool is_on(std::span<const Token> text) const;
-    void finish_knapsack();
+    void finish_knapsack(const CostTracker& costs);
+    void learn(std::span<const FoundPlan> found, const CostTracker& costs, int n_context);
+    void note_found(const CostTracker& costs) const;
     void decline(const CostTracker& costs, int n_context);
 
     const StrategyParts parts_;

@@ -15,6 +15,9 @@ constexpr double kSpeedMemory = 1 - 1 / kMemory;
 // a thousand rounds (`Regret` tests).
 constexpr double kPatience = 1.5;
 constexpr double kSpread = 3;
+// How many rounds the expected variance is worth. Long drafts lose in many rounds and gain much in
+// others, so the first round alone proves nothing.
+constexpr double kExpectedWeight = 4;
 
 bool is_time(double ms) {
     return std::isfinite(ms) && ms > 0;
@@ -32,6 +35,7 @@ void SpeedLedger::add(const RoundTime& round) {
     // Page's test (1954): a sum of losses that does not fall below 0.
     const double loss = (round.ms - round.plain_ms) / round.step_ms;
     debt_ = std::max(0.0, debt_ + loss);
+    expected_ = round.variance;
     n_rounds_ = std::min(n_rounds_ + 1, kMemory);
     const double before = loss - mean_loss_;
     mean_loss_ += before / n_rounds_;
@@ -43,7 +47,10 @@ double SpeedLedger::speedup() const {
 }
 
 bool SpeedLedger::is_losing() const {
-    return debt_ > kPatience + kSpread * std::sqrt(variance_);
+    const double n_free = std::max(0.0, n_rounds_ - 1);  // around a mean that was measured too
+    const double variance =
+        (kExpectedWeight * expected_ + n_rounds_ * variance_) / (kExpectedWeight + n_free);
+    return debt_ > kPatience + kSpread * std::sqrt(variance);
 }
 
 }  // namespace knap

@@ -10,6 +10,7 @@ struct RoundTime {
     double ms = 0;
     double plain_ms = 0;  // of plain decoding, for the tokens that the round emitted
     double step_ms = 0;   // of one step of plain decoding
+    double variance = 0;  // of the number of tokens, as it was expected before the round
 };
 
 class SpeedLedger {
@@ -28,6 +29,7 @@ class SpeedLedger {
     double debt_ = 0;       // in steps, lost since the best moment
     double mean_loss_ = 0;  // of a round, in steps
     double variance_ = 0;   // around it
+    double expected_ = 0;   // the same as it was expected before the latest round
     double n_rounds_ = 0;   // that count towards these; at most kMemory
 };
 

@@ -20,11 +20,11 @@ constexpr std::size_t kPassesPerProbe = 3;
 std::optional<CostSample> measure(Forward& forward, const Probe& probe) {
     std::array<double, 1 + kPassesPerProbe> ms{};
     for (double& pass_ms : ms) {
-        const auto measured = measure_ms(forward, probe);
+        const auto measured = measure_pass(forward, probe);
         if (!measured) {
             return std::nullopt;
         }
-        pass_ms = *measured;
+        pass_ms = measured->ms;
     }
     const auto warm = std::span(ms).subspan<1>();
     std::ranges::sort(warm);

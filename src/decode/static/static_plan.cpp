@@ -77,7 +77,7 @@ StaticPlanStrategy make_static_plan(const StaticPlanOptions& options,
     ModulePlan plan = parse_plan(options.plan, parts.config.n_layers);
     check_runnable(plan, parts.config.n_layers, kPlanSetting, parts.forward.cheapest_head());
     check_experts(plan, parts.config.n_experts_used(), kPlanSetting);
-    return {std::move(plan), options};
+    return {within_own_windows(std::move(plan), parts.config.windows()), options};
 }
 
 std::unique_ptr<Strategy> build_static_plan(const SpeculationOptions& options,

@@ -13,6 +13,9 @@ namespace {
 // arithmetic of a few columns.
 constexpr double kReadingCost = 4;
 
+// The kernels take so many columns at a time.
+constexpr int kColumnsAtOnce = 6;
+
 }  // namespace
 
 void AttentionTasks::plan(std::span<const TaskRun> runs,
@@ -20,24 +23,57 @@ void AttentionTasks::plan(std::span<const TaskRun> runs,
                           int n_shares) {
     runs_.assign(runs.begin(), runs.end());
     sights_.clear();
-    blocks_.clear();
-    chunks_.clear();
     n_rows_ = 0;
-    for (std::size_t i = 0; i < runs_.size(); ++i) {
-        KNAP_ASSERT(runs_[i].first == n_rows_, "runs follow each other");
-        sights_.add(runs_[i], scope);
-        add_blocks(static_cast<int>(i));
-        n_rows_ += runs_[i].n_rows;
+    for (const TaskRun& run : runs_) {
+        KNAP_ASSERT(run.first == n_rows_, "runs follow each other");
+        sights_.add(run, scope);
+        n_rows_ += run.n_rows;
+    }
+    add_blocks(kMaxAttentionColumns);
+    const int n_columns = most_columns();
+    const int n_even = even_columns(n_columns, n_shares);
+    if (n_even < n_columns) {
+        add_blocks(n_even);
     }
     share_out(n_shares);
 }
 
-void AttentionTasks::add_blocks(int run) {
+int AttentionTasks::most_columns() const {
+    return std::ranges::max(blocks_, {}, &ColumnBlock::n_columns).n_columns;
+}
+
+// How many columns a block should have, at most `n_columns`. Shares of a few chunks are uneven, so
+// that some threads wait, unless their columns are divided too.
+int AttentionTasks::even_columns(int n_columns, int n_shares) const {
+    constexpr int kFewParts = 4;  // of a share
+    const int n_parts = static_cast<int>(chunks_.size()) * config_.n_kv_heads;
+    if (n_shares == 1 || n_parts >= kFewParts * n_shares) {
+        return n_columns;
+    }
+    const auto longest_share = [&](int n) {
+        return steps_for(n_parts * steps_for(n_columns, n), n_shares) * (kReadingCost + n);
+    };
+    int best = n_columns;
+    for (int n = round_down(n_columns - 1, kColumnsAtOnce); n > 0; n -= kColumnsAtOnce) {
+        best = longest_share(n) < longest_share(best) ? n : best;
+    }
+    return best;
+}
+
+void AttentionTasks::add_blocks(int max_columns) {
+    blocks_.clear();
+    chunks_.clear();
+    for (int run = 0; run < static_cast<int>(runs_.size()); ++run) {
+        add_blocks(run, max_columns);
+    }
+}
+
+void AttentionTasks::add_blocks(int run, int max_columns) {
     const int n_columns = runs_[static_cast<std::size_t>(run)].n_rows * config_.heads_per_kv();
-    for (int first = 0; first < n_columns; first += kMaxAttentionColumns) {
+    for (int first = 0; first < n_columns; first += max_columns) {
         ColumnBlock block{.run = run,
                           .first = first,
-                          .n_columns = std::min(kMaxAttentionColumns, n_columns - first),
+                          .n_columns = std::min(max_columns, n_columns - first),
                           .first_chunk = static_cast<int>(chunks_.size())};
         add_chunks(block);
         block.cost = kReadingCost + block.n_columns;

@@ -3,10 +3,11 @@
 // does not depend on the sequences, contexts and layouts in a pass.
 //
 // A column of a KV head is one of its query heads in one row. A task is up to kMaxAttentionColumns
-// columns of one KV head and one run, over all chunks that one of them sees. The chunks of all
-// tasks are divided into contiguous shares of about equal cost, for the threads to compute. A task
-// that is in two or more shares keeps the partial result of every chunk, and whoever finishes last
-// merges them in order. So the result of a row is the same however the work is shared.
+// columns of one KV head and one run, over all chunks that one of them sees; it has fewer columns
+// where there are too few chunks to share out evenly. The chunks of all tasks are divided into
+// contiguous shares of about equal cost, for the threads to compute. A task that is in two or more
+// shares keeps the partial result of every chunk, and whoever finishes last merges them in order.
+// So the result of a row is the same however the work is shared.
 #pragma once
 
 #include <atomic>
@@ -90,7 +91,10 @@ class AttentionTasks {
         int n_parts = 0;
         std::size_t offset = 0;  // in partials_
     };
-    void add_blocks(int run);
+    int most_columns() const;
+    int even_columns(int n_columns, int n_shares) const;
+    void add_blocks(int max_columns);
+    void add_blocks(int run, int max_columns);
     void add_chunks(ColumnBlock& block);
     void share_out(int n_shares);
     const SharedTask& shared(int task) const;

@@ -97,8 +97,13 @@ class Task {
     void run_whole() const {
         std::array<float, kMaxAttentionColumns * partial_size(kMaxAttentionHeadDim)> states;
         std::array<float, kMaxAttentionColumns * partial_size(kMaxAttentionHeadDim)> partials;
-        clear(states.data());
-        for (int i = 0; i < block_.n_chunks; ++i) {
+        int i = 0;
+        if (starts_with_chunk()) {
+            run_chunk(i++, states.data());
+        } else {
+            clear(states.data());
+        }
+        for (; i < block_.n_chunks; ++i) {
             run_chunk(i, partials.data());
             merge(states.data(), partials.data());
         }
@@ -115,8 +120,14 @@ class Task {
     // Once all parts are done.
     void merge_parts(const float* partials) const {
         std::array<float, kMaxAttentionColumns * partial_size(kMaxAttentionHeadDim)> states;
-        clear(states.data());
-        for (int i = 0; i < block_.n_chunks; ++i) {
+        int i = 0;
+        if (starts_with_chunk()) {
+            std::copy_n(partials, chunk_size(), states.data());
+            ++i;
+        } else {
+            clear(states.data());
+        }
+        for (; i < block_.n_chunks; ++i) {
             merge(states.data(), partials + static_cast<std::size_t>(i) * chunk_size());
         }
         finish(states.data());
@@ -141,7 +152,9 @@ class Task {
     }
     const float* query(std::size_t column) const { return data_.queries + offset(column); }
 
-    // A sink is merged first, before any chunk.
+    // Whether the partial results of the first chunk are the first states: merging them with
+    // nothing would give the same. A sink comes before any chunk.
+    bool starts_with_chunk() const { return data_.sinks == nullptr && block_.n_chunks > 0; }
     void clear(float* states) const {
         for (std::size_t c = 0; c < n_columns(); ++c) {
             if (data_.sinks != nullptr) {
@@ -244,7 +257,10 @@ class Task {
     }
     NextRows next_rows(int i) const {
         if (i + 1 >= block_.n_chunks) {
-            return {};
+            const std::size_t half = data_.next.size() / 2;
+            return {.keys = data_.next.data(),
+                    .values = data_.next.data() + half,
+                    .bytes = static_cast<std::ptrdiff_t>(half)};
         }
         const ChunkSpan& next = tasks_.chunk(block_, i + 1);
         const int row = run_.sequence->stored_row(next.first);

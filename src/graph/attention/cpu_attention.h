@@ -2,6 +2,9 @@
 // graph, which runs on ggml's thread pool between ggml's own operators.
 #pragma once
 
+#include <cstddef>
+#include <span>
+
 #include "ggml.h"
 
 #include "graph/attention/attention_tasks.h"
@@ -15,6 +18,8 @@ struct AttentionData {
     float* out = nullptr;            // the same shape
     KvTensors cached{};              // of the layer, in a tiled layout
     const float* sinks = nullptr;    // [n_heads] scores of a position without a value; null: none
+    // What is read after the attention, to be fetched while the last chunk of a task is computed.
+    std::span<const std::byte> next{};
 };
 
 // Computes one of the shares that `tasks` has planned. The shares of a layer may be computed by any

@@ -85,7 +85,10 @@ void ExpertMlp::run_gates(const ExpertGroups& groups,
                           const std::byte* inputs,
                           ExpertScratch& scratch,
                           std::byte* hidden) const {
-    const auto& [block, first_group, n_groups] = tile;
+    // No structured binding: with Clang before version 16 no lambda captures one.
+    const ExpertBlock& block = tile.block;
+    const int first_group = tile.first_group;
+    const int n_groups = tile.n_groups;
     if (block.n_slots == 0) {
         return;
     }

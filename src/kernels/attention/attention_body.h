@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/rounding.h"
 #include "kernels/attention/attention.h"
 #include "kernels/attention/attention_parts.h"
 #include "kernels/attention/attention_softmax.h"
@@ -31,18 +32,19 @@ class AttentionBody {
     static void run_columns(const AttentionChunk& chunk, const HalfRows& rows, int first) {
         constexpr int kVectors = vectors_per_column<Columns, Simd::kRegisters, 1>();
         constexpr int kLanes = kVectors * kWidth;
-        const int n_score_steps = chunk.n_positions / kLanes * chunk.head_dim;
-        const int n_weigh_steps = chunk.head_dim / kLanes * chunk.n_positions;
+        const int n_seen = count_seen(chunk, first, Columns);
+        const int n_score_steps = steps_for(n_seen, kLanes) * chunk.head_dim;
+        const int n_weigh_steps = chunk.head_dim / kLanes * n_seen;
         ReadAhead<1> ahead(chunk, rows.next, first, Columns, n_score_steps + n_weigh_steps);
         alignas(64) float weights[Columns][kAttentionChunk];
-        for (int position = 0; position < chunk.n_positions; position += kLanes) {
-            score<Columns, kVectors>(chunk, rows, first, position, ahead, weights);
+        score_seen<Columns, kVectors, kWidth>(n_seen, weights, [&]<int Vectors>(int position) {
+            score<Columns, Vectors>(chunk, rows, first, position, ahead, weights);
             ahead.skip(chunk.head_dim);
-        }
+        });
         float scales[Columns];
         std::fill_n(scales, Columns, chunk.scale * kLog2E);
         Softmax::template run<Columns>(
-            chunk, first, scales, weights,
+            shortened(chunk, n_seen), first, scales, weights,
             [&](int c, int position, const Vector(&piece)[Softmax::kStride]) {
 #pragma GCC unroll 4
                 for (int j = 0; j < Softmax::kStride; ++j) {
@@ -51,11 +53,11 @@ class AttentionBody {
             });
         int channel = 0;
         for (; channel + kLanes <= chunk.head_dim; channel += kLanes) {
-            weigh<Columns, kVectors>(chunk, rows, first, channel, ahead, weights);
-            ahead.skip(chunk.n_positions);
+            weigh<Columns, kVectors>(chunk, rows, first, n_seen, channel, ahead, weights);
+            ahead.skip(n_seen);
         }
         for (; channel < chunk.head_dim; channel += kWidth) {
-            weigh<Columns, 1>(chunk, rows, first, channel, ahead, weights);
+            weigh<Columns, 1>(chunk, rows, first, n_seen, channel, ahead, weights);
         }
     }
 
@@ -114,18 +116,20 @@ class AttentionBody {
         }
     }
 
-    // Weighted values of `Vectors` vectors of channels from `channel` on. Lanes are channels.
+    // Weighted values of `Vectors` vectors of channels from `channel` on. Lanes are channels. Zeros
+    // that the other positions would add change no sum.
     template <int Columns, int Vectors>
     [[gnu::noinline]] static void weigh(const AttentionChunk& chunk,
                                         const HalfRows& rows,
                                         int first,
+                                        int n_seen,
                                         int channel,
                                         ReadAhead<1> ahead,
                                         const float (&weights)[Columns][kAttentionChunk]) {
         const std::uint16_t* values = rows.values + channel;
         Vector sums[Columns][Vectors];
         clear(sums);
-        for (int position = 0; position < chunk.n_positions; ++position) {
+        for (int position = 0; position < n_seen; ++position) {
             for_each_pair<Columns, Vectors>(
                 [&](int c) { return Simd::broadcast(weights[c][position]); },
                 [&](int v) { return Simd::load_half(values + std::ptrdiff_t{v} * kWidth); },

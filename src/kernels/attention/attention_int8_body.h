@@ -7,9 +7,11 @@
 // channel, are adjacent in the cache and are multiplied by four numbers of a column.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
+#include "base/rounding.h"
 #include "kernels/attention/attention.h"
 #include "kernels/attention/attention_parts.h"
 #include "kernels/attention/attention_softmax.h"
@@ -58,10 +60,13 @@ class Int8AttentionBody {
         constexpr int kVectors =
             vectors_per_column<Columns, Simd::kRegisters, Int8::kOtherRegisters>();
         constexpr int kLanes = kVectors * kWidth;
-        const int n_score_steps = chunk.n_positions / kLanes * (chunk.head_dim / kQuad);
-        const int n_weigh_steps = chunk.head_dim / kLanes * (chunk.n_positions / kQuad);
+        const int n_seen = count_seen(chunk, first, Columns);
+        const AttentionChunk seen = shortened(chunk, n_seen);
+        const int n_quads = steps_for(n_seen, kQuad);
+        const int n_score_steps = steps_for(n_seen, kLanes) * (chunk.head_dim / kQuad);
+        const int n_weigh_steps = chunk.head_dim / kLanes * n_quads;
         const bool is_bound_by_memory = chunk.n_columns <= kMemoryBoundColumns;
-        const int n_soften_steps = is_bound_by_memory ? chunk.n_positions / kWidth * Columns : 0;
+        const int n_soften_steps = is_bound_by_memory ? seen.n_positions / kWidth * Columns : 0;
         Ahead ahead(chunk, rows.next, first, Columns,
                     n_score_steps + n_soften_steps + n_weigh_steps);
         Rounded<Columns> rounded;
@@ -69,18 +74,18 @@ class Int8AttentionBody {
             round_query(chunk, first + c, c, rounded);
         }
         alignas(64) float scores[Columns][kAttentionChunk];
-        for (int position = 0; position < chunk.n_positions; position += kLanes) {
-            score<Columns, kVectors>(chunk, rows, position, rounded, ahead, scores);
+        score_seen<Columns, kVectors, kWidth>(n_seen, scores, [&]<int Vectors>(int position) {
+            score<Columns, Vectors>(chunk, rows, position, rounded, ahead, scores);
             ahead.skip(chunk.head_dim / kQuad);
-        }
-        soften(chunk, rows, first, is_bound_by_memory, scores, ahead, rounded);
+        });
+        soften(seen, rows, first, is_bound_by_memory, scores, ahead, rounded);
         int channel = 0;
         for (; channel + kLanes <= chunk.head_dim; channel += kLanes) {
-            weigh<Columns, kVectors>(chunk, rows, first, channel, rounded, ahead);
-            ahead.skip(chunk.n_positions / kQuad);
+            weigh<Columns, kVectors>(chunk, rows, first, n_quads, channel, rounded, ahead);
+            ahead.skip(n_quads);
         }
         for (; channel < chunk.head_dim; channel += kWidth) {
-            weigh<Columns, 1>(chunk, rows, first, channel, rounded, ahead);
+            weigh<Columns, 1>(chunk, rows, first, n_quads, channel, rounded, ahead);
         }
     }
 
@@ -231,19 +236,22 @@ class Int8AttentionBody {
         }
     }
 
-    // Weighted values of `Vectors` vectors of channels from `channel` on. Lanes are channels.
+    // Weighted values of `Vectors` vectors of channels from `channel` on. Lanes are channels. Zeros
+    // that the quads behind `n_quads` would add change no sum.
     template <int Columns, int Vectors>
     [[gnu::noinline]] static void weigh(const AttentionChunk& chunk,
                                         const Int8Rows& rows,
                                         int first,
+                                        int n_quads,
                                         int channel,
                                         const Rounded<Columns>& rounded,
                                         Ahead ahead) {
         const std::int8_t* values = rows.values + std::ptrdiff_t{channel} * kQuad;
-        for (int block = 0; block < chunk.n_positions / kBlock; ++block) {
+        const int end = n_quads * kQuad;
+        for (int block = 0; block * kBlock < end; ++block) {
             Sums sums[Columns][Vectors];
             clear(sums);
-            for (int i = block * kBlock; i < (block + 1) * kBlock; i += kQuad) {
+            for (int i = block * kBlock; i < std::min((block + 1) * kBlock, end); i += kQuad) {
                 Int8::for_each_part([&]<int Part>() {
                     for_each_pair<Columns, Vectors>(
                         [&](int c) {

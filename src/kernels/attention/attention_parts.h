@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/rounding.h"
 #include "kernels/attention/attention.h"
 
 namespace knap {
@@ -72,6 +73,52 @@ template <int Columns, int Vectors, typename Column, typename Cached, typename C
     }
 }
 
+// Leading positions of a chunk, at least one, behind which none of `count` columns from `first` on
+// sees anything: whatever is there has no weight.
+inline int count_seen(const AttentionChunk& chunk, int first, int count) {
+    if (chunk.n_visible == nullptr) {
+        return chunk.n_positions;
+    }
+    int n_seen = 1;
+    for (int c = first; c < first + count; ++c) {
+        const int n_visible = chunk.n_visible[c];
+        n_seen = std::max(n_seen, n_visible == kUnknownPrefix ? chunk.n_positions : n_visible);
+    }
+    return n_seen;
+}
+
+// The same chunk, with as many positions as `n_seen` need.
+inline AttentionChunk shortened(const AttentionChunk& chunk, int n_seen) {
+    AttentionChunk shorter = chunk;
+    shorter.n_positions = round_up(n_seen, kAttentionStep);
+    return shorter;
+}
+
+// Calls score.operator()<Vectors>(position) until `n_seen` positions have scores. The remaining
+// ones of a shortened() chunk get any number: their masks hide them.
+template <int Columns, int Vectors, int Width, typename Score>
+[[gnu::always_inline]] inline void score_seen(int n_seen,
+                                              float (&scores)[Columns][kAttentionChunk],
+                                              Score score) {
+    constexpr int kLanes = Vectors * Width;
+    int position = 0;
+    while (position < n_seen) {
+        // Many lanes are too many for a short rest.
+        if constexpr (kLanes == kAttentionStep) {
+            if (n_seen - position <= kLanes / 2) {
+                score.template operator()<Vectors / 2>(position);
+                position += kLanes / 2;
+                break;
+            }
+        }
+        score.template operator()<Vectors>(position);
+        position += kLanes;
+    }
+    for (auto& column : scores) {
+        std::fill(column + position, column + round_up(n_seen, kAttentionStep), 0.0f);
+    }
+}
+
 // Prefetches the rows needed next, `Lines` cache lines of keys and of values per step.
 template <int Lines>
 class ReadAhead {
@@ -79,7 +126,7 @@ class ReadAhead {
     // Prefetches the share of the rows that falls to columns [first, first + count), in `n_steps`
     // steps.
     ReadAhead(const AttentionChunk& chunk, const NextRows& next, int first, int count, int n_steps)
-        : step_(next.bytes * count / chunk.n_columns / n_steps) {
+        : step_(next.bytes * count / chunk.n_columns / std::max(n_steps, 1)) {
         const std::ptrdiff_t begin = next.bytes * first / chunk.n_columns;
         keys_ = static_cast<const char*>(next.keys) + begin;
         values_ = static_cast<const char*>(next.values) + begin;

@@ -52,6 +52,13 @@ struct Product {
     float* out = nullptr;
     const float* added = nullptr;
     std::ptrdiff_t stride = 0;
+    // What the thread reads after these groups, to be fetched meanwhile. Empty: what lies behind
+    // them.
+    std::span<const std::byte> next{};
+
+    std::span<const std::byte> next_of(int group) const {
+        return group == first_group + n_groups - 1 ? next : std::span<const std::byte>();
+    }
 };
 
 struct MatmulKernel {

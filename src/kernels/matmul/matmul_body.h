@@ -106,9 +106,9 @@ class MatmulBody {
         constexpr int kTiles = kGroupRows / kTileRows;
         const int n_columns = (n_rows + Tiles::kColumns - 1) / Tiles::kColumns;  // of tiles
         const int n_passes = kTiles * n_columns;
-        typename Tiles::Ahead ahead(weights, n_bytes,
-                                    n_passes == 1 ? Tiles::Ahead::kNearest : n_bytes,
-                                    n_passes * Tiles::count_steps(product.matrix->n_in));
+        typename Tiles::Ahead ahead(
+            weights, n_bytes, n_passes == 1 ? Tiles::Ahead::kNearest : n_bytes,
+            n_passes * Tiles::count_steps(product.matrix->n_in), product.next_of(group));
         for (int tile = 0; tile < kTiles; ++tile) {
             int row = first;
             for (int left = n_columns; left > 0; --left) {

@@ -1,6 +1,7 @@
 #include "kernels/matmul/packed_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "kernels/row_math.h"
@@ -45,7 +46,8 @@ void multiply_groups(const GroupProduct& product) {
                               .inputs = product.inputs,
                               .n_rows = product.n_rows,
                               .out = product.out,
-                              .stride = product.width});
+                              .stride = product.width,
+                              .next = product.next});
     if (product.bias != nullptr) {
         const float* added = product.bias + std::ptrdiff_t{product.first_group} * kGroupRows;
         for (int row = 0; row < product.n_rows; ++row) {
@@ -59,18 +61,39 @@ void gate_rows(const GatedRows& rows) {
     const int n_in = rows.down.n_in;
     const int first = rows.first_group * kGroupRows;
     const int n = std::min(rows.width, n_in - first);
-    for (int row = 0; row < rows.n_rows; ++row) {
-        const float* gates = rows.gates + std::ptrdiff_t{row} * rows.width;
-        const float* ups = rows.ups + std::ptrdiff_t{row} * rows.width;
-        std::byte* out = rows.out + static_cast<std::size_t>(row) * row_bytes(rows.down);
-        if (takes_floats(rows.down)) {
-            matmul_kernel().gate(rows.activation, gates, ups, n,
-                                 reinterpret_cast<float*>(out) + first);
-        } else {
-            const auto blocks =
-                blocks_at(out, n_in).subspan(static_cast<std::size_t>(rows.first_group),
-                                             static_cast<std::size_t>(n / kQuantBlock));
-            matmul_kernel().gate_and_quantise(rows.activation, gates, ups, blocks);
+    const int n_blocks = n / kQuantBlock;
+    const auto gates = [&](int row) { return rows.gates + std::ptrdiff_t{row} * rows.width; };
+    const auto ups = [&](int row) { return rows.ups + std::ptrdiff_t{row} * rows.width; };
+    const auto out = [&](int row) {
+        return rows.out + static_cast<std::size_t>(row) * row_bytes(rows.down);
+    };
+    if (takes_floats(rows.down)) {
+        for (int row = 0; row < rows.n_rows; ++row) {
+            matmul_kernel().gate(rows.activation, gates(row), ups(row), n,
+                                 reinterpret_cast<float*>(out(row)) + first);
+        }
+        return;
+    }
+    const auto blocks = [&](int row) {
+        return blocks_at(out(row), n_in)
+            .subspan(static_cast<std::size_t>(rows.first_group),
+                     static_cast<std::size_t>(n_blocks));
+    };
+    // Short rows that follow each other are one long row to a kernel, which is faster with many
+    // blocks than with a few.
+    constexpr int kMostJoined = 64;
+    std::array<QuantisedBlock, kMostJoined> joined;
+    const int n_joined = n == rows.width ? std::max(kMostJoined / n_blocks, 1) : 1;  // rows
+    for (int first_row = 0; first_row < rows.n_rows; first_row += n_joined) {
+        const int n_rows = std::min(n_joined, rows.n_rows - first_row);
+        const auto all = n_rows == 1
+                             ? blocks(first_row)
+                             : std::span(joined).first(static_cast<std::size_t>(n_rows * n_blocks));
+        matmul_kernel().gate_and_quantise(rows.activation, gates(first_row), ups(first_row), all);
+        for (int row = 0; n_rows > 1 && row < n_rows; ++row) {
+            std::ranges::copy(all.subspan(static_cast<std::size_t>(row * n_blocks),
+                                          static_cast<std::size_t>(n_blocks)),
+                              blocks(first_row + row).begin());
         }
     }
 }

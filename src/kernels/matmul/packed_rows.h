@@ -31,8 +31,9 @@ struct GroupProduct {
     int n_groups = 0;
     const std::byte* inputs = nullptr;
     int n_rows = 0;
-    float* out = nullptr;  // rows that begin with the first group's numbers
-    int width = 0;         // of a row
+    float* out = nullptr;               // rows that begin with the first group's numbers
+    int width = 0;                      // of a row
+    std::span<const std::byte> next{};  // as in Product
 };
 void multiply_groups(const GroupProduct& product);
 

@@ -100,7 +100,7 @@ class PanelTiles {
         Panel panel;
         panel.unit = matrix.data + n_bytes * static_cast<std::size_t>(group);
         Ahead ahead(panel.unit, n_bytes, Ahead::kNearest,
-                    kGroupRows / kTileRows * n_tiles * n_blocks);
+                    kGroupRows / kTileRows * n_tiles * n_blocks, product.next_of(group));
         for (int i = 0; i < n_blocks; i += kBlocks) {
             panel.n_blocks = std::min(kBlocks, n_blocks - i);
             fill_scales(panel);

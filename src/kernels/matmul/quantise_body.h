@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include "kernels/matmul/matmul.h"
+#include "kernels/matmul/quantise_four.h"
 #include "kernels/power_of_two.h"
 
 namespace knap {
@@ -15,15 +17,7 @@ template <typename Simd>
 class QuantiseBody {
   public:
     static void quantise(const float* x, std::span<QuantisedBlock> blocks) {
-        for (QuantisedBlock& block : blocks) {
-            Vector values[kVectors];
-#pragma GCC unroll 8
-            for (int v = 0; v < kVectors; ++v) {
-                values[v] = Simd::load(x + v * kWidth);
-            }
-            put(values, block);
-            x += kQuantBlock;
-        }
+        put_all(blocks, [x](std::ptrdiff_t at, int /*n*/, float* /*out*/) { return x + at; });
     }
 
     static void norm_and_quantise(const float* x,
@@ -33,17 +27,15 @@ class QuantiseBody {
                                   int first,
                                   std::span<QuantisedBlock> blocks) {
         const Vector scale = Simd::broadcast(1.0f / std::sqrt(mean_square(x, n) + eps));
-        std::ptrdiff_t at = std::ptrdiff_t{first} * kQuantBlock;
-        for (QuantisedBlock& block : blocks) {
-            Vector values[kVectors];
-#pragma GCC unroll 8
-            for (int v = 0; v < kVectors; ++v) {
-                const Vector normed = Simd::multiply(Simd::load(x + at + v * kWidth), scale);
-                values[v] = Simd::multiply(normed, Simd::load(weight + at + v * kWidth));
+        x += std::ptrdiff_t{first} * kQuantBlock;
+        weight += std::ptrdiff_t{first} * kQuantBlock;
+        put_all(blocks, [&](std::ptrdiff_t at, int n_here, float* out) {
+            for (int i = 0; i < n_here; i += kWidth) {
+                const Vector normed = Simd::multiply(Simd::load(x + at + i), scale);
+                Simd::store(out + i, Simd::multiply(normed, Simd::load(weight + at + i)));
             }
-            put(values, block);
-            at += kQuantBlock;
-        }
+            return out;
+        });
     }
 
     static void gate_and_quantise(Activation activation,
@@ -79,16 +71,12 @@ class QuantiseBody {
 
     template <Activation A>
     static void gate_blocks(const float* gate, const float* up, std::span<QuantisedBlock> blocks) {
-        for (QuantisedBlock& block : blocks) {
-            Vector values[kVectors];
-#pragma GCC unroll 8
-            for (int v = 0; v < kVectors; ++v) {
-                values[v] = gated<A>(gate + v * kWidth, up + v * kWidth);
+        put_all(blocks, [&](std::ptrdiff_t at, int n, float* out) {
+            for (int i = 0; i < n; i += kQuantBlock) {
+                gate_block<A>(gate + at + i, up + at + i, out + i);
             }
-            put(values, block);
-            gate += kQuantBlock;
-            up += kQuantBlock;
-        }
+            return out;
+        });
     }
 
     template <Activation A>
@@ -137,15 +125,53 @@ class QuantiseBody {
         return Simd::multiply(activated, Simd::add(b, Simd::broadcast(1.0f)));
     }
 
-    static void put(const Vector* values, QuantisedBlock& block) {
+    // Rounds the numbers that read(at, n, out) gives: `n` of them from `at` on, which may be
+    // written to `out`. They are computed for many blocks before any is rounded, so that neither
+    // waits for the other.
+    template <typename Read>
+    static void put_all(std::span<QuantisedBlock> blocks, Read read) {
+        constexpr std::size_t kAtOnce = 16;
+        alignas(64) float values[kAtOnce * kQuantBlock];
+        for (std::size_t i = 0; i < blocks.size(); i += kAtOnce) {
+            const std::size_t n = std::min(kAtOnce, blocks.size() - i);
+            put_blocks(read(static_cast<std::ptrdiff_t>(i) * kQuantBlock,
+                            static_cast<int>(n) * kQuantBlock, values),
+                       blocks.subspan(i, n));
+        }
+    }
+
+    static void put_blocks(const float* x, std::span<QuantisedBlock> blocks) {
+        std::size_t i = 0;
+#if defined(__AVX2__)
+        if constexpr (kWidth >= 8) {
+            using Four = FourBlocks<Simd>;
+            for (; i + Four::kBlocks <= blocks.size(); i += Four::kBlocks) {
+                Four::put(x + i * kQuantBlock, blocks.data() + i, Four::kBlocks);
+            }
+            if (blocks.size() - i == Four::kBlocks - 1) {
+                Four::put(x + i * kQuantBlock, blocks.data() + i, Four::kBlocks - 1);
+                return;
+            }
+        }
+#endif
+        for (; i < blocks.size(); ++i) {
+            put(x + i * kQuantBlock, blocks[i]);
+        }
+    }
+
+    static void put(const float* x, QuantisedBlock& block) {
+        Vector values[kVectors];
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) {
+            values[v] = Simd::load(x + v * kWidth);
+        }
         Vector highest = Simd::abs(values[0]);
 #pragma GCC unroll 8
         for (int v = 1; v < kVectors; ++v) {
             highest = Simd::max(highest, Simd::abs(values[v]));
         }
-        constexpr float kLargest = 127.0f;
         const float max = Simd::reduce_max(highest);
-        const Vector inverse = Simd::broadcast(max > 0.0f ? kLargest / max : 0.0f);
+        const Vector inverse = Simd::broadcast(max > kLeastQuantised ? kMostQuantised / max : 0.0f);
         // Unsigned, because NaN inputs give meaningless sums that may overflow.
         std::uint32_t sums[2] = {0, 0};
 #pragma GCC unroll 8
@@ -154,7 +180,7 @@ class QuantiseBody {
             Simd::store_bytes(block.values + v * kWidth, rounded);
             sums[v / (kVectors / 2)] += static_cast<std::uint32_t>(Simd::reduce_add(rounded));
         }
-        block.scale = max / kLargest;
+        block.scale = max / kMostQuantised;
         block.scaled_sum =
             block.scale * static_cast<float>(static_cast<std::int32_t>(sums[0] + sums[1]));
         block.less[0] = static_cast<std::int32_t>(0U - sums[0]);

@@ -19,6 +19,8 @@ constexpr std::string_view kPartialRotation = "rope.dimension_count";  // less t
 constexpr std::string_view kLongRope = "rope.scaling.longrope";        // as a type of scaling
 constexpr std::string_view kYarnFields = "rope.scaling.yarn";          // betas, log multiplier
 constexpr std::string_view kSections = "rope.dimension_sections";
+// How many of the last layers predict further tokens. Architectures that read it ignore them.
+constexpr std::string_view kPredictLayers = "nextn_predict_layers";
 
 struct Architecture {
     std::string_view name;  // general.architecture

@@ -1,5 +1,6 @@
 // EXAONE 4: norms only after modules, and of each head. In the model of 64 layers, three of four
-// attend to a window, and only those rotate.
+// attend to a window, and only those rotate. Files of EXAONE 4.5 have layers for multi-token
+// prediction behind them, which libllama ignores too.
 #include <utility>
 
 #include "model/architectures/architecture.h"
@@ -38,7 +39,7 @@ Architecture arch_exaone4() {
     return {.name = "exaone4",
             .rope_pairing = RopePairing::halves,
             .tensors = std::move(tensors),
-            .fields = {kWindow},
+            .fields = {kWindow, kPredictLayers},
             .describe = describe_exaone4};
 }
 

@@ -16,9 +16,11 @@ constexpr std::string_view kUsed = "expert_used_count";
 constexpr std::string_view kLength = "expert_feed_forward_length";
 constexpr std::string_view kSharedLength = "expert_shared_feed_forward_length";
 
+// Files may give it for each layer, but libllama chooses as many experts as its first layer uses in
+// all layers of these architectures, and then adds up another number of them.
 int read_used(const ConfigReader& reader, const ModelConfig& config, int n_experts) {
     const int most = std::min(n_experts, kMaxUsed);
-    const auto n_used = reader.uniform_count(kUsed, config.n_layers, most);
+    const auto n_used = reader.uniform_count(kUsed, config.n_layers_of_file(), most);
     if (!n_used) {
         reader.fail_field(kUsed, concat("1 to ", most), "no such key");
     }
@@ -33,7 +35,7 @@ int read_length(const ConfigReader& reader,
     if (rules.length == feed_forward) {
         return config.n_ff;
     }
-    const auto length = reader.uniform_count(kLength, config.n_layers, kMaxLength);
+    const auto length = reader.uniform_count(kLength, config.n_layers_of_file(), kMaxLength);
     if (length) {
         return *length;
     }
@@ -61,7 +63,9 @@ void read_experts(const ConfigReader& reader, const ExpertRules& rules, ModelCon
                     .gating = rules.gating,
                     .normalises = rules.normalises};
     if (spec.n_experts == 1) {
-        reader.fail_field(kExpertCount, concat("2 to ", kMaxExperts), 1);
+        reader.fail_unsupported(
+            kExpertCount, concat("2 to ", kMaxExperts), 1, "a router without a choice",
+            concat(reader.architecture(), rules.may_be_dense ? " without experts" : " with more"));
     }
     spec.n_used = read_used(reader, config, spec.n_experts);
     spec.n_ff = read_length(reader, rules, config, spec.n_used);

@@ -14,8 +14,7 @@ void describe_gemma(int n_layers_of_largest, ModelConfig& config) {
     config.embedding_scale = std::sqrt(static_cast<float>(config.n_embd));
     config.activation = Activation::gelu;
     if (config.n_layers == n_layers_of_largest) {
-        const int width = config.n_embd / config.n_heads;
-        config.attention_scale = 1.0f / std::sqrt(static_cast<float>(width));
+        config.attention_scale = usual_attention_scale(config.n_embd / config.n_heads);
     }
 }
 

@@ -9,11 +9,16 @@
 namespace knap {
 namespace {
 
-std::vector<bool> read_pattern(const ConfigReader& reader, int n_pattern, int n_layers) {
+// For each layer, and perhaps for those of the file that are ignored.
+std::vector<bool> read_pattern(const ConfigReader& reader,
+                               int n_pattern,
+                               const ModelConfig& config) {
     const std::string key = reader.key(kWindowPattern);
+    const int n_layers = config.n_layers;
     if (reader.file().is_array(key)) {
         std::vector<bool> pattern = *reader.file().booleans(key);
-        if (std::cmp_not_equal(pattern.size(), n_layers)) {
+        if (std::cmp_not_equal(pattern.size(), n_layers) &&
+            std::cmp_not_equal(pattern.size(), config.n_layers_of_file())) {
             reader.fail_field(kWindowPattern, concat("a value for each of ", n_layers, " layers"),
                               pattern.size());
         }
@@ -42,7 +47,7 @@ int read_window(const ConfigReader& reader, int fallback) {
 }
 
 void set_windows(const ConfigReader& reader, int window, int n_pattern, ModelConfig& config) {
-    const std::vector<bool> pattern = read_pattern(reader, n_pattern, config.n_layers);
+    const std::vector<bool> pattern = read_pattern(reader, n_pattern, config);
     for (std::size_t i = 0; i < config.layers.size(); ++i) {
         if (pattern[i]) {
             // A window at least as long as the context hides nothing.

@@ -16,9 +16,9 @@ inline constexpr std::string_view kLocalBase = "rope.freq_base_swa";
 // The length of windows, or `fallback` if the file does not have it; 0: none.
 int read_window(const ConfigReader& reader, int fallback);
 
-// Gives layers a window, as the file's pattern says: true or false for each layer, or n, which
-// leaves every n-th without one. `n_pattern` is that n for files without a pattern. Those with a
-// window have Rotation::local.
+// Gives layers a window, as the file's pattern says: a bool or an integer for each layer, or n,
+// which leaves every n-th without one. `n_pattern` is that n for files without a pattern. Those
+// with a window have Rotation::local.
 void set_windows(const ConfigReader& reader, int window, int n_pattern, ModelConfig& config);
 
 // Local rotation as the global one, but for what kLocalBase says.

@@ -41,7 +41,7 @@ class GgufFile {
 
     // Metadata of the first part. Returns nullopt when the key is absent; throws knap::Error,
     // naming file and key, when it has another type. An integer may have any integer type but must
-    // not be negative; a number may have any integer or float type.
+    // not be negative; a number may have any integer or float type; bools of an array, any integer.
     std::optional<std::string> string(std::string_view key) const;
     std::optional<std::uint64_t> integer(std::string_view key) const;
     std::optional<double> number(std::string_view key) const;

@@ -226,6 +226,10 @@ std::optional<std::vector<bool>> GgufPart::booleans(std::string_view key) const 
     if (!value) {
         return std::nullopt;
     }
+    if (value->is_array() && is_integer(value->type())) {
+        const std::vector<std::uint64_t> numbers = *integers(key);
+        return std::vector<bool>(numbers.begin(), numbers.end());
+    }
     if (!value->is_array() || value->type() != GGUF_TYPE_BOOL) {
         fail_type(key, "an array of bools", *value);
     }

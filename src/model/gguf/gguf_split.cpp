@@ -44,9 +44,11 @@ std::optional<SplitName> parse_split_name(const std::filesystem::path& path) {
     if (!fits_pattern(suffix)) {
         return std::nullopt;
     }
-    return SplitName{.folder = path.parent_path(),
-                     .model = name.substr(0, model_size),
-                     .count = five_digits(suffix.substr(kCountAt))};
+    const int count = five_digits(suffix.substr(kCountAt));
+    return count == 0 ? std::nullopt
+                      : std::optional(SplitName{.folder = path.parent_path(),
+                                                .model = name.substr(0, model_size),
+                                                .count = count});
 }
 
 }  // namespace knap

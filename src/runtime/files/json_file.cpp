@@ -17,18 +17,21 @@ namespace fs = std::filesystem;
 
 // A profile of a model with a hundred layers is below one.
 constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{16} << 20;
+// No file of ours has ten. Copying and writing a value take stack for each of its levels.
+constexpr int kMaxLevels = 64;
 
+// Another process may replace the file meanwhile, so its size is that of the file that is open.
 std::string read_text(const fs::path& path) {
-    std::error_code error;
-    const std::uintmax_t n_bytes = fs::file_size(path, error);
-    if (error) {
-        fail("cannot be read: ", error.message());
+    std::ifstream file(path, std::ios::binary | std::ios::ate);
+    if (!file) {
+        fail("cannot be read");
     }
+    const auto n_bytes = static_cast<std::uintmax_t>(file.tellg());
     if (n_bytes > kMaxFileBytes) {
         fail("expected at most ", kMaxFileBytes, " bytes, found ", n_bytes);
     }
     std::string text(static_cast<std::size_t>(n_bytes), '\0');
-    std::ifstream file(path, std::ios::binary);
+    file.seekg(0);
     file.read(text.data(), static_cast<std::streamsize>(text.size()));
     if (!file) {
         fail("cannot be read");
@@ -78,7 +81,13 @@ std::optional<json> read_json_file(const fs::path& path) {
     if (!fs::is_regular_file(status)) {
         fail("expected a file, found something else");
     }
-    json object = json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
+    const auto is_shallow = [](int depth, json::parse_event_t, const json&) {
+        if (depth > kMaxLevels) {
+            fail("expected at most ", kMaxLevels, " levels of JSON, found more");
+        }
+        return true;
+    };
+    json object = json::parse(read_text(path), is_shallow, /*allow_exceptions=*/false);
     if (!object.is_object()) {
         fail("expected a JSON object, found ",
              object.is_discarded() ? "damaged text" : object.type_name());

@@ -59,4 +59,26 @@ std::vector<SavedPlan> known_plans(const Engine::Impl& engine) {
     return path ? load_plans(*path, model) : std::vector<SavedPlan>();
 }
 
+EarlierRuns saved_runs(const Engine::Impl& engine) {
+    return {.profile = known_profile(engine), .plans = known_plans(engine)};
+}
+
+EarlierRuns earlier_runs(const Engine::Impl& engine) {
+    EarlierRuns known = saved_runs(engine);
+    if (engine.learned == nullptr) {
+        return known;
+    }
+    known.learned = engine.learned->known();
+    for (const Learned::Found& found : known.learned.plans) {
+        known.plans.push_back(found.plan);
+    }
+    if (!can_fit(known.profile)) {
+        known.profile.is_partial = true;
+        for (const Learned::Cost& cost : known.learned.costs) {
+            known.profile.samples.push_back(cost.sample);
+        }
+    }
+    return known;
+}
+
 }  // namespace knap

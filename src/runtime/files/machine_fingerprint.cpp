@@ -3,7 +3,9 @@
 #include <iomanip>
 #include <sstream>
 
+#include "base/error.h"
 #include "base/hash.h"
+#include "base/quoted.h"
 #include "base/text.h"
 #include "device/device_identity.h"
 #include "graph/attention/attention_policy.h"
@@ -11,6 +13,7 @@
 #include "kernels/matmul/matmul.h"
 #include "model/cache_type.h"
 #include "runtime/engine_impl.h"
+#include "runtime/files/json_file.h"
 
 namespace knap {
 namespace {
@@ -58,6 +61,26 @@ std::string MachineFingerprint::hash() const {
         hash.add(value);
     }
     return hexadecimal(hash.value());
+}
+
+void add_fields(nlohmann::ordered_json& file, const MachineFingerprint& fingerprint) {
+    for (const auto& [name, value] : fingerprint.fields) {
+        file["fields"][name] = value;
+    }
+}
+
+void check_fields(const nlohmann::json& file, const MachineFingerprint& expected) {
+    const auto fields = file.find("fields");
+    if (fields == file.end() || !fields->is_object()) {
+        fail("expected an object `fields`, found none");
+    }
+    for (const auto& [name, value] : expected.fields) {
+        const std::string found = text_in(*fields, name.c_str());
+        if (found != value) {
+            fail("its ", name, " differs: expected ", in_quotes(value), ", found ",
+                 in_quotes(found));
+        }
+    }
 }
 
 std::string model_fingerprint(const Engine::Impl& engine) {

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "knap/knap.h"
 
 namespace knap {
@@ -16,6 +18,11 @@ struct MachineFingerprint {
     std::string hash() const;  // 16 hexadecimal digits, from names and values in order
     bool operator==(const MachineFingerprint&) const = default;
 };
+
+// The fields of a file that holds for one machine only. Checking throws as json_file.h describes,
+// and says which field differs.
+void add_fields(nlohmann::ordered_json& file, const MachineFingerprint& fingerprint);
+void check_fields(const nlohmann::json& file, const MachineFingerprint& expected);
 
 MachineFingerprint machine_fingerprint(const Engine::Impl& engine);
 

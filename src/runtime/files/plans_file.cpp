@@ -17,6 +17,18 @@ using nlohmann::ordered_json;
 constexpr std::string_view kPlansKind = "knap plans";
 constexpr int kPlansFormat = 1;
 
+std::vector<SavedPlan> plans_from(const json& file, const PlansModel& model) {
+    check_file_header(file, kPlansKind, kPlansFormat);
+    check_model(file, model);
+    std::vector<SavedPlan> plans;
+    for (const json& plan : array_in(file, "plans")) {
+        plans.push_back(plan_from(plan, model.n_layers));
+    }
+    return plans;
+}
+
+}  // namespace
+
 ordered_json to_json(const SavedPlan& saved) {
     return {{"n_context", saved.n_context},
             {"plan", to_string(saved.plan)},
@@ -35,18 +47,6 @@ SavedPlan plan_from(const json& object, int n_layers) {
     check_runnable(saved.plan, n_layers, "`plan`");
     return saved;
 }
-
-std::vector<SavedPlan> plans_from(const json& file, const PlansModel& model) {
-    check_file_header(file, kPlansKind, kPlansFormat);
-    check_model(file, model);
-    std::vector<SavedPlan> plans;
-    for (const json& plan : array_in(file, "plans")) {
-        plans.push_back(plan_from(plan, model.n_layers));
-    }
-    return plans;
-}
-
-}  // namespace
 
 std::optional<std::filesystem::path> plans_path(const PlansModel& model) {
     const auto folder = cache_folder();

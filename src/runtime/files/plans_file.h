@@ -7,10 +7,16 @@
 #include <span>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "runtime/files/plans_model.h"
 #include "search/saved_plans.h"
 
 namespace knap {
+
+// A plan as files have it. Reading throws as json_file.h describes.
+nlohmann::ordered_json to_json(const SavedPlan& saved);
+SavedPlan plan_from(const nlohmann::json& object, int n_layers);
 
 // Returns nullopt if there is no cache folder.
 std::optional<std::filesystem::path> plans_path(const PlansModel& model);

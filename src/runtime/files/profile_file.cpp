@@ -3,7 +3,6 @@
 #include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/quoted.h"
 #include "forward/plan_text.h"
 #include "runtime/files/json_file.h"
 
@@ -15,47 +14,6 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kProfileKind = "knap profile";
 constexpr int kProfileFormat = 1;
-
-ordered_json to_json(const CostSample& sample) {
-    return {{"plan", to_string(sample.plan)},
-            {"n_context", sample.n_context},
-            {"n_rows", sample.n_rows},
-            {"has_head", sample.has_head},
-            {"ms", sample.ms},
-            {"spread_ms", sample.spread_ms},
-            {"n_measured", sample.n_measured}};
-}
-
-CostSample sample_from(const json& object, int n_layers) {
-    CostSample sample{
-        .plan = parse_plan(text_in(object, "plan"), n_layers, "`plan`"),
-        .n_context = integer_in(object, "n_context", 0, kAnyInteger),
-        .n_rows = integer_in(object, "n_rows", 1, kMaxUbatch),
-        .has_head = flag_in(object, "has_head"),
-        .ms = number_in(object, "ms", 0, kAnyNumber),
-        .spread_ms = number_in(object, "spread_ms", 0, kAnyNumber),
-        .n_measured = integer_in(object, "n_measured", 1, kAnyInteger),
-    };
-    if (!is_plausible(sample, n_layers)) {
-        fail("expected the time of a pass, found ", sample.ms, " ms after ", sample.n_context,
-             " tokens");
-    }
-    return sample;
-}
-
-void check_fields(const json& file, const MachineFingerprint& expected) {
-    const auto fields = file.find("fields");
-    if (fields == file.end() || !fields->is_object()) {
-        fail("expected an object `fields`, found none");
-    }
-    for (const auto& [name, value] : expected.fields) {
-        const std::string found = text_in(*fields, name.c_str());
-        if (found != value) {
-            fail("its ", name, " differs: expected ", in_quotes(value), ", found ",
-                 in_quotes(found));
-        }
-    }
-}
 
 void check_layers(const json& file, const std::vector<int>& expected) {
     const json& classes = array_in(file, "layer_classes");
@@ -85,6 +43,35 @@ CostProfile profile_from(const json& file,
 
 }  // namespace
 
+ordered_json to_json(const CostSample& sample) {
+    return {{"plan", to_string(sample.plan)},
+            {"n_context", sample.n_context},
+            {"n_rows", sample.n_rows},
+            {"has_head", sample.has_head},
+            {"ms", sample.ms},
+            {"spread_ms", sample.spread_ms},
+            {"n_measured", sample.n_measured},
+            {"was_busy", sample.was_busy}};
+}
+
+CostSample sample_from(const json& object, int n_layers) {
+    CostSample sample{
+        .plan = parse_plan(text_in(object, "plan"), n_layers, "`plan`"),
+        .n_context = integer_in(object, "n_context", 0, kAnyInteger),
+        .n_rows = integer_in(object, "n_rows", 1, kMaxUbatch),
+        .has_head = flag_in(object, "has_head"),
+        .ms = number_in(object, "ms", 0, kAnyNumber),
+        .spread_ms = number_in(object, "spread_ms", 0, kAnyNumber),
+        .n_measured = integer_in(object, "n_measured", 1, kAnyInteger),
+        .was_busy = object.contains("was_busy") && flag_in(object, "was_busy"),
+    };
+    if (!is_plausible(sample, n_layers)) {
+        fail("expected the time of a pass, found ", sample.ms, " ms after ", sample.n_context,
+             " tokens");
+    }
+    return sample;
+}
+
 std::optional<std::filesystem::path> profile_path(const MachineFingerprint& fingerprint) {
     const auto folder = cache_folder();
     return folder ? std::optional(*folder / concat("profile-", fingerprint.hash(), ".json"))
@@ -93,9 +80,7 @@ std::optional<std::filesystem::path> profile_path(const MachineFingerprint& fing
 
 ordered_json profile_to_json(const CostProfile& profile, const MachineFingerprint& fingerprint) {
     ordered_json file = file_header(kProfileKind, kProfileFormat);
-    for (const auto& [name, value] : fingerprint.fields) {
-        file["fields"][name] = value;
-    }
+    add_fields(file, fingerprint);
     file["layer_classes"] = profile.layer_classes;
     file["samples"] = ordered_json::array();
     for (const CostSample& sample : profile.samples) {

@@ -13,6 +13,10 @@
 
 namespace knap {
 
+// A sample as files have it. Reading throws as json_file.h describes.
+nlohmann::ordered_json to_json(const CostSample& sample);
+CostSample sample_from(const nlohmann::json& object, int n_layers);
+
 // "profile-<hash>.json" in the cache folder; nullopt if there is no cache folder.
 std::optional<std::filesystem::path> profile_path(const MachineFingerprint& fingerprint);
 

@@ -1,5 +1,6 @@
 #include "runtime/files/prompt_cache.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string_view>
@@ -143,7 +144,9 @@ PromptCacheFile::PromptCacheFile(const std::filesystem::path& path,
     check_header(path, header, make_header(model_fingerprint, n_layers, 0, cache), n_ctx,
                  file_.bytes().size());
     tokens_.resize(header.n_tokens);
-    std::memcpy(tokens_.data(), file_.bytes().data() + sizeof(Header), header.token_bytes());
+    // There may be none, and then no memory for them.
+    std::ranges::copy(file_.bytes().subspan(sizeof(Header), header.token_bytes()),
+                      std::as_writable_bytes(std::span(tokens_)).begin());
 }
 
 void PromptCacheFile::read_rows(Sequence& cache) const {

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 namespace knap {
 namespace {
 
 // Shorter beginnings are not worth waiting for.
 constexpr std::ptrdiff_t kMinShared = 64;
+constexpr std::uint64_t kYoungest = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
@@ -24,17 +26,22 @@ PageSupply::Holder::~Holder() {
     supply_.changed_.notify_all();
 }
 
-PageSupply::Request::Request(Holder& holder) : holder_(holder) {
+PageSupply::Request::Request(Holder& holder, Kind kind) : holder_(holder), kind_(kind) {
     const std::lock_guard lock(holder_.supply_.mutex_);
-    holder_.age_ = ++holder_.supply_.n_events_;
+    holder_.age_ = kind == Kind::idle ? kYoungest : ++holder_.supply_.n_events_;
 }
 
 PageSupply::Request::~Request() {
     PageSupply& supply = holder_.supply_;
     const std::lock_guard lock(supply.mutex_);
+    if (kind_ == Kind::idle && holder_.must_yield_) {
+        holder_.sequence_.release();  // before the next piece begins
+    }
     holder_.sequence_.return_scratch();
     holder_.age_ = 0;
-    holder_.end_ = ++supply.n_events_;
+    if (kind_ == Kind::answer) {
+        holder_.end_ = ++supply.n_events_;
+    }
     holder_.must_yield_ = false;
     holder_.prompt_ = {};
     supply.changed_.notify_all();
@@ -119,6 +126,14 @@ PageSupply::Grant PageSupply::reserve(Holder& holder,
     holder.is_waiting_ = false;
     holder.sequence_.reserve_if_free(n_wished);
     return is_lost ? Grant::lost : Grant::ready;
+}
+
+bool PageSupply::reserve_if_free(Holder& holder, int n_rows, int n_wished) {
+    const Lock lock(mutex_);
+    Sequence& sequence = holder.sequence_;
+    sequence.reserve_if_free(n_wished);
+    // The second for a page whose rows others count on.
+    return sequence.n_reserved() >= n_rows && sequence.reserve(n_rows);
 }
 
 void PageSupply::set_prompt(Holder& holder, std::span<const Token> prompt) {

@@ -47,16 +47,19 @@ class PageSupply {
     };
 
     // A request of a session: while the object lives, nobody takes the session's pages except at
-    // its safe points.
+    // its safe points. Work in idle time has none and counts as the youngest request; after it the
+    // session is as old as before.
     class Request {
       public:
-        explicit Request(Holder& holder);
+        enum class Kind { answer, idle };
+        explicit Request(Holder& holder, Kind kind = Kind::answer);
         ~Request();
         Request(const Request&) = delete;
         Request& operator=(const Request&) = delete;
 
       private:
         Holder& holder_;
+        Kind kind_;
     };
 
     enum class Grant {
@@ -70,6 +73,9 @@ class PageSupply {
                   int n_rows,
                   int n_wished,
                   const std::function<bool()>& is_cancelled);
+
+    // The same for work in idle time, which takes pages from nobody: false if too few are free.
+    bool reserve_if_free(Holder& holder, int n_rows, int n_wished);
 
     // --- prompts with the same beginning ---
     // Says what prompt a request reads, so that others with the same beginning wait for its rows

@@ -31,11 +31,14 @@ struct Equation {
     double trust;
 };
 
-// The weight of a sample, 1 for steady times and less for disturbed ones.
+// The weight of a sample, 1 for steady times and less for disturbed ones. A single time has no
+// spread, whatever disturbed it.
 double trust_in(const CostSample& sample) {
     constexpr double kUsualSpread = 0.02;
+    constexpr double kBusySpread = 0.4;
     const double spread = std::isfinite(sample.spread_ms) ? std::abs(sample.spread_ms) : sample.ms;
-    return kUsualSpread / std::max(kUsualSpread, spread / sample.ms);
+    const double least = sample.was_busy ? kBusySpread : kUsualSpread;
+    return kUsualSpread / std::max(least, spread / sample.ms);
 }
 
 double dot(std::span<const double> a, std::span<const double> b) {

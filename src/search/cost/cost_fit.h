@@ -30,9 +30,9 @@ struct RowFactors {
 };
 
 // Fits the parts to the samples of one row by least squares of relative errors; a sample with a
-// larger spread counts less. Parts that the samples leave open stay near a guess: the time of the
-// whole model, divided by the bytes that each part reads. All parts are positive. Requires
-// can_fit().
+// larger spread, or of a busy machine, counts less. Parts that the samples leave open stay near a
+// guess: the time of the whole model, divided by the bytes that each part reads. All parts are
+// positive. Requires can_fit().
 CostParts fit_parts(const CostProfile& profile);
 
 // One entry for every measured number of rows above 1, ascending. Where the samples cannot separate

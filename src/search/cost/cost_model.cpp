@@ -151,8 +151,7 @@ std::vector<ModuleTimes> CostModel::module_times(int n_context,
         ModuleTimes attention{.full_ms = attention_ms(layer, Level::full, n_context)};
         const int own_window = layers().window(layer);
         for (const Level& level : levels) {
-            // A window as long as the layer's own changes nothing.
-            if (level == Level::skip || own_window == 0 || level.window.recent + 1 < own_window) {
+            if (level == Level::skip || level.window.narrows(own_window)) {
                 attention.cheaper.push_back({level, attention_ms(layer, level, n_context)});
             }
         }

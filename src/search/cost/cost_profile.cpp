@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <iterator>
 #include <utility>
 
 #include "knap/types.h"
 
 #include "base/error.h"
+#include "base/quantile.h"
 #include "forward/plan_cost.h"
 
 namespace knap {
@@ -71,6 +73,28 @@ bool is_plausible(const CostSample& sample, int n_layers) {
 bool is_plain_step(const CostSample& sample, int n_layers) {
     return is_plausible(sample, n_layers) && sample.plan.is_full() && sample.has_head &&
            sample.n_rows == 1;
+}
+
+void add_measured(CostProfile& profile, const CostSample& sample) {
+    if (!sample.was_busy) {
+        std::erase_if(profile.samples, [&](const CostSample& known) {
+            return known.was_busy && known.plan == sample.plan && known.n_rows == sample.n_rows &&
+                   known.has_head == sample.has_head;
+        });
+    }
+    profile.samples.push_back(sample);
+}
+
+ProfileNoise noise_of(const CostProfile& profile) {
+    if (profile.samples.empty()) {
+        return {};
+    }
+    std::vector<double> spreads;
+    std::ranges::transform(profile.samples, std::back_inserter(spreads),
+                           [](const CostSample& sample) { return sample.spread_ms / sample.ms; });
+    const auto n_busy = std::ranges::count_if(profile.samples, &CostSample::was_busy);
+    return {.busy_share = static_cast<double>(n_busy) / static_cast<double>(spreads.size()),
+            .spread = median(spreads)};
 }
 
 int longest_context(const CostProfile& profile) {

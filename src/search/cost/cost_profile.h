@@ -19,6 +19,7 @@ struct CostSample {
     double ms = 0;         // median
     double spread_ms = 0;  // half the interquartile range
     int n_measured = 1;
+    bool was_busy = false;  // other programs took cores away meanwhile
 };
 
 // The bytes that the parts of a pass read: a guess of their times, for parts that the samples leave
@@ -68,6 +69,7 @@ struct CostProfile {
     std::vector<ExpertShare> expert_shares{};  // [class]; empty: no layer has experts
     std::vector<CostSample> samples{};
     PartBytes bytes{};
+    bool is_partial = false;  // measured while decoding: some passes may be missing
 
     // The share of the whole head that a pass runs: 1, the share of a reduced head, or 0.
     double heads(const ModulePlan& plan, bool has_head) const;
@@ -84,6 +86,18 @@ CostProfile empty_profile(const ModelCost& model, std::vector<int> layer_classes
 bool is_plausible(const CostSample& sample, int n_layers);
 // True if it is also a step of plain decoding: the whole model over one row.
 bool is_plain_step(const CostSample& sample, int n_layers);
+
+// Adds a measured pass. On a quiet machine it takes the place of what busy ones made of this pass.
+void add_measured(CostProfile& profile, const CostSample& sample);
+
+// How far the times can be trusted.
+struct ProfileNoise {
+    double busy_share = 0;  // of the samples: those of a busy machine
+    double spread = 0;      // over the time, in the median
+
+    bool is_busy() const { return busy_share > 0.25 || spread > 0.3; }
+};
+ProfileNoise noise_of(const CostProfile& profile);
 
 // The longest context of any sample; 0 without samples.
 int longest_context(const CostProfile& profile);

@@ -157,13 +157,17 @@ std::vector<Probe> first_probes(std::span<const int> layer_classes, int n_contex
     // draft step matters.
     add_whole(1);
     add_whole(4);
-    add_whole(8);
     probes.add_window(kUsualWindow, n_context);
+    add_whole(8);
     probes.add_head(n_context);
     probes.add_without(Module::attention, n_context);
     add_whole(2);
     add_whole(16);
     return probes.take();
+}
+
+bool is_decisive(const Probe& probe) {
+    return probe.plan.is_full() || !distinct_windows(probe.plan).empty();
 }
 
 }  // namespace knap

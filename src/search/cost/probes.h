@@ -27,5 +27,7 @@ std::vector<Probe> profile_probes(std::span<const int> layer_classes,
 // The probes of a request without a profile: the few passes that say most about drafting at the
 // current context, most informative first. The first is a step of plain decoding.
 std::vector<Probe> first_probes(std::span<const int> layer_classes, int n_context, int max_rows);
+// Whether it is of the kind without which no draft has a price: the whole model, or a window.
+bool is_decisive(const Probe& probe);
 
 }  // namespace knap

@@ -10,10 +10,13 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/involuntary_switches.h"
 #include "base/quantile.h"
 #include "forward/forward.h"
 #include "kv/sequence.h"
+#include "model/config.h"
 #include "search/row_numbers.h"
+#include "search/some_tokens.h"
 
 namespace knap {
 
@@ -23,15 +26,10 @@ constexpr std::size_t kFewestRounds = 3;
 // Rows computed to fill the cache; the others are copies of them.
 constexpr int kComputedRows = 32;
 
-// The time of a pass does not depend on its tokens.
-std::vector<Token> some_tokens(int n) {
-    return std::vector<Token>(static_cast<std::size_t>(n), 0);
-}
-
 // Writes every row of the cache. Returns false when cancelled.
 bool fill_rows(Forward& forward, Sequence& cache) {
     const int n_computed = std::min({kComputedRows, cache.capacity(), forward.max_rows(0)});
-    const std::vector<Token> tokens = some_tokens(n_computed);
+    const std::vector<Token> tokens = some_tokens(n_computed, forward.config().n_vocab);
     cache.truncate(0);
     if (!forward.run({.tokens = tokens}).is_complete) {
         return false;
@@ -53,7 +51,7 @@ class Measurement {
           probes_(std::move(probes)),
           options_(options),
           order_(probes_.size()),
-          times_ms_(probes_.size()) {
+          times_(probes_.size()) {
         std::iota(order_.begin(), order_.end(), std::size_t{0});
     }
 
@@ -63,7 +61,7 @@ class Measurement {
         if (!run_round()) {
             return false;
         }
-        std::ranges::for_each(times_ms_, [](std::vector<double>& times) { times.clear(); });
+        std::ranges::for_each(times_, [](std::vector<PassTime>& times) { times.clear(); });
         double round_s = 0;
         while (n_passes_ < n_needed() || elapsed_s() + round_s <= options_.seconds) {
             const double start_s = elapsed_s();
@@ -78,13 +76,7 @@ class Measurement {
     std::vector<CostSample> samples() const {
         std::vector<CostSample> samples;
         for (std::size_t i = 0; i < probes_.size(); ++i) {
-            samples.push_back({.plan = probes_[i].plan,
-                               .n_context = probes_[i].n_context,
-                               .n_rows = probes_[i].n_rows,
-                               .has_head = probes_[i].has_head,
-                               .ms = median(times_ms_[i]),
-                               .spread_ms = quartile_spread(times_ms_[i]),
-                               .n_measured = static_cast<int>(times_ms_[i].size())});
+            samples.push_back(summary_of(probes_[i], times_[i]));
         }
         return samples;
     }
@@ -94,11 +86,11 @@ class Measurement {
     bool run_round() {
         std::shuffle(order_.begin(), order_.end(), random_);
         for (const std::size_t i : order_) {
-            const std::optional<double> ms = measure_repeated(probes_[i]);
-            if (!ms) {
+            const std::optional<PassTime> time = measure_repeated(probes_[i]);
+            if (!time) {
                 return false;
             }
-            times_ms_[i].push_back(*ms);
+            times_[i].push_back(*time);
             ++n_passes_;
             report_progress();
         }
@@ -108,11 +100,11 @@ class Measurement {
     // In decoding, one-row steps follow each other, so a one-row probe is timed after an untimed
     // run of itself. Directly after a pass of many rows it would find the CPU caches full of other
     // data, which costs it up to a tenth; larger passes hardly notice.
-    std::optional<double> measure_repeated(const Probe& probe) {
-        if (probe.n_rows == 1 && !measure_ms(forward_, probe)) {
+    std::optional<PassTime> measure_repeated(const Probe& probe) {
+        if (probe.n_rows == 1 && !measure_pass(forward_, probe)) {
             return std::nullopt;
         }
-        return measure_ms(forward_, probe);
+        return measure_pass(forward_, probe);
     }
 
     // Progress is limited by both the time and the number of rounds.
@@ -133,16 +125,37 @@ class Measurement {
     const ProfileOptions& options_;
     Stopwatch watch_;
     std::vector<std::size_t> order_;
-    std::vector<std::vector<double>> times_ms_;  // [probe]
+    std::vector<std::vector<PassTime>> times_;  // [probe]
     std::size_t n_passes_ = 0;
     std::mt19937 random_{1};
 };
 
 }  // namespace
 
-std::optional<double> measure_ms(Forward& forward, const Probe& probe) {
+CostSample summary_of(const Probe& probe, std::span<const PassTime> times) {
+    std::vector<double> all;
+    std::vector<double> quiet;
+    for (const PassTime& time : times) {
+        all.push_back(time.ms);
+        if (!time.was_disturbed) {
+            quiet.push_back(time.ms);
+        }
+    }
+    const bool was_busy = quiet.size() < kFewestRounds;
+    const std::vector<double>& counted = was_busy ? all : quiet;
+    return {.plan = probe.plan,
+            .n_context = probe.n_context,
+            .n_rows = probe.n_rows,
+            .has_head = probe.has_head,
+            .ms = median(counted),
+            .spread_ms = quartile_spread(counted),
+            .n_measured = static_cast<int>(counted.size()),
+            .was_busy = was_busy};
+}
+
+std::optional<PassTime> measure_pass(Forward& forward, const Probe& probe) {
     KNAP_ASSERT(probe.n_context >= 0 && probe.n_rows >= 1, "a probe is a pass");
-    const std::vector<Token> tokens = some_tokens(probe.n_rows);
+    const std::vector<Token> tokens = some_tokens(probe.n_rows, forward.config().n_vocab);
     const std::vector<int> rows = row_numbers(probe.n_rows);
     // Without logits, the output of the last layer would be unused and not computed; capturing it
     // prevents that.
@@ -151,6 +164,7 @@ std::optional<double> measure_ms(Forward& forward, const Probe& probe) {
     constexpr int kRanked = 40;
     const bool has_whole_head = probe.has_head && probe.plan.head() == HeadLevel::full;
     const ForwardStatistics before = forward.statistics();
+    const std::int64_t switches_before = involuntary_switches();
     const Stopwatch watch;
     const ForwardResult result = forward.run({
         .tokens = tokens,
@@ -163,12 +177,15 @@ std::optional<double> measure_ms(Forward& forward, const Probe& probe) {
         .kind = PassKind::search,
     });
     const double ms = watch.elapsed_ms();
+    const bool was_disturbed = involuntary_switches() != switches_before;
     if (!result.is_complete) {
         return std::nullopt;
     }
     // Steady decoding builds no graph. If this pass built one, only its computation counts.
     const ForwardStatistics& after = forward.statistics();
-    return after.graphs.built == before.graphs.built ? ms : after.compute_ms - before.compute_ms;
+    const bool has_built = after.graphs.built != before.graphs.built;
+    return PassTime{.ms = has_built ? after.compute_ms - before.compute_ms : ms,
+                    .was_disturbed = was_disturbed};
 }
 
 std::optional<CostProfile> measure_profile(Forward& forward,

@@ -13,9 +13,19 @@ namespace knap {
 class Forward;
 class Sequence;
 
+struct PassTime {
+    double ms = 0;
+    bool was_disturbed = false;  // the system took a core away meanwhile
+};
+
 // Runs the probe once in the rows after its context, which it overwrites: they must be scratch. The
 // cache rows below are read as they are. Returns nullopt when cancelled.
-std::optional<double> measure_ms(Forward& forward, const Probe& probe);
+std::optional<PassTime> measure_pass(Forward& forward, const Probe& probe);
+using MeasurePass = std::function<std::optional<PassTime>(const Probe& probe)>;
+
+// The median and the spread of a probe's times. Times that were disturbed are left out,
+// unless too few others remain: then all count, and the sample was measured on a busy machine.
+CostSample summary_of(const Probe& probe, std::span<const PassTime> times);
 
 struct ProfileOptions {
     int max_context = 0;

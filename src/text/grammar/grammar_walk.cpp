@@ -20,6 +20,9 @@ constexpr double kBegunProbability = 0.9;
 constexpr std::size_t kMaxPlaces = 256;
 constexpr int kMaxTried = 4096;
 constexpr int kMaxRules = 512;  // within each other
+// Nor are texts that nest deeper: rests that hold each other are freed one inside the other, which
+// takes stack for each.
+constexpr int kMaxNested = 1024;
 
 bool is_opening(char32_t character) {
     return character == U'{' || character == U'[';
@@ -79,8 +82,14 @@ void GrammarWalk::add(Rest rest, int n_rules, Step& step) const {
     }
     // A rule at the end of a sequence needs no way back to it.
     const bool is_last = rules_->element(rest.element + 1).kind == Kind::end;
+    const int n_after = rest.after == nullptr ? 0 : rest.after->n_after + 1;
+    if (n_after > kMaxNested) {
+        step.n_tried = kMaxTried + 1;
+        return;
+    }
     const auto after =
-        is_last ? rest.after : std::make_shared<const Rest>(Rest{rest.element + 1, rest.after});
+        is_last ? rest.after
+                : std::make_shared<const Rest>(Rest{rest.element + 1, rest.after, n_after});
     for (const std::uint32_t start : rules_->alternatives(element.index)) {
         add({start, after}, n_rules + 1, step);
     }

@@ -33,6 +33,7 @@ class GrammarWalk {
     struct Rest {
         std::uint32_t element;
         std::shared_ptr<const Rest> after;  // null: the text may end
+        int n_after = 0;                    // how many rests follow, each after another
     };
     using Place = Rest;  // at characters
 

@@ -20,6 +20,23 @@ TEST(CopyAcceptance, LongerMatchesStartWithHigherAcceptance) {
     EXPECT_GT(acceptance.at(match_of(32)), 0.8);
 }
 
+TEST(CopyAcceptance, EarlierRunsCountUntilTheTextSaysOtherwise) {
+    CopyAcceptance::Table notes{};
+    CopyAcceptance earlier;
+    earlier.note_in(notes);
+    for (int i = 0; i < 500; ++i) {
+        earlier.observe(match_of(1), true);
+    }
+    CopyAcceptance later;
+    later.recall(notes);
+    EXPECT_GT(later.at(match_of(1)), 0.75);
+    EXPECT_EQ(later.at(match_of(2)), CopyAcceptance().at(match_of(2))) << "nothing was seen";
+    for (int i = 0; i < 40; ++i) {
+        later.observe(match_of(1), false);
+    }
+    EXPECT_LT(later.at(match_of(1)), 0.35);
+}
+
 TEST(CopyAcceptance, AgreementCountsFromTheStart) {
     const CopyAcceptance acceptance;
     for (const int length : {1, 2, 4, 8, 32}) {

@@ -211,6 +211,14 @@ TEST(Knapspec, LosingPlanIsSuspendedAndTriedAgainLater) {
     EXPECT_GE(n_plain, 48);
 }
 
+TEST(Knapspec, OneBadRoundDoesNotSuspendAPlan) {
+    World world("copies=off,budget=0,windows=64", cheap_rows());
+    world.begin(text(6000));
+    EXPECT_FALSE(is_plain(world.round(0, /*time_factor=*/3)));
+    EXPECT_FALSE(is_plain(world.propose()));
+    EXPECT_EQ(world.decisions().size(), 1u) << "drafts are often rejected";
+}
+
 // A grammar drafts in place of the plan; what becomes of that says nothing about the plan.
 TEST(Knapspec, ForcedDraftsTeachNothingAboutPlans) {
     World world("copies=off,budget=0,windows=64", cheap_rows());

@@ -34,19 +34,23 @@ class ScoutRig {
 
     // As if the last `n_answer` tokens of the text were the answer.
     void begin(std::size_t n_answer, const SamplingOptions& sampling = {}) {
-        n_prompt_ = rig_.text.size() - n_answer;
-        scout_.begin({.prompt = std::span(rig_.text).first(n_prompt_), .sampling = sampling});
+        scout_.begin({.prompt = std::span(rig_.text).first(rig_.text.size() - n_answer),
+                      .sampling = sampling});
     }
+
+    // The text is the first `n` tokens of what it was.
+    void cut(int n) { rig_.text.resize(static_cast<std::size_t>(n)); }
 
     // With the last token of the text pending.
     void look(double budget_ms, int n_expected = 1000) {
-        rig_.rig.cache.truncate(kText - 1);
+        const auto n_text = static_cast<int>(rig_.text.size());
+        rig_.rig.cache.truncate(n_text - 1);
         SearchBudget budget(1);
         budget.begin();
         budget.advance(budget_ms, 0);
         scout_.look({.history = rig_.text, .n_room = 10, .n_expected = n_expected}, costs_, budget);
         left_ms_ = budget.left_ms();
-        scout_.choose(costs_, kText - 1);
+        scout_.choose(costs_, n_text - 1);
     }
 
     bool use_idle_time() {
@@ -76,7 +80,6 @@ class ScoutRig {
     CostProfile profile_;
     CostTracker costs_;
     PlanScout scout_;
-    std::size_t n_prompt_ = 0;
     double left_ms_ = 0;
 };
 
@@ -118,6 +121,17 @@ TEST(PlanScout, IdleTimeFindsPlansPieceByPiece) {
     EXPECT_GT(n_pieces, 2 * rig.rig().n_layers()) << "a module each, and replays";
     EXPECT_EQ(rig.rig().rig.cache_bytes(), bytes);
     EXPECT_FALSE(rig.use_idle_time()) << "once at this context";
+}
+
+// At a high temperature most draws are not the argmax, but those of a window that leaves out little
+// are mostly those of the whole model.
+TEST(PlanScout, IdleTimeComparesDrawsAfterASampledAnswer) {
+    ScoutRig rig({.windows = {{.sinks = 16, .recent = 420}}});
+    rig.begin(24, {.temperature = 2, .top_k = 0, .top_p = 1, .min_p = 0, .seed = 3});
+    EXPECT_GT(rig.n_idle_pieces(), 0);
+    rig.look(/*budget_ms=*/0);
+    ASSERT_TRUE(rig.scout().chosen());
+    EXPECT_GT(rig.scout().plan().acceptance.rate(), 0.5);
 }
 
 TEST(PlanScout, IdleTimeGoesOnAfterItWasCancelled) {
@@ -177,6 +191,23 @@ TEST(PlanScout, KnapsackThatIsAlwaysRunTakesTheStreamsOfRounds) {
     EXPECT_FALSE(rig.scout().wants_streams());
     rig.look(0);
     EXPECT_TRUE(rig.scout().wants_streams());
+}
+
+TEST(PlanScout, KnapsackIsDueAgainForAMuchShorterText) {
+    PlanScoutOptions options = kOptions;
+    options.knapsack = PlanScoutOptions::Knapsack::always;
+    ScoutRig rig(options);
+    rig.begin(24);
+    ASSERT_GT(rig.n_idle_pieces(), 0);
+    const auto wants_streams_at = [&](int n_text) {
+        rig.cut(n_text);
+        rig.begin(24);
+        rig.look(0);
+        return rig.scout().wants_streams();
+    };
+    EXPECT_FALSE(wants_streams_at(kText));
+    EXPECT_FALSE(wants_streams_at(kText * 3 / 4));
+    EXPECT_TRUE(wants_streams_at(kText / 2));
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 #include "decode/knapspec/speed_ledger.h"
 
 #include <limits>
+#include <random>
 
 #include <gtest/gtest.h>
 
 #include "decode/knapspec/suspension.h"
+#include "search/throughput.h"
 
 namespace knap::speed_ledger_test {
 namespace {
@@ -55,6 +57,38 @@ TEST(SpeedLedger, LossesBetweenGainsAreForgiven) {
         ledger.add(i % 3 == 0 ? round(1.3, 3) : round(1.3, 1));
         ASSERT_FALSE(ledger.is_losing()) << i;
     }
+}
+
+// Of many sources that draft ten tokens, the share that is called a loser within so many rounds.
+// The length was chosen for an acceptance of 0.95.
+double share_of_losers(double acceptance, int n_rounds) {
+    constexpr int kSources = 2000;
+    constexpr int kLength = 10;
+    const double n_steps = 1 + kLength * (0.35 + 0.1);  // a draft step, a row
+    const double variance = variance_of_tokens({.rest = 0.95}, kLength);
+    std::mt19937_64 engine(1);
+    std::bernoulli_distribution is_right(acceptance);
+    int n_losers = 0;
+    for (int source = 0; source < kSources; ++source) {
+        SpeedLedger ledger;
+        for (int i = 0; i < n_rounds && !ledger.is_losing(); ++i) {
+            int n_tokens = 1;
+            while (n_tokens <= kLength && is_right(engine)) {
+                ++n_tokens;
+            }
+            RoundTime time = round(n_steps, n_tokens);
+            time.variance = variance;
+            ledger.add(time);
+        }
+        n_losers += ledger.is_losing() ? 1 : 0;
+    }
+    return static_cast<double>(n_losers) / kSources;
+}
+
+TEST(SpeedLedger, LongDraftsMayLoseTheirFirstRounds) {
+    EXPECT_EQ(share_of_losers(0.95, 1), 0) << "one in seven loses more than two steps";
+    EXPECT_LT(share_of_losers(0.95, 10), 0.02);
+    EXPECT_GT(share_of_losers(0.5, 5), 0.95) << "it is noticed";
 }
 
 TEST(SpeedLedger, EarlierGainsDoNotPayForLosses) {

@@ -54,6 +54,16 @@ TEST(StaticPlan, WindowsAreFullWhileTheyCoverTheContext) {
     }
 }
 
+TEST(StaticPlan, WindowsLeaveShorterOnesOfLayersAlone) {
+    test::StrategyRig rig(tiny_model("tiny-gemma3"));  // five layers of 24 positions, and one
+    for (const auto& [given, proposed] :
+         {std::pair{"a=w4+23", "a5=w4+23"}, {"a=w4+22", "a=w4+22"}}) {
+        const auto strategy =
+            build_static_plan({.strategy = "static", .settings = {{"plan", given}}}, rig.parts());
+        EXPECT_EQ(*propose(*strategy, 100).plan, parse_plan(proposed, 6)) << given;
+    }
+}
+
 TEST(StaticPlan, RoundWithoutRoomIsPlain) {
     auto strategy = with_options({});
     const std::vector<Token> history(11);

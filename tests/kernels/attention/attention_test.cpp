@@ -406,6 +406,26 @@ TEST_P(AttentionKernels, KnownPrefixesChangeNothing) {
     }
 }
 
+// Where all columns see known prefixes, the kernel may leave out what is behind the longest one.
+TEST_P(AttentionKernels, PositionsBehindEveryPrefixChangeNothing) {
+    constexpr int kColumns = 9;  // several groups
+    for (const int head_dim : {64, 80}) {
+        for (int length = 0; length <= 320; length += length < 70 ? 1 : 5) {
+            Problem problem(head_dim, kColumns, 320, 12);
+            for (int c = 0; c < kColumns; ++c) {
+                // The longest one is in another place each time.
+                const int own = std::max(length - 7 * ((c + length) % kColumns), 0);
+                for (int p = 0; p < 320; ++p) {
+                    problem.mask[Problem::at(c, 320, p)] = p < own ? 0.0f : -kInfinity;
+                }
+            }
+            const auto expected = bits_of(GetParam()(problem, 0, kColumns));
+            problem.tells_prefixes = true;
+            ASSERT_EQ(bits_of(GetParam()(problem, 0, kColumns)), expected) << length;
+        }
+    }
+}
+
 // The hidden position would have the highest score and the largest value.
 TEST_P(AttentionKernels, ContentsOfHiddenPositionsChangeNothing) {
     Problem problem(64, 3, 320, 7);

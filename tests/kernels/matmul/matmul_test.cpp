@@ -358,15 +358,46 @@ TEST_P(RowQuantiser, KeepsZeros) {
     EXPECT_EQ(block.scale, 0.0f);
 }
 
-TEST_P(RowQuantiser, InfinityGivesANonFiniteScale) {
-    std::vector<float> x = random_numbers(32, 1);
-    x[5] = std::numeric_limits<float>::infinity();
-    const QuantisedBlock block = quantised(GetParam(), x).front();
-    EXPECT_FALSE(std::isfinite(block.scale));
+TEST_P(RowQuantiser, InfinityGivesItsBlockANonFiniteScale) {
+    for (const std::size_t n_blocks : {1, 4}) {
+        std::vector<float> x = random_numbers(n_blocks * kQuantBlock, 1);
+        x[5] = std::numeric_limits<float>::infinity();
+        const std::vector<QuantisedBlock> blocks = quantised(GetParam(), x);
+        for (std::size_t b = 0; b < n_blocks; ++b) {
+            EXPECT_EQ(std::isfinite(blocks[b].scale), b > 0) << "block " << b << " of " << n_blocks;
+        }
+    }
+}
+
+// Also those whose numbers are all zero, or so small that their scale has no inverse.
+TEST_P(RowQuantiser, RoundsSingleBlocksLikeTheWholeRow) {
+    constexpr std::size_t kBlocks = 23;
+    std::vector<float> x = random_numbers(kBlocks * kQuantBlock, 1);
+    for (const std::size_t block : {1, 6}) {
+        std::fill_n(x.begin() + static_cast<std::ptrdiff_t>(block * kQuantBlock), kQuantBlock,
+                    0.0f);
+    }
+    x[6 * kQuantBlock + 20] = 1e-38f;
+    std::vector<QuantisedBlock> expected;
+    for (std::size_t b = 0; b < kBlocks; ++b) {
+        const auto first = x.begin() + static_cast<std::ptrdiff_t>(b * kQuantBlock);
+        const std::vector<float> own(first, first + kQuantBlock);
+        expected.push_back(quantised(GetParam(), own).front());
+        EXPECT_TRUE(has_same_bits({expected.back()}, quantised(matmul_kernels().back(), own)))
+            << "block " << b;
+    }
+    EXPECT_EQ(expected[6].less[1], 0);
+    for (std::size_t n = 1; n <= kBlocks; ++n) {
+        const std::vector<float> row(x.begin(),
+                                     x.begin() + static_cast<std::ptrdiff_t>(n * kQuantBlock));
+        const std::vector<QuantisedBlock> first(expected.begin(),
+                                                expected.begin() + static_cast<std::ptrdiff_t>(n));
+        EXPECT_TRUE(has_same_bits(quantised(GetParam(), row), first)) << n << " blocks";
+    }
 }
 
 TEST_P(RowQuantiser, NormalisesSingleBlocksLikeTheWholeRow) {
-    constexpr int kSize = 320;
+    constexpr int kSize = 23 * 32;
     constexpr float kEps = 1e-5f;
     const std::vector<float> x = random_numbers(kSize, 1);
     const std::vector<float> weight = random_numbers(kSize, 2);
@@ -417,14 +448,14 @@ double gated(Activation activation, double gate, double up) {
 }
 
 TEST_P(RowQuantiser, GatesWithEveryActivation) {
-    std::vector<float> gate = random_numbers(96, 1);
-    std::vector<float> up = random_numbers(96, 2);
+    std::vector<float> gate = random_numbers(23 * kQuantBlock, 1);
+    std::vector<float> up = random_numbers(gate.size(), 2);
     up[7] = 12.0f;  // beyond the limits of one of them
     up[41] = -12.0f;
     std::ranges::transform(gate, gate.begin(), [](float x) { return 20 * x; });
     gate[3] = 200.0f;  // e^200 overflows an f32
     gate[40] = -200.0f;
-    std::vector<QuantisedBlock> blocks(3);
+    std::vector<QuantisedBlock> blocks(gate.size() / kQuantBlock);
     for (const Activation activation :
          {Activation::silu, Activation::gelu, Activation::clamped_swiglu}) {
         GetParam().gate_and_quantise(activation, gate.data(), up.data(), blocks);

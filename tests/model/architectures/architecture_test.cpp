@@ -4,20 +4,29 @@
 
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <limits>
+#include <regex>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/text_file.h"
 #include "model/architectures/layer_text.h"
 #include "model/architectures/unsupported.h"
+#include "model/config_reader.h"
 #include "model/gguf/gguf_file.h"
+#include "support/llama_sources.h"
 #include "support/tiny_config.h"
 #include "support/tiny_model.h"
 #include "tools/make_model/shapes.h"
 
 namespace knap::test::architecture_test {
 namespace {
+
+namespace fs = std::filesystem;
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -89,16 +98,41 @@ TEST(Architectures, ThoseOfBeforeAreDenseDecodersWithoutMore) {
     }
 }
 
+// The names of all architectures that llama.cpp knows, from its sources; empty: they are not there.
+std::vector<std::string> names_in_llama() {
+    const fs::path list = test::llama_sources() / "src" / "llama-arch.cpp";
+    std::vector<std::string> names;
+    if (!fs::exists(list)) {
+        return names;
+    }
+    const std::string text = read_text_file(list, "list of architectures");
+    static const std::regex kEntry(R"RE(\{ LLM_ARCH_\w+, +"([\w.-]+)")RE");
+    for (std::sregex_iterator entry(text.begin(), text.end(), kEntry), end; entry != end; ++entry) {
+        names.push_back((*entry)[1]);
+    }
+    return names;
+}
+
+TEST(Unsupported, HasAReasonForEveryArchitectureOfLlamaThatDoesNotRun) {
+    const std::vector<std::string> names = names_in_llama();
+    if (names.empty()) {
+        GTEST_SKIP() << "no sources of llama.cpp (deps/setup sources)";
+    }
+    EXPECT_GT(names.size(), 100U);
+    for (const std::string& name : names) {
+        EXPECT_NE(find_architecture(name) == nullptr, why_unsupported(name).empty()) << name;
+    }
+}
+
 TEST(Unsupported, NamesTheNearestArchitectureThatRuns) {
-    for (const char* name : {"gemma4", "qwen35", "deepseek2", "cohere2"}) {
-        EXPECT_EQ(find_architecture(name), nullptr);
+    EXPECT_GT(unsupported_names().size(), 100U);
+    for (const std::string_view name : unsupported_names()) {
+        EXPECT_EQ(find_architecture(name), nullptr) << name;
         const std::string why = why_unsupported(name);
         const auto at = why.rfind(' ') + 1;
         EXPECT_NE(find_architecture(why.substr(at, why.size() - at - 1)), nullptr) << why;
     }
-    for (const Architecture& architecture : architectures()) {
-        EXPECT_EQ(why_unsupported(architecture.name), "") << architecture.name;
-    }
+    EXPECT_EQ(why_unsupported("mine"), "");
 }
 
 TEST(Granite, HasFourScalars) {
@@ -135,11 +169,14 @@ TEST(Mistral3, SharpensAttentionAndSetsAllOfYarn) {
 
     TinyGguf llama;
     set_f32(llama, "attention.temperature_scale", 0.1f);
-    EXPECT_THAT(config_refusal(llama), HasSubstr("(attention that sharpens with the position, not "
-                                                 "supported)"));
+    EXPECT_THAT(
+        config_refusal(llama),
+        HasSubstr("(attention that sharpens with the position, not supported; the nearest is "
+                  "mistral3)"));
     TinyGguf scaled("mistral3");
     set_f32(scaled, "attention.scale", 0.1f);
-    EXPECT_THAT(config_refusal(scaled), HasSubstr("(a custom attention scale, not supported)"));
+    EXPECT_THAT(config_refusal(scaled),
+                HasSubstr("(a custom attention scale, not supported; the nearest is granite)"));
 }
 
 TEST(Phi3, RotatesInPartAndReadsLongrope) {
@@ -257,6 +294,21 @@ TEST(Exaone4, OnlyLayersWithAWindowRotateInTheLargeModel) {
     EXPECT_EQ(config.layers[3].window, 0);
 }
 
+TEST(Exaone4, LayersThatPredictFurtherTokensAreIgnored) {
+    TinyGguf tiny("exaone4", {.n_layers = 3});
+    set_u32(tiny, "nextn_predict_layers", 1);
+    EXPECT_EQ(config_of(tiny).n_layers, 2);
+    EXPECT_EQ(config_of(tiny).layers.size(), 2u);
+    EXPECT_EQ(describe_layers(config_of(tiny)),
+              "1 more predicts further tokens, and is ignored, heads normalised, norms only behind "
+              "modules");
+    set_u32(tiny, "nextn_predict_layers", 3);
+    EXPECT_THAT(config_refusal(tiny), HasSubstr("expected fewer than the 3 layers, found 3"));
+    TinyGguf other("qwen3");
+    set_u32(other, "nextn_predict_layers", 1);
+    EXPECT_THAT(config_refusal(other), HasSubstr("(layers for multi-token prediction, not"));
+}
+
 TEST(Experts, AreReadFromEveryArchitectureThatHasThem) {
     const ExpertSpec qwen = *config_of_shape("tiny-qwen3moe").layer(3).experts;
     EXPECT_EQ(qwen.n_experts, 8);
@@ -270,6 +322,10 @@ TEST(Experts, AreReadFromEveryArchitectureThatHasThem) {
     EXPECT_FALSE(gpt_oss.layer(0).experts->normalises);
     EXPECT_EQ(gpt_oss.n_experts_used(), 3);
     EXPECT_EQ(config_of_shape("tiny-mixtral").layer(0).experts->n_ff, 96);
+    const ModelConfig mistral = config_of_shape("tiny-mistral3-moe");
+    EXPECT_EQ(mistral.layer(3).experts->n_used, 2);
+    EXPECT_EQ(mistral.temperature.scale, 0.5f);
+    EXPECT_FALSE(config_of_shape("tiny-mistral3").layer(3).experts.has_value());
     const ModelConfig granite = config_of_shape("tiny-granitemoe");
     EXPECT_EQ(granite.layer(0).experts->n_ff_shared, 64);
     EXPECT_EQ(granite.residual_scale, 0.22f);
@@ -297,16 +353,35 @@ TEST(Experts, WrongNumbersAreRefused) {
     set_u32(tiny, "expert_feed_forward_length", 16);
     EXPECT_EQ(config_of(tiny).layer(1).experts->n_ff, 16);
     set_u32(tiny, "expert_group_count", 2);
-    EXPECT_THAT(config_refusal(tiny), HasSubstr("found 2 (experts in groups, not supported)"));
+    EXPECT_THAT(config_refusal(tiny),
+                HasSubstr("found 2 (experts in groups, not supported; the nearest is qwen3moe)"));
     set_u32(tiny, "expert_group_count", 1);
     set_f32(tiny, "expert_weights_scale", 2.5f);
-    EXPECT_THAT(config_refusal(tiny), HasSubstr("(scaled weights of experts, not supported)"));
+    EXPECT_THAT(config_refusal(tiny),
+                HasSubstr("(scaled weights of experts, not supported; the nearest is qwen3moe)"));
     set_f32(tiny, "expert_weights_scale", 1.0f);
     EXPECT_EQ(config_refusal(tiny), "accepted");
 
     TinyGguf dense("qwen3");
     set_u32(dense, "expert_count", 4);
-    EXPECT_THAT(config_refusal(dense), HasSubstr("found 4 (a mixture of experts, not supported)"));
+    EXPECT_THAT(
+        config_refusal(dense),
+        HasSubstr("found 4 (a mixture of experts, not supported; the nearest is qwen3moe)"));
+}
+
+// No architecture here has both experts and layers for multi-token prediction.
+TEST(Experts, ListsCoverIgnoredLayers) {
+    TinyGguf tiny("qwen3moe", {.n_layers = 3});
+    set_u32(tiny, "expert_count", 4);
+    const std::array<std::int32_t, 3> n_used{2, 2, 2};
+    gguf_set_arr_data(tiny.metadata(), tiny.key("expert_used_count").c_str(), GGUF_TYPE_INT32,
+                      n_used.data(), n_used.size());
+    ModelConfig config = config_of(tiny);
+    config.n_layers = 2;
+    config.n_ignored_layers = 1;
+    const GgufFile file = GgufFile::open(write_tiny(tiny, "ignored.gguf"));
+    read_experts(ConfigReader(file, "qwen3moe"), {}, config);
+    EXPECT_EQ(config.layer(1).experts->n_used, 2);
 }
 
 TEST(GptOss, EverySecondLayerHasAWindowAndAllNeedALengthOfExperts) {
@@ -331,21 +406,75 @@ TEST(GptOss, EverySecondLayerHasAWindowAndAllNeedALengthOfExperts) {
 }
 
 TEST(LayerText, SaysWhatLayersAddToADenseDecoder) {
-    EXPECT_EQ(describe_layers(config_of(TinyGguf())), "");
-    EXPECT_EQ(describe_layers(config_of_shape("tiny-gemma3")),
-              "5 of 6 attend to 24 tokens, 5 rotate with base 10000, gelu, embeddings x8");
-    EXPECT_EQ(describe_layers(config_of_shape("tiny-gemma2")),
-              "2 of 4 attend to 24 tokens, scores capped at 5, gelu, embeddings x8, logits capped "
-              "at 3");
-    EXPECT_EQ(describe_layers(config_of_shape("tiny-smollm3")), "1 of 4 do not rotate");
-    EXPECT_EQ(describe_layers(config_of_shape("tiny-glm4")), "8 of 16 channels rotate");
-    EXPECT_EQ(describe_layers(config_of_shape("tiny-granitemoe")),
-              "8 experts of 32, of which a token uses 3, one of 64 that every token uses, "
-              "embeddings x12, residuals x0.22, logits x0.333333");
-    EXPECT_EQ(describe_layers(config_of_shape("tiny-mistral3")),
-              "attention sharpens every 16 tokens");
-    EXPECT_EQ(describe_layers(config_of_shape("tiny-granite")),
-              "embeddings x12, residuals x0.22, logits x0.333333");
+    const auto text_of = [](std::string_view shape) {
+        return describe_layers(config_of_shape(shape));
+    };
+    for (const char* shape : {"tiny-llama", "tiny-qwen2", "tiny-ernie4.5", "tiny-seed-oss"}) {
+        EXPECT_EQ(text_of(shape), "") << shape;
+    }
+    EXPECT_EQ(text_of("tiny-qwen3"), "heads normalised");
+    EXPECT_EQ(
+        text_of("tiny-gemma3"),
+        "5 of 6 attend to 24 tokens, 5 rotate with base 10000, heads normalised, norms behind "
+        "modules too, gelu, embeddings x8");
+    EXPECT_EQ(text_of("tiny-gemma2"),
+              "2 of 4 attend to 24 tokens, scores capped at 5, norms behind modules too, gelu, "
+              "embeddings x8, logits capped at 3");
+    EXPECT_EQ(text_of("tiny-gemma3-deep"),
+              "52 of 62 attend to 24 tokens, 52 rotate with base 10000, heads normalised, scores "
+              "x0.25, norms behind modules too, gelu, embeddings x8");
+    EXPECT_EQ(text_of("tiny-smollm3"), "1 of 4 do not rotate");
+    EXPECT_EQ(text_of("tiny-glm4"), "8 of 16 channels rotate, norms behind modules too");
+    EXPECT_EQ(text_of("tiny-phi"), "8 of 16 channels rotate");
+    EXPECT_EQ(text_of("tiny-qwen3vl"), "8 of 16 channels rotate, heads normalised");
+    EXPECT_EQ(text_of("tiny-olmo2"),
+              "3 of 4 attend to 24 tokens, queries and keys normalised, norms only behind modules");
+    EXPECT_EQ(text_of("tiny-exaone4"), "heads normalised, norms only behind modules");
+    EXPECT_EQ(text_of("tiny-hunyuan-dense"), "heads normalised after they rotate");
+    EXPECT_EQ(text_of("tiny-granitemoe"),
+              "scores x0.1, 8 experts of 32, of which a token uses 3, one of 64 that every token "
+              "uses, embeddings x12, residuals x0.22, logits x0.333333");
+    EXPECT_EQ(text_of("tiny-gpt-oss"),
+              "2 of 4 attend to 24 tokens, a score without a value for each head, clamped swiglu, "
+              "8 experts of 32, of which a token uses 3");
+    EXPECT_EQ(text_of("tiny-mistral3"), "attention sharpens every 16 tokens");
+    EXPECT_EQ(text_of("tiny-mistral3-moe"),
+              "attention sharpens every 16 tokens, 8 experts of 96, of which a token uses 2");
+    EXPECT_EQ(text_of("tiny-granite"),
+              "scores x0.1, embeddings x12, residuals x0.22, logits x0.333333");
+}
+
+TEST(Windows, PatternsMayBeIntegersAsInLibllama) {
+    TinyGguf tiny("gemma3", {.n_layers = 3});
+    set_u32(tiny, "attention.sliding_window", 24);
+    const std::string key = tiny.key("attention.sliding_window_pattern");
+    const std::array<std::int32_t, 3> pattern{0, 1, 2};
+    for (const gguf_type type : {GGUF_TYPE_INT32, GGUF_TYPE_UINT32}) {
+        gguf_set_arr_data(tiny.metadata(), key.c_str(), type, pattern.data(), pattern.size());
+        EXPECT_THAT(windows_of(config_of(tiny)), ElementsAre(0, 24, 24));
+    }
+}
+
+TEST(Windows, PatternsMayCoverIgnoredLayers) {
+    constexpr int kLayers = 64;  // the one EXAONE 4 with windows
+    TinyGguf tiny("exaone4", {.n_layers = kLayers + 1});
+    set_u32(tiny, "nextn_predict_layers", 1);
+    set_u32(tiny, "attention.sliding_window", 24);
+    std::array<std::int8_t, kLayers + 2> pattern{1, 0, 0, 1};
+    const std::string key = tiny.key("attention.sliding_window_pattern");
+    for (const int n_values : {kLayers, kLayers + 1}) {
+        gguf_set_arr_data(tiny.metadata(), key.c_str(), GGUF_TYPE_BOOL, pattern.data(),
+                          static_cast<std::size_t>(n_values));
+        const std::vector<int> windows = windows_of(config_of(tiny));
+        ASSERT_EQ(windows.size(), std::size_t{kLayers});
+        EXPECT_THAT(std::vector(windows.begin(), windows.begin() + 5),
+                    ElementsAre(24, 0, 0, 24, 0));
+    }
+    for (const int n_values : {kLayers - 1, kLayers + 2}) {
+        gguf_set_arr_data(tiny.metadata(), key.c_str(), GGUF_TYPE_BOOL, pattern.data(),
+                          static_cast<std::size_t>(n_values));
+        EXPECT_THAT(config_refusal(tiny), HasSubstr("expected a value for each of 64 layers"));
+    }
 }
 
 TEST(Windows, PatternsAreChecked) {
@@ -357,7 +486,8 @@ TEST(Windows, PatternsAreChecked) {
     EXPECT_THAT(windows_of(config_of(tiny)), ElementsAre(24, 0));
     gguf_set_arr_data(tiny.metadata(), key.c_str(), GGUF_TYPE_BOOL, pattern.data(), 3);
     EXPECT_THAT(config_refusal(tiny), HasSubstr("expected a value for each of 2 layers, found 3"));
-    gguf_set_arr_data(tiny.metadata(), key.c_str(), GGUF_TYPE_INT8, pattern.data(), 2);
+    const std::array<float, 2> numbers{1, 0};
+    gguf_set_arr_data(tiny.metadata(), key.c_str(), GGUF_TYPE_FLOAT32, numbers.data(), 2);
     EXPECT_THAT(config_refusal(tiny), HasSubstr("expected an array of bools, found"));
     gguf_set_val_u32(tiny.metadata(), key.c_str(), 0);
     EXPECT_THAT(windows_of(config_of(tiny)), ElementsAre(24, 24));

@@ -25,6 +25,7 @@ const PlansModel kModel{.fingerprint = "00000000000000ab", .n_layers = 6};
 std::vector<SavedPlan> some_plans() {
     ModulePlan mixed = uniform_window_plan(kModel.n_layers, {.sinks = 16, .recent = 128});
     mixed.set(3, Module::mlp, Level::skip);
+    mixed.set(4, Module::mlp, Level::with_experts(2));
     return {{.n_context = 512, .plan = mixed, .agreed = 60.5, .n_rows = 64},
             {.n_context = 4096,
              .plan = early_exit_plan(kModel.n_layers, 4),

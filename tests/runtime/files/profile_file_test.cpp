@@ -179,8 +179,10 @@ TEST_F(ProfileFile, FilesThatAreNotProfilesAreRefused) {
     EXPECT_THAT(warning_of_load(), HasSubstr("expected a JSON object, found damaged text"));
     std::ofstream(path_) << "[]";
     EXPECT_THAT(warning_of_load(), HasSubstr("expected a JSON object, found array"));
-    std::ofstream(path_) << std::string(100000, '[');
+    std::ofstream(path_) << std::string(60, '[');
     EXPECT_THAT(warning_of_load(), HasSubstr("damaged text"));
+    std::ofstream(path_) << std::string(100000, '[');
+    EXPECT_THAT(warning_of_load(), HasSubstr("expected at most 64 levels of JSON, found more"));
     fs::resize_file(path_, (16 << 20) + 1);
     EXPECT_THAT(warning_of_load(), HasSubstr("expected at most 16777216 bytes, found 16777217"));
     fs::remove(path_);

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -66,6 +67,56 @@ TEST_F(PageSupplies, WhatIsWishedForIsTakenFromNobody) {
     EXPECT_EQ(client.n_pages(), 2);
     EXPECT_EQ(idle.n_pages(), 1);
     EXPECT_EQ(memory->index().n_listed(), 1);
+}
+
+TEST_F(PageSupplies, WorkInIdleTimeTakesFreePagesOnlyAndKeepsTheOrderOfEnds) {
+    Client first(*this);
+    Client second(*this);
+    first.serve(1);
+    second.serve(1);
+    {
+        const PageSupply::Request work(first.holder, PageSupply::Request::Kind::idle);
+        EXPECT_TRUE(supply.reserve_if_free(first.holder, 3 * kPage, kPages * kPage));
+        EXPECT_EQ(first.n_pages(), 3);
+        EXPECT_FALSE(supply.reserve_if_free(first.holder, 4 * kPage, 4 * kPage));
+        EXPECT_EQ(second.n_pages(), 1);
+        Client client(*this);
+        client.begin();
+        EXPECT_EQ(client.reserve(1), Grant::ready) << "those of a session without a request";
+        EXPECT_EQ(second.n_pages(), 0);
+        EXPECT_EQ(client.try_reserve(2), Grant::cancelled) << "it waits until the work ends";
+    }
+    EXPECT_EQ(first.n_pages(), 1);
+    second.serve(1);
+    { const PageSupply::Request work(first.holder, PageSupply::Request::Kind::idle); }
+    Client client(*this);
+    client.begin();
+    client.compute(3);
+    EXPECT_EQ(first.n_pages(), 0) << "its request ended before the other's";
+    EXPECT_EQ(second.n_pages(), 1);
+}
+
+TEST_F(PageSupplies, WorkInIdleTimeGivesUpItsPagesWhenItEnds) {
+    using Work = PageSupply::Request;
+    Client idle(*this);
+    idle.serve(2);
+    std::optional<Work> work(std::in_place, idle.holder, Work::Kind::idle);
+    ASSERT_TRUE(supply.reserve_if_free(idle.holder, 3 * kPage, 3 * kPage));
+    Client client(*this);
+    client.begin();
+    std::atomic<int> n_asked = 0;
+    std::jthread thread([&] {
+        EXPECT_EQ(client.reserve(3,
+                                 [&] {
+                                     ++n_asked;
+                                     return false;
+                                 }),
+                  Grant::ready);
+    });
+    wait_until([&] { return n_asked >= 2; });
+    EXPECT_EQ(idle.n_pages(), 3);
+    work.reset();
+    EXPECT_EQ(idle.n_pages(), 0) << "although its next piece may begin at once";
 }
 
 TEST_F(PageSupplies, TheYoungestRequestGivesUpItsPagesAndIsToldSo) {

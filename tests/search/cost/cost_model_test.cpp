@@ -239,6 +239,44 @@ TEST(CostModel, IsSensibleWithTheFewProbesOfARequest) {
     }
 }
 
+// A single time has no spread that would tell.
+TEST(CostModel, TimesOfABusyMachineCountLittle) {
+    const FakeMachine machine = plain_machine(30);
+    CostProfile profile = machine.profile(first_probes(machine.layer_classes, 900, kMaxRows));
+    const std::vector<CostSample> quiet = profile.samples;
+    for (CostSample sample : quiet) {
+        sample.ms *= 2;
+        sample.was_busy = true;
+        profile.samples.push_back(sample);
+    }
+    const CostModel model(profile);
+    for (const int n_rows : {1, 4, 8}) {
+        const Probe pass{.plan = ModulePlan(30), .n_context = 900, .n_rows = n_rows};
+        EXPECT_LT(error_on(model, machine, pass), 0.02) << n_rows;
+    }
+    std::erase_if(profile.samples, [](const CostSample& sample) { return !sample.was_busy; });
+    EXPECT_NEAR(CostModel(profile).plain_step_ms(900), 2 * machine.ms(plain_step(30, 900)),
+                0.02 * machine.ms(plain_step(30, 900)))
+        << "but they count where there is nothing better";
+}
+
+TEST(CostModel, AQuietTimeReplacesThoseOfABusyMachine) {
+    const FakeMachine machine = plain_machine(4);
+    CostSample busy = machine.sample(plain_step(4, 100));
+    busy.was_busy = true;
+    CostSample other = busy;
+    other.n_rows = 4;
+    CostProfile profile{.layer_classes = machine.layer_classes};
+    for (const CostSample& sample : {busy, busy, other, machine.sample(plain_step(4, 700))}) {
+        add_measured(profile, sample);
+    }
+    ASSERT_EQ(profile.samples.size(), 2u);
+    EXPECT_EQ(profile.samples[0].n_rows, 4) << "another pass";
+    add_measured(profile, busy);
+    add_measured(profile, machine.sample(plain_step(4, 800)));
+    EXPECT_EQ(profile.samples.size(), 3u) << "quiet times are kept";
+}
+
 TEST(CostModel, IgnoresImplausibleSamples) {
     const FakeMachine machine = plain_machine(30);
     CostProfile profile = whole_profile(machine);

@@ -10,6 +10,7 @@
 
 #include "model/layer_classes.h"
 #include "search/cost/cost_model.h"
+#include "search/some_tokens.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
 
@@ -134,12 +135,29 @@ TEST_F(ProfileTest, MeasuringWritesOnlyAboveTheContext) {
         {.plan = early_exit_plan(n_layers, 0), .n_context = 100},
     };
     for (const Probe& probe : probes) {
-        const std::optional<double> ms = measure_ms(rig_.forward, probe);
-        ASSERT_TRUE(ms);
-        EXPECT_GT(*ms, 0);
+        const std::optional<PassTime> time = measure_pass(rig_.forward, probe);
+        ASSERT_TRUE(time);
+        EXPECT_GT(time->ms, 0);
     }
     EXPECT_EQ(rig_.cache.committed(), 100);
     EXPECT_EQ(rig_.cache_bytes(), before);
+}
+
+// Rows of one token would choose the same experts, and look cheap.
+TEST_F(ProfileTest, RowsOfAProbeAreDifferentTokens) {
+    const int n_vocab = model_.config.n_vocab;
+    ASSERT_TRUE(measure_pass(
+        rig_.forward, {.plan = ModulePlan(model_.config.n_layers), .n_context = 0, .n_rows = 5}));
+    rig_.cache.commit(5);
+    const std::vector<std::byte> measured = rig_.cache_bytes();
+    const std::vector<Token> tokens = some_tokens(5, n_vocab);
+    EXPECT_EQ(std::set(tokens.begin(), tokens.end()).size(), 5U);
+    EXPECT_LT(*std::ranges::max_element(tokens), n_vocab);
+    rig_.forward.run({.tokens = tokens});
+    EXPECT_EQ(rig_.cache_bytes(), measured);
+    const std::vector<Token> same(5, tokens[0]);
+    rig_.forward.run({.tokens = same});
+    EXPECT_NE(rig_.cache_bytes(), measured);
 }
 
 // A windowed pass after the committed rows would be rejected if its context were not the probe's.
@@ -148,7 +166,7 @@ TEST_F(ProfileTest, MeasuresAtTheProbesContext) {
     rig_.feed(test::random_tokens(200, model_.config.n_vocab, 1));
     rig_.cache.truncate(0);
     rig_.cache.commit(200);
-    EXPECT_TRUE(measure_ms(
+    EXPECT_TRUE(measure_pass(
         rig_.forward,
         {.plan = uniform_window_plan(n_layers, {.sinks = 4, .recent = 16}), .n_context = 50}));
 }
@@ -156,7 +174,7 @@ TEST_F(ProfileTest, MeasuresAtTheProbesContext) {
 TEST_F(ProfileTest, MeasuringCanBeCancelled) {
     model_.backend.set_abort([] { return true; });
     EXPECT_FALSE(
-        measure_ms(rig_.forward, {.plan = ModulePlan(model_.config.n_layers), .n_context = 0}));
+        measure_pass(rig_.forward, {.plan = ModulePlan(model_.config.n_layers), .n_context = 0}));
     EXPECT_FALSE(measure_profile(rig_.forward, rig_.cache, classes(), {.max_context = 200}));
 }
 
@@ -249,6 +267,22 @@ TEST_F(ProfileTest, RepeatsWhileThereIsTime) {
         measure_profile(rig_.forward, rig_.cache, classes(),
                         {.max_context = 20, .max_rows = 2, .seconds = 1e6, .on_progress = count}));
     EXPECT_EQ(n_measured, n_enough);
+}
+
+TEST(PassTimes, DisturbedOnesAreLeftOut) {
+    const PassTime disturbed{.ms = 50, .was_disturbed = true};
+    const std::vector<PassTime> mostly_quiet{{.ms = 10}, disturbed, {.ms = 12}, {.ms = 11}};
+    const Probe probe{.plan = ModulePlan(1), .n_context = 7, .n_rows = 2};
+    const CostSample quiet = summary_of(probe, mostly_quiet);
+    EXPECT_EQ(quiet.n_context, 7);
+    EXPECT_EQ(quiet.n_rows, 2);
+    EXPECT_EQ(quiet.ms, 11);
+    EXPECT_EQ(quiet.n_measured, 3);
+    EXPECT_FALSE(quiet.was_busy);
+    const std::vector<PassTime> mostly_busy{disturbed, {.ms = 10}, disturbed, {.ms = 11}};
+    const CostSample busy = summary_of(probe, mostly_busy);
+    EXPECT_EQ(busy.n_measured, 4);
+    EXPECT_TRUE(busy.was_busy);
 }
 
 }  // namespace

@@ -142,6 +142,17 @@ TEST(ChatBody, NumbersOutOfRangeAreRefused) {
     }
 }
 
+TEST(ChatBody, LongValuesAreNotRepeated) {
+    const std::string text = concat('"', std::string(100'000, 'x'), '"');
+    for (const std::string& field :
+         {concat("\"temperature\":", text), concat("\"logit_bias\":{\"7\":", text, "}"),
+          concat("\"logit_bias\":{", text, ":1}")}) {
+        const ApiError error = refusal([&] { chat(field); });
+        EXPECT_EQ(error.status, 400);
+        EXPECT_LT(error.message.size(), 200u) << field.substr(0, 40);
+    }
+}
+
 TEST(ChatBody, ReadsStopStrings) {
     EXPECT_THAT(options(R"("stop":"a")").stop, ElementsAre("a"));
     EXPECT_THAT(options(R"("stop":["a","bc"])").stop, ElementsAre("a", "bc"));

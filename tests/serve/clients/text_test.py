@@ -203,8 +203,8 @@ def test_metrics_have_the_names(server):
             "prompt_tokens_total", "generation_tokens_total", "request_success_total", "num_requests_running",
             "num_requests_waiting", "kv_cache_usage_perc", "time_to_first_token_seconds_bucket",
             "inter_token_latency_seconds_bucket", "e2e_request_latency_seconds_bucket", "request_queue_time_seconds_bucket"],
-        "knap": ["tokens_total", "draft_seconds_total", "verify_seconds_total", "search_seconds_total", "near_ties_total",
-                 "forced_tokens_total", "requests_refused_total", "disconnects_total"]}
+        "knap": ["tokens_total", "draft_seconds_total", "verify_seconds_total", "search_seconds_total",
+                 "idle_search_seconds_total", "near_ties_total", "forced_tokens_total", "requests_refused_total", "disconnects_total"]}
     for name in (f"{prefix}:{name}" for prefix, group in names.items() for name in group):
         assert f"\n{name}" in text, name
     for line in text.splitlines():

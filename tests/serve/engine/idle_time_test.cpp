@@ -41,17 +41,17 @@ TEST_F(IdleTimeTest, WorkSeesTheLongestConversationAndStopsForARequest) {
     std::atomic<std::size_t> n_text = 0;
     ask();
     const IdleTime idle(
-        pool_,
-        [&](const std::vector<Token>& text, const std::function<bool()>& must_stop) {
-            n_text = text.size();
-            ++n_begun;
-            while (!must_stop()) {
-                std::this_thread::sleep_for(1ms);
-            }
-            ++n_stopped;
-            return false;
-        },
-        /*wait=*/10ms);
+        pool_, {.work =
+                    [&](const std::vector<Token>& text, const std::function<bool()>& must_stop) {
+                        n_text = text.size();
+                        ++n_begun;
+                        while (!must_stop()) {
+                            std::this_thread::sleep_for(1ms);
+                        }
+                        ++n_stopped;
+                        return false;
+                    },
+                .wait = 10ms});
     ASSERT_TRUE(eventually([&] { return n_begun == 1; }));
     EXPECT_EQ(n_text, 25u);
     EXPECT_EQ(n_stopped, 0);
@@ -63,12 +63,11 @@ TEST_F(IdleTimeTest, WorkSeesTheLongestConversationAndStopsForARequest) {
 TEST_F(IdleTimeTest, WorkThatFailsIsNotTriedAgain) {
     std::atomic<int> n_begun = 0;
     const IdleTime idle(
-        pool_,
-        [&](const std::vector<Token>&, const std::function<bool()>&) -> bool {
-            ++n_begun;
-            throw Error("no");
-        },
-        /*wait=*/1ms);
+        pool_, {.work = [&](const std::vector<Token>&, const std::function<bool()>&) -> bool {
+                    ++n_begun;
+                    throw Error("no");
+                },
+                .wait = 1ms});
     ASSERT_TRUE(eventually([&] { return n_begun == 1; }));
     std::this_thread::sleep_for(50ms);
     EXPECT_EQ(n_begun, 1);
@@ -77,15 +76,25 @@ TEST_F(IdleTimeTest, WorkThatFailsIsNotTriedAgain) {
 
 TEST_F(IdleTimeTest, SessionsGoOnWithRenewedStrategies) {
     std::atomic<int> n_worked = 0;
-    const IdleTime idle(
-        pool_,
-        [&](const std::vector<Token>&, const std::function<bool()>&) {
-            ++n_worked;
-            return true;
-        },
-        /*wait=*/1ms);
+    const IdleTime idle(pool_, {.work =
+                                    [&](const std::vector<Token>&, const std::function<bool()>&) {
+                                        ++n_worked;
+                                        return true;
+                                    },
+                                .wait = 1ms});
     ASSERT_TRUE(eventually([&] { return n_worked > 0; }));
     ask();
+    ask();
+}
+
+TEST_F(IdleTimeTest, SessionsWorkOnTheirConversationsWithoutOtherWork) {
+    std::atomic<int> n_pieces = 0;
+    const IdleTime idle(pool_,
+                        {.uses_sessions = true,
+                         .on_worked = [&](double seconds) { n_pieces += seconds >= 0 ? 1 : 0; },
+                         .wait = 1ms});
+    ask();
+    EXPECT_TRUE(eventually([&] { return n_pieces > 3; }));
     ask();
 }
 

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "support/baseline.h"
+#include "support/eager_profile.h"
 #include "support/http_rig.h"
 #include "support/loaded_model.h"
 #include "support/tiny_model.h"
@@ -75,6 +76,45 @@ TEST_F(SessionPoolTest, AnswersAreThoseOfASessionAlone) {
         EXPECT_EQ(records[i].tokens, plain.tokens);
         EXPECT_EQ(records[i].text + end.rest.text, plain.text);
     }
+}
+
+TEST_F(SessionPoolTest, FreeSessionsUseIdleTimeAndWriteTheSameText) {
+    Engine engine(with_eager_profile({.model_path = tiny_model("tiny-llama", "Q8_0"),
+                                      .n_ctx = 512,
+                                      .n_parallel = 2,
+                                      .n_threads = 1}));
+    SessionPool pool(engine, 2, 2);
+    const auto never = [] { return false; };
+    EXPECT_FALSE(pool.use_idle_time(never)) << "there is no conversation yet";
+    const std::vector<Token> text = random_tokens(240, 256, 1);
+    GenerateOptions options = request(30);
+    options.speculation = eager_knapspec();
+    const auto ask = [&](Record& record) {
+        std::vector<Job> jobs;
+        jobs.push_back(record.job(text, options));
+        EXPECT_EQ(pool.submit(std::move(jobs)).size(), 1u);
+    };
+    options.speculation.settings = {{"margin", "0"}, {"windows", "8/48"}, {"budget", "0"}};
+    Record first;
+    ask(first);
+    first.end.get_future().get();
+    EXPECT_FALSE(pool.use_idle_time([] { return true; }));
+    int n_pieces = 0;
+    while (pool.use_idle_time(never)) {
+        ASSERT_LT(++n_pieces, 1000);
+    }
+    EXPECT_GT(n_pieces, 0);
+
+    Record held;
+    held.is_held = true;
+    ask(held);
+    EXPECT_FALSE(pool.use_idle_time(never)) << "the session has a job";
+    held.is_held = false;
+    held.end.get_future().get();
+    Session alone(engine);
+    const Result plain = plain_text(alone, text, options);
+    EXPECT_EQ(first.tokens, plain.tokens);
+    EXPECT_EQ(held.tokens, plain.tokens);
 }
 
 TEST_F(SessionPoolTest, QueuesAllJobsOfARequestOrNone) {

@@ -40,6 +40,35 @@ std::string get_with(const std::string& headers) {
     return "GET / HTTP/1.1\r\nHost: a\r\n" + headers + "\r\n";
 }
 
+// Beast has an assertion about this, which release builds leave out.
+TEST(RequestReader, ALastChunkMayArriveByteByByte) {
+    std::vector<std::string> bytes;
+    for (const char c :
+         std::string("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+                     "0\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n")) {
+        bytes.emplace_back(1, c);
+    }
+    EXPECT_EQ(requests_in(bytes), "POST / \nGET /b \n");
+}
+
+TEST(RequestReader, RefusesAlikeHoweverTheBytesArrive) {
+    const std::string bytes = "GET / HTTP/1.1\r\nHost: a\n\nX: b\r\n\r\n";
+    std::vector<std::string> messages;
+    for (const std::size_t n : {std::size_t{1}, bytes.size()}) {
+        const HttpLimits limits;
+        RequestReader reader(limits);
+        std::string received;
+        Result result = Result::need_more;
+        for (std::size_t at = 0; at < bytes.size() && result == Result::need_more; at += n) {
+            received += bytes.substr(at, n);
+            result = reader.read(received);
+        }
+        EXPECT_EQ(result, Result::refused);
+        messages.push_back(reader.message());
+    }
+    EXPECT_EQ(messages[0], messages[1]);
+}
+
 TEST(RequestReader, ReadsRequestsHoweverTheyAreSplit) {
     const std::string bytes =
         "GET /a%20b?c HTTP/1.1\r\nHost: a\r\n\r\n"

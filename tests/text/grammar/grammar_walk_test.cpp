@@ -60,6 +60,15 @@ TEST(GrammarWalk, GivesUpWhereThereAreTooManyWays) {
     EXPECT_EQ(likely(R"(root ::= [xy] ("a"?){0,9} "b" "cd")", "xb"), "cd");
 }
 
+TEST(GrammarWalk, GivesUpWhereATextNestsDeeply) {
+    GrammarWalk place = walk(R"(root ::= "[" root "]" | "xy")");
+    place.advance(std::string(500, '[') + "x");
+    EXPECT_EQ(place.likely_text(3), "y]]");
+    GrammarWalk deep = walk(R"(root ::= "[" root "]" | "xy")");
+    deep.advance(std::string(1'000'000, '[') + "x");
+    EXPECT_EQ(deep.likely_text(3), "");
+}
+
 TEST(GrammarWalk, ACharacterMayComeInParts) {
     GrammarWalk place = walk(R"(root ::= "\u00e4" "bc")");
     place.advance("\xc3");

@@ -51,7 +51,8 @@ TEST(Divergence, MayBeTheEndOfOneOfThem) {
 TEST(Contenders, CoverEveryStrategyButPlainDecoding) {
     const auto names = [](bool has_adapter) {
         std::set<std::string> found;
-        for (const Contender& contender : lossless_contenders(30, true, has_adapter)) {
+        for (const Contender& contender : lossless_contenders(
+                 {.n_layers = 30, .has_reduced_head = true, .has_adapter = has_adapter})) {
             found.insert(contender.speculation.strategy);
         }
         return found;
@@ -66,10 +67,9 @@ TEST(Contenders, CoverEveryStrategyButPlainDecoding) {
     EXPECT_EQ(names(/*has_adapter=*/false), expected);
 }
 
-std::set<std::string> plans(int n_layers, bool has_reduced_head = false) {
+std::set<std::string> plans(const EngineParts& parts) {
     std::set<std::string> found;
-    for (const Contender& contender :
-         lossless_contenders(n_layers, has_reduced_head, /*has_adapter=*/false)) {
+    for (const Contender& contender : lossless_contenders(parts)) {
         const StrategySettings& settings = contender.speculation.settings;
         if (settings.contains("plan")) {
             found.insert(settings.at("plan"));
@@ -79,14 +79,17 @@ std::set<std::string> plans(int n_layers, bool has_reduced_head = false) {
 }
 
 TEST(Contenders, HavePlansThatFitTheModel) {
-    EXPECT_EQ(plans(8), (std::set<std::string>{"a=w16+64", "l1+3+5=skip", "exit=4"}));
-    EXPECT_EQ(plans(2), (std::set<std::string>{"a=w16+64", "exit=1"}));
-    EXPECT_EQ(plans(1), (std::set<std::string>{"a=w16+64"}));
-    EXPECT_EQ(plans(1, true), (std::set<std::string>{"a=w16+64", "a=w16+64,head=reduced"}));
+    using Plans = std::set<std::string>;
+    EXPECT_EQ(plans({.n_layers = 8}), (Plans{"a=w16+64", "l1+3+5=skip", "exit=4"}));
+    EXPECT_EQ(plans({.n_layers = 2}), (Plans{"a=w16+64", "exit=1"}));
+    EXPECT_EQ(plans({}), (Plans{"a=w16+64"}));
+    EXPECT_EQ(plans({.has_reduced_head = true}), (Plans{"a=w16+64", "a=w16+64,head=reduced"}));
+    EXPECT_EQ(plans({.n_experts_used = 1}), (Plans{"a=w16+64"}));
+    EXPECT_EQ(plans({.n_experts_used = 8}), (Plans{"a=w16+64", "m=e4"}));
 }
 
 TEST(Contenders, HaveATree) {
-    const auto contenders = lossless_contenders(8, false, false);
+    const auto contenders = lossless_contenders(EngineParts{.n_layers = 8});
     EXPECT_TRUE(std::ranges::any_of(contenders, [](const Contender& one) {
         return one.speculation.settings.contains("width");
     }));

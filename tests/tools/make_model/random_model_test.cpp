@@ -290,6 +290,21 @@ TEST(RandomModel, MixtureBoostsHalfOfTheSensitiveMatricesAndTheHead) {
     EXPECT_EQ(model.tensor("token_embd.weight")->type, GGML_TYPE_Q4_K);
 }
 
+TEST(RandomModel, ExpertsHaveATypeOfTheirOwnAsInPublishedFiles) {
+    const Contents model(tiny_model("tiny-gpt-oss", "MXFP4_MOE"));
+    for (const char* name : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}) {
+        EXPECT_EQ(model.tensor(concat("blk.1.", name, ".weight"))->type, GGML_TYPE_MXFP4) << name;
+        EXPECT_EQ(model.tensor(concat("blk.1.", name, ".bias"))->type, GGML_TYPE_F32) << name;
+    }
+    for (const char* name : {"attn_q", "attn_k", "attn_v", "attn_output"}) {
+        EXPECT_EQ(model.tensor(concat("blk.1.", name, ".weight"))->type, GGML_TYPE_Q8_0) << name;
+    }
+    EXPECT_EQ(model.tensor("token_embd.weight")->type, GGML_TYPE_Q8_0);
+    EXPECT_EQ(model.tensor("output.weight")->type, GGML_TYPE_Q8_0);
+    EXPECT_EQ(model.tensor("blk.1.ffn_gate_inp.weight")->type, GGML_TYPE_F32);
+    EXPECT_EQ(model.integer("general.file_type"), 38u);
+}
+
 TEST(RandomModel, HeadTypeAppliesToEmbeddingAndHead) {
     auto options = model_options("tiny-llama", "Q4_0");
     options.head_type = "q8_0";
@@ -397,9 +412,17 @@ TEST(RandomModel, RowsThatDoNotFitTheBlocksAreRefusedWithAnAlternative) {
 }
 
 TEST(RandomModel, HeadOfMixedTypesIsRefused) {
-    auto options = model_options("small-llama", "Q4_K");
-    options.head_type = "Q4_K_M";
-    EXPECT_NE(error_of(options).find("--head-type"), std::string::npos);
+    for (const char* head_type : {"Q4_K_M", "MXFP4_MOE"}) {
+        auto options = model_options("small-llama", "Q4_K");
+        options.head_type = head_type;
+        EXPECT_NE(error_of(options).find("--head-type"), std::string::npos) << head_type;
+    }
+}
+
+TEST(RandomModel, TypesOfExpertsNeedExperts) {
+    EXPECT_EQ(error_of(model_options("tiny-llama", "MXFP4_MOE")),
+              "--type: expected a shape with experts, such as tiny-gpt-oss, for a type that has "
+              "another one for experts (MXFP4); found tiny-llama");
 }
 
 TEST(RandomModel, ImpossibleLayerCountIsRefused) {

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <gtest/gtest.h>
 
 #include "knap/types.h"
+
+#include "tools/make_model/random_tensors.h"
 
 namespace knap::shapes_test {
 namespace {
@@ -27,6 +30,36 @@ TEST(Shapes, HeadsDivideEvenly) {
         EXPECT_EQ(shape.n_heads % shape.n_kv_heads, 0) << shape.name;
         EXPECT_EQ(shape.head_dim % 2, 0) << shape.name;
     }
+}
+
+// In billions, as their model cards say.
+TEST(Shapes, FullOnesHaveTheParametersOfTheirCheckpoints) {
+    constexpr std::pair<const char*, double> kBillions[] = {
+        {"llama-3.1-8b", 8.03},   {"qwen3-8b", 8.19},      {"phi-4", 14.66},
+        {"gemma-3-4b", 3.88},     {"olmo-2-7b", 7.30},     {"gemma-3-27b", 27.01},
+        {"exaone-4.0-32b", 32.0}, {"phi-4-mini", 3.84},    {"gpt-oss-20b", 20.91},
+        {"mixtral-8x7b", 46.70},  {"qwen3-30b-a3b", 30.53}};
+    for (const auto& [name, expected] : kBillions) {
+        const ModelShape& shape = find_shape(name);
+        double n = 0;
+        for (const RandomTensor& tensor :
+             declare_random_tensors(shape, parse_weight_recipe("F16", "", shape.has_tied_head))) {
+            n += tensor.values.empty() ? static_cast<double>(tensor.n_in * tensor.n_rows) : 0;
+        }
+        EXPECT_NEAR(n * 1e-9, expected, 0.005 * expected) << name;
+    }
+}
+
+TEST(Shapes, DivisorsForLongContextsAreInFilesThatStretchThem) {
+    const auto has_divisors = [](const char* name) {
+        const auto tensors =
+            declare_random_tensors(find_shape(name), parse_weight_recipe("F16", "", false));
+        return std::ranges::find(tensors, "rope_factors_long.weight", &RandomTensor::name) !=
+               tensors.end();
+    };
+    EXPECT_TRUE(has_divisors("phi-4-mini"));
+    EXPECT_FALSE(has_divisors("phi-4"));
+    EXPECT_FALSE(has_divisors("tiny-llama"));
 }
 
 TEST(Shapes, NoScalingMeansNoRopeDivisors) {

@@ -50,6 +50,30 @@ BenchRow row_of(const Result& result, const std::string& contender = "knapspec")
     return row;
 }
 
+TEST(BenchRow, OfAPeerHasTheCountsOfItsLastAnswer) {
+    const LlamaAnswer first{
+        .tokens = {1, 2, 3, 4, 5}, .n_rounds = 4, .decode_ms = 30, .draft_ms = 1, .verify_ms = 25};
+    LlamaAnswer last = first;
+    last.n_rounds = 2;
+    last.drafted = {2, 1};
+    last.accepted = {2, 0};
+    BenchRow row = blank_row({.tokens = {1, 2}}, "greedy", 7);
+    fill_peer_row(row, "ngram-mod", "flash=on", answer(), std::vector{first, last},
+                  std::vector{60.0, 50.0});
+    EXPECT_EQ(row.strategy, "ngram-mod");
+    EXPECT_EQ(row.options, "flash=on");
+    EXPECT_EQ(row.turns,
+              (std::vector<BenchTurn>{{30, 60, 5, 1, 25, 0, 4}, {30, 50, 5, 1, 25, 0, 4}}));
+    EXPECT_EQ(row.rounds, 2);
+    EXPECT_EQ(row.mean_accepted_length, 2);
+    EXPECT_EQ(row.n_drafted, 3);
+    EXPECT_EQ(row.n_accepted, 2);
+    EXPECT_DOUBLE_EQ(*row.acceptance_rate, 2.0 / 3);
+    EXPECT_THAT(row.acceptance_by_position, ElementsAre(1, 0));
+    EXPECT_DOUBLE_EQ(row.tokens_per_second, 1000.0 * 8 / 60);
+    EXPECT_FALSE(row.bandwidth_gb_per_second);
+}
+
 TEST(BenchRow, HasTheCountsOfTheLastAnswer) {
     const BenchRow row = row_of(answer());
     EXPECT_TRUE(row.is_cut);

@@ -64,7 +64,7 @@ void expect_whole(const ParallelOutcome& outcome, std::size_t n_prompts) {
 TEST(ParallelRace, OneSessionServesAllPrompts) {
     Engine engine = tiny_engine(1);
     RaceOptions options = two_turns();
-    options.has_peer = true;
+    options.peers = {"llama"};
     std::vector<double> progress;
     ParallelRace race(engine, options,
                       {.on_progress = [&](double n_done) { progress.push_back(n_done); }});
@@ -79,7 +79,7 @@ TEST(ParallelRace, OneSessionServesAllPrompts) {
 TEST(ParallelRace, SeveralSessionsWriteTheTextsOfOne) {
     Engine engine = tiny_engine(3);
     RaceOptions options = two_turns();
-    options.has_peer = true;
+    options.peers = {"llama"};
     const auto outcome = ParallelRace(engine, options, {}).measure(prompts(7));
     ASSERT_TRUE(outcome);
     expect_whole(*outcome, 7);

@@ -53,12 +53,29 @@ TEST(PromptData, BrokenLinesAreListedByFileAndLine) {
     EXPECT_THAT(data.skipped[1].why, HasSubstr("expected a string `prompt`"));
 }
 
+TEST(PromptData, IdsDifferWhateverTheyAre) {
+    const auto file = write_data("ids.jsonl",
+                                 "{\"id\": \"a (line 3)\", \"prompt\": \"one\"}\n"
+                                 "{\"id\": \"a\", \"prompt\": \"two\"}\n"
+                                 "{\"id\": \"a\", \"prompt\": \"three\"}\n");
+    EXPECT_THAT(read_prompt_source(file, 0).prompts,
+                ids_are({"a (line 3)", "a", "a (line 3) (line 3)"}));
+}
+
 TEST(PromptData, ReadsThePromptsOfOneTaskUpToTheLimit) {
     EXPECT_THAT(read_prompt_source(mixed_file() + ":qa", 0).prompts, ids_are({"a", "line 6"}));
     EXPECT_THAT(read_prompt_source(mixed_file() + ":qa", 1).prompts, ids_are({"a"}));
     EXPECT_THAT(read_prompt_source(mixed_file() + ":math", 0).prompts, ids_are({"a (line 4)"}));
     EXPECT_THAT([] { read_prompt_source(mixed_file() + ":none", 0); },
                 ThrowsMessage<Error>(HasSubstr("found none in 6 lines")));
+}
+
+TEST(PromptData, TheFirstPromptsOfASourceCanBeLeftOut) {
+    EXPECT_THAT(read_prompt_source(mixed_file(), 0, 1).prompts, ids_are({"a (line 4)", "line 6"}));
+    EXPECT_THAT(read_prompt_source(mixed_file(), 1, 1).prompts, ids_are({"a (line 4)"}));
+    EXPECT_THAT(read_prompt_source(mixed_file() + ":qa", 0, 1).prompts, ids_are({"line 6"}));
+    EXPECT_THAT([] { read_prompt_source(mixed_file() + ":qa", 0, 2); },
+                ThrowsMessage<Error>(HasSubstr("more than the 2 prompts of --skip, found 2")));
 }
 
 TEST(PromptData, SourcesNameTheirFile) {

@@ -6,26 +6,25 @@
 #include <gtest/gtest.h>
 
 #include "runtime/engine_impl.h"
+#include "support/bench_example.h"
 #include "support/tiny_adapter.h"
 #include "support/tiny_model.h"
+#include "support/trained_model.h"
 #include "tools/measure/report/bench_speedup.h"
+#include "tools/peer/peer_names.h"
 
 namespace knap::strategy_race_test {
 namespace {
 
+using test::trained_model;
 using testing::ElementsAre;
 
 Engine tiny_engine() {
     return Engine({.model_path = tiny_model("tiny-llama", "Q8_0"), .n_ctx = 128, .n_threads = 1});
 }
 
-// Synthetic, so its answers never end early.
 BenchPrompt prompt(const Engine& engine) {
-    return {.data = kSynthetic,
-            .id = kSynthetic,
-            .depth = 16,
-            .tokens = engine.tokenize("flint and chert and flint and chert"),
-            .n_document_tokens = 16};
+    return test::synthetic_prompt(engine, "flint and chert and flint and chert");
 }
 
 RaceOptions two_turns() {
@@ -49,7 +48,7 @@ TEST(StrategyRace, HasARowForEveryContenderAndRule) {
     options.rules = {{"shared-noise", AcceptanceRule::shared_noise},
                      {"ratio", AcceptanceRule::ratio}};
     options.contenders.pop_back();
-    options.has_peer = true;
+    options.peers = {"llama"};
     StrategyRace race(engine, options, {});
     const auto outcome = race.measure(prompt(engine));
     ASSERT_TRUE(outcome);
@@ -81,7 +80,7 @@ TEST(StrategyRace, SpeedupsUseTheMeanOfBothPlainRuns) {
 TEST(StrategyRace, RequestSpeedupsIncludeThePrefillOfEachEngine) {
     Engine engine = tiny_engine();
     RaceOptions options = two_turns();
-    options.has_peer = true;
+    options.peers = {"llama"};
     StrategyRace race(engine, options, {});
     const auto outcome = race.measure(prompt(engine));
     ASSERT_TRUE(outcome);
@@ -91,6 +90,97 @@ TEST(StrategyRace, RequestSpeedupsIncludeThePrefillOfEachEngine) {
         EXPECT_EQ(row.request_speedup,
                   request_speedup_of(row.turns, row.prefill_ms, plain_prefill_ms));
     }
+}
+
+// A model of English over bytes: what it writes greedily comes round again, so drafts of it exist.
+Engine english_engine() {
+    return Engine({.model_path = trained_model(), .n_ctx = 512, .n_threads = 1});
+}
+
+const std::string kSentence = "The cat sat on the mat. ";
+
+BenchPrompt repeated_prompt(const Engine& engine) {
+    return test::synthetic_prompt(
+        engine, kSentence + kSentence + kSentence + kSentence + kSentence + kSentence);
+}
+
+RaceOptions race_of_peers() {
+    RaceOptions options = two_turns();
+    options.contenders.clear();
+    options.peers = {kPeerNames.begin(), kPeerNames.end()};
+    options.n_predict = 160;
+    return options;
+}
+
+TEST(StrategyRace, EveryPeerHasARowAndATextLikeOurs) {
+    Engine engine = english_engine();
+    const auto outcome = StrategyRace(engine, race_of_peers(), {}).measure(repeated_prompt(engine));
+    ASSERT_TRUE(outcome);
+    EXPECT_THAT(names(*outcome),
+                ElementsAre("autoregressive greedy", "llama greedy", "ngram-simple greedy",
+                            "ngram-map-k greedy", "ngram-map-k4v greedy", "ngram-mod greedy",
+                            "ngram-cache greedy"));
+    EXPECT_FALSE(outcome->rows[0].identical_to_knap);
+    for (const BenchRow& row : std::span(outcome->rows).subspan(1)) {
+        EXPECT_THAT(row.options, testing::AnyOf("flash=off", "flash=on"));
+        EXPECT_EQ(row.turns.size(), 2u);
+        EXPECT_EQ(row.turns[0].n_generated, 160);
+        EXPECT_EQ(row.rounds + row.n_accepted, 159) << row.strategy;
+        EXPECT_NEAR(row.rounds * row.mean_accepted_length, 159, 1e-9) << row.strategy;
+        EXPECT_EQ(row.n_accepted > 0, row.strategy != "llama") << row.strategy;
+        EXPECT_EQ(row.identical_to_libllama.has_value(), row.strategy != "llama");
+        ASSERT_TRUE(row.identical_to_knap);
+        EXPECT_EQ(*row.identical_to_knap, !row.first_difference);
+        if (row.first_difference) {
+            EXPECT_LT(*row.first_difference->gap, kNearTieGap) << row.strategy;
+        }
+        const bool both_are_knaps = *row.identical_to_knap && *outcome->rows[1].identical_to_knap;
+        EXPECT_TRUE(!both_are_knaps || row.identical_to_libllama.value_or(true)) << row.strategy;
+    }
+}
+
+TEST(StrategyRace, SampledPeersAreFedOurTokens) {
+    Engine engine = english_engine();
+    RaceOptions options = race_of_peers();
+    options.sampling.temperature = 0.8f;
+    const auto outcome = StrategyRace(engine, options, {}).measure(repeated_prompt(engine));
+    ASSERT_TRUE(outcome);
+    ASSERT_EQ(outcome->rows.size(), 7u);
+    for (const BenchRow& row : outcome->rows) {
+        EXPECT_FALSE(row.identical_to_libllama);
+        EXPECT_FALSE(row.identical_to_knap);
+        EXPECT_EQ(row.distinct_trigrams, outcome->rows[0].distinct_trigrams);
+    }
+}
+
+// `ngram-mod` remembers the text of the prompt before.
+TEST(StrategyRace, PeersKeepWhatTheyLearnUnlessStrategiesAreFresh) {
+    Engine engine = english_engine();
+    const auto n_accepted = [&](bool is_fresh) {
+        RaceOptions options = race_of_peers();
+        options.peers = {"ngram-mod"};
+        options.n_predict = 80;
+        options.fresh_strategies = is_fresh;
+        StrategyRace race(engine, options, {});
+        EXPECT_TRUE(race.measure(repeated_prompt(engine)));
+        return race.measure(test::synthetic_prompt(engine, kSentence + "The cat sat"))
+            ->rows[1]
+            .n_accepted;
+    };
+    EXPECT_GT(n_accepted(false), n_accepted(true));
+}
+
+TEST(StrategyRace, PeersCanBeCancelledWithinAnAnswer) {
+    Engine engine = english_engine();
+    int n_answers = 0;
+    int n_asked = 0;
+    RaceOptions options = race_of_peers();
+    options.peers = {"llama"};
+    StrategyRace race(engine, options,
+                      {.on_progress = [&](double) { ++n_answers; },
+                       .is_cancelled = [&] { return n_answers == 1 && ++n_asked > 5; }});
+    EXPECT_FALSE(race.measure(repeated_prompt(engine)));
+    EXPECT_EQ(n_answers, 1) << "the peer was next";
 }
 
 TEST(StrategyRace, AdapterRowsCountAsPrefill) {
@@ -189,7 +279,7 @@ TEST(StrategyRace, ProgressEndsAtOne) {
     Engine engine = tiny_engine();
     std::vector<double> fractions;
     RaceOptions options = two_turns();
-    options.has_peer = true;
+    options.peers = {"llama"};
     StrategyRace race(engine, options,
                       {.on_progress = [&](double fraction) { fractions.push_back(fraction); }});
     ASSERT_TRUE(race.measure(prompt(engine)));

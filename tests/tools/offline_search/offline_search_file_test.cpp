@@ -89,6 +89,19 @@ class OfflineSearchFile : public ::testing::Test {
     std::filesystem::path path_ = temporary_folder() / "search.json";
 };
 
+TEST_F(OfflineSearchFile, DeepJsonIsRefused) {
+    std::ofstream(path_) << "{\"kind\": " << std::string(1'000'000, '[');
+    EXPECT_THAT(complaint(), HasSubstr("levels of JSON"));
+    change([](json& file) {
+        json nested = 1;
+        for (int i = 0; i < 100; ++i) {
+            nested = json::array({nested});
+        }
+        file["settings"]["n_predict"] = nested;
+    });
+    EXPECT_THAT(complaint(), HasSubstr("levels of JSON"));
+}
+
 TEST_F(OfflineSearchFile, RoundTrips) {
     OfflineSearch loaded = without_trials();
     load_trials(path_, loaded);

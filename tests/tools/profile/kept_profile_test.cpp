@@ -102,5 +102,36 @@ TEST(KeptProfile, DropsSavedTimesOfABusyMachine) {
     EXPECT_EQ(n_marked(kept, 2), 0);
 }
 
+CostProfile with_noise(CostProfile profile, bool was_busy, double spread) {
+    for (CostSample& sample : profile.samples) {
+        sample.was_busy = was_busy;
+        sample.spread_ms = spread * sample.ms;
+    }
+    return profile;
+}
+
+TEST(KeptProfile, IsTheSavedOneIfThatWasMeasuredOnAQuieterMachine) {
+    const CostProfile quiet = with_noise(profile_up_to(kLong, 1), false, 0.01);
+    const CostProfile busy = with_noise(profile_up_to(kLong, 2), true, 0.01);
+    EXPECT_EQ(keep_profile(busy, quiet).origin, Origin::better);
+    EXPECT_FALSE(keep_profile(busy, quiet).is_new());
+    EXPECT_EQ(n_marked(keep_profile(busy, quiet), 2), 0);
+    EXPECT_EQ(keep_profile(quiet, busy).origin, Origin::measured);
+    EXPECT_EQ(keep_profile(busy, busy).origin, Origin::measured);
+    const CostProfile further = with_noise(profile_up_to(2 * kLong, 2), true, 0.01);
+    EXPECT_EQ(keep_profile(further, quiet).origin, Origin::measured) << "the saved one is short";
+}
+
+TEST(KeptProfile, ALargerSpreadReplacesASmallOneOnlyAfterADrift) {
+    const CostProfile steady = with_noise(profile_up_to(kLong, 1), false, 0.01);
+    CostProfile shaky = with_noise(profile_up_to(kLong, 2), false, 0.25);
+    EXPECT_EQ(keep_profile(shaky, steady).origin, Origin::better);
+    for (CostSample& sample : shaky.samples) {
+        sample.ms *= 1.5;
+        sample.spread_ms *= 1.5;
+    }
+    EXPECT_EQ(keep_profile(shaky, steady).origin, Origin::measured);
+}
+
 }  // namespace
 }  // namespace knap::test::kept_profile_test

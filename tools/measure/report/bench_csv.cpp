@@ -94,6 +94,8 @@ Columns draft_columns(const BenchRow& row) {
             {"near_ties", concat(row.near_ties)},
             {"first_difference", difference ? concat(difference->position) : ""},
             {"first_difference_gap", difference ? text(difference->gap) : ""},
+            {"identical_to_libllama", text(row.identical_to_libllama)},
+            {"identical_to_knap", text(row.identical_to_knap)},
             {"is_projection", text(row.is_projection)}};
 }
 
@@ -115,6 +117,8 @@ Columns context_columns(const BenchReport& report) {
             {"kernels", settings.kernels},
             {"exact", text(settings.exact)},
             {"fresh_strategies", text(settings.fresh_strategies)},
+            {"profile", text(settings.profile)},
+            {"memory", text(settings.memory)},
             {"device", report.device},
             {"isa", report.host.isa},
             {"system", report.host.system},

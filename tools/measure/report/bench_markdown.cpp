@@ -71,7 +71,13 @@ std::string to_markdown(const BenchReport& report) {
     }
     out << "\n## Means\n\n";
     write_table(out, summary_table(summarise(report.rows)));
-    out << "\n" << kSpeedupNote << "\n\n## Rows\n\n";
+    out << "\n" << kSpeedupNote << "\n";
+    if (const BenchTable texts = peer_text_table(report.rows); !texts.lines.empty()) {
+        out << "\n## Texts of peers\n\n";
+        write_table(out, texts);
+        out << "\n" << kPeerTextNote << "\n";
+    }
+    out << "\n## Rows\n\n";
     write_table(out, row_table(report.rows));
     if (!report.skipped.empty()) {
         out << "\n## Skipped\n\n";

@@ -27,9 +27,8 @@ struct BenchPrompt {
     bool is_cut() const { return static_cast<int>(tokens.size()) < n_document_tokens; }
 };
 
-// Names in rows that stand for no file, for no strategy of ours and for no acceptance rule.
+// Names in rows that stand for no file and for no acceptance rule.
 inline constexpr const char* kSynthetic = "synthetic";
-inline constexpr const char* kPeerStrategy = "llama";
 inline constexpr const char* kGreedy = "greedy";
 
 // One timed answer of a strategy, with the time of plain decoding measured around it.
@@ -64,7 +63,8 @@ struct BenchLevel {
     bool operator==(const BenchLevel&) const = default;
 };
 
-// The first position at which a text differs from plain decoding's.
+// The first position at which a text differs from plain decoding's. In the text of a peer the gap
+// is that of libllama's logits between the two tokens, near tie or not.
 struct BenchDifference {
     int position = 0;             // from the start of the prompt
     std::optional<double> gap{};  // of the near tie, in logits; nullopt: at the edge of a cut
@@ -72,7 +72,7 @@ struct BenchDifference {
     bool operator==(const BenchDifference&) const = default;
 };
 
-// A strategy with an acceptance rule on a prompt. Counts are those of the last turn.
+// A strategy with an acceptance rule, or a peer, on a prompt. Counts are those of the last turn.
 struct BenchRow {
     std::string data;
     std::string id;
@@ -103,6 +103,9 @@ struct BenchRow {
     std::optional<double> measured{};
     int near_ties = 0;
     std::optional<BenchDifference> first_difference{};
+    // Whether the text of a peer is libllama's plain text, and ours; nullopt: not compared.
+    std::optional<bool> identical_to_libllama{};
+    std::optional<bool> identical_to_knap{};
     bool is_projection = false;
 
     bool is_synthetic() const { return depth.has_value(); }
@@ -155,6 +158,7 @@ struct BenchSettings {
     int n_predict = 0;
     int parallel = 1;           // sessions that served the prompts at once
     int limit = 0;              // prompts of each file; 0: all
+    int skip = 0;               // prompts of each file that were left out first
     int max_prompt_tokens = 0;  // 0: prompts are not cut
     int repeat = 0;
     std::vector<int> depths;
@@ -163,19 +167,19 @@ struct BenchSettings {
     std::vector<std::string> acceptance;
     SamplingOptions sampling;
     std::optional<double> assume_acceptance;
-    bool has_peer = false;
+    std::vector<std::string> peers{};
     std::string cache_type_k;
     std::string cache_type_v;
     std::string kernels;
     // Nullopt: from a file that does not record it.
     std::optional<bool> exact{};
     std::optional<bool> fresh_strategies{};  // every prompt started with new strategies
+    std::optional<bool> profile{};  // one was saved, or plans were, and --profile allowed it
+    std::optional<bool> memory{};   // strategies began with what earlier runs had learned
     std::vector<std::string> data;
 
     // Rows of one prompt.
-    std::size_t n_rows() const {
-        return (strategies.size() + (has_peer ? 1 : 0)) * acceptance.size();
-    }
+    std::size_t n_rows() const { return (strategies.size() + peers.size()) * acceptance.size(); }
 
     bool operator==(const BenchSettings&) const = default;
 };

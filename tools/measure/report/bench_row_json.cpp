@@ -110,6 +110,8 @@ ordered_json to_json(const BenchRow& row) {
             {"measured", or_null(row.measured)},
             {"near_ties", row.near_ties},
             {"first_difference", to_json(row.first_difference)},
+            {"identical_to_libllama", or_null(row.identical_to_libllama)},
+            {"identical_to_knap", or_null(row.identical_to_knap)},
             {"is_projection", row.is_projection}};
 }
 
@@ -146,6 +148,8 @@ BenchRow row_from(const json& object, int n_layers) {
         .measured = unless_null(object, "measured", amount_in),
         .near_ties = count_in(object, "near_ties"),
         .first_difference = unless_null(object, "first_difference", difference_in),
+        .identical_to_libllama = if_known(object, "identical_to_libllama", flag_in),
+        .identical_to_knap = if_known(object, "identical_to_knap", flag_in),
         .is_projection = flag_in(object, "is_projection"),
     };
 }

@@ -4,7 +4,9 @@
 #include <string>
 
 #include "base/quoted.h"
+#include "base/text.h"
 #include "tools/measure/report/bench_json.h"
+#include "tools/peer/peer_names.h"
 
 namespace knap {
 namespace {
@@ -51,13 +53,17 @@ std::uint64_t seed_in(const json& object, const char* name) {
     return found->get<std::uint64_t>();
 }
 
-bool peer_in(const json& object, const char* name) {
-    const auto peer = unless_null(object, name, text_in);
-    if (peer && *peer != kPeerStrategy) {
-        fail("expected `", name, "` ", in_quotes(kPeerStrategy), " or null, found ",
-             in_quotes(*peer));
+std::vector<std::string> peers_in(const json& object, const char* name) {
+    const auto text = unless_null(object, name, text_in);
+    std::vector<std::string> peers;
+    for (const std::string_view peer : text ? split(*text, ',') : std::vector<std::string_view>()) {
+        if (!is_peer(peer)) {
+            fail("expected `", name, "` null or a list of ", peer_names(), ", found ",
+                 in_quotes(*text));
+        }
+        peers.emplace_back(peer);
     }
-    return peer.has_value();
+    return peers;
 }
 
 // The options that a file records; a benchmark does not change the others.
@@ -118,6 +124,7 @@ ordered_json to_json(const BenchSettings& settings) {
             {"n_predict", settings.n_predict},
             {"parallel", settings.parallel},
             {"limit", settings.limit},
+            {"skip", settings.skip},
             {"max_prompt_tokens", settings.max_prompt_tokens},
             {"repeat", settings.repeat},
             {"depths", settings.depths},
@@ -130,12 +137,15 @@ ordered_json to_json(const BenchSettings& settings) {
             {"min_p", as_given(sampling.min_p)},
             {"seed", sampling.seed},
             {"assume_acceptance", or_null(settings.assume_acceptance)},
-            {"peer", settings.has_peer ? ordered_json(kPeerStrategy) : ordered_json(nullptr)},
+            {"peer", settings.peers.empty() ? ordered_json(nullptr)
+                                            : ordered_json(join(settings.peers, ","))},
             {"cache_type_k", settings.cache_type_k},
             {"cache_type_v", settings.cache_type_v},
             {"kernels", settings.kernels},
             {"exact", or_null(settings.exact)},
             {"fresh_strategies", or_null(settings.fresh_strategies)},
+            {"profile", or_null(settings.profile)},
+            {"memory", or_null(settings.memory)},
             {"data", settings.data}};
 }
 
@@ -145,6 +155,7 @@ BenchSettings settings_from(const json& object) {
             .n_predict = count_in(object, "n_predict"),
             .parallel = if_known(object, "parallel", positive_count_in).value_or(1),
             .limit = count_in(object, "limit"),
+            .skip = if_known(object, "skip", count_in).value_or(0),
             .max_prompt_tokens = count_in(object, "max_prompt_tokens"),
             .repeat = count_in(object, "repeat"),
             .depths = read_list(object, "depths", "depths", depth_from),
@@ -153,12 +164,14 @@ BenchSettings settings_from(const json& object) {
             .acceptance = texts_in(object, "acceptance"),
             .sampling = sampling_from(object),
             .assume_acceptance = unless_null(object, "assume_acceptance", share_in),
-            .has_peer = peer_in(object, "peer"),
+            .peers = peers_in(object, "peer"),
             .cache_type_k = text_in(object, "cache_type_k"),
             .cache_type_v = text_in(object, "cache_type_v"),
             .kernels = text_in(object, "kernels"),
             .exact = if_known(object, "exact", flag_in),
             .fresh_strategies = if_known(object, "fresh_strategies", flag_in),
+            .profile = if_known(object, "profile", flag_in),
+            .memory = if_known(object, "memory", flag_in),
             .data = texts_in(object, "data")};
 }
 

@@ -1,10 +1,12 @@
 #include "tools/measure/report/bench_table.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/number_text.h"
 #include "base/text.h"
 #include "tools/measure/report/bench_load_summary.h"
+#include "tools/peer/peer_names.h"
 
 namespace knap {
 namespace {
@@ -52,7 +54,7 @@ std::vector<std::string> cells_of(const BenchRow& row) {
     return {row.data,
             row.depth ? concat("depth ", *row.depth) : row.id,
             concat(row.n_prompt, row.is_cut ? " cut" : ""),
-            concat(row.strategy, row.strategy == kPeerStrategy ? options : ""),
+            concat(row.strategy, is_peer(row.strategy) ? options : ""),
             row.acceptance,
             times_text(row.speedup.mean, row.is_projection),
             interval(row.speedup.low, row.speedup.high),
@@ -90,8 +92,7 @@ std::string milliseconds(double ms) {
 
 std::vector<std::string> cells_of(const BenchLoad& load) {
     const LoadTimes times = times_over_turns(load);
-    const bool is_peer = load.strategy == kPeerStrategy;
-    return {concat(load.strategy, is_peer ? concat(" (", load.options, ")") : ""),
+    return {concat(load.strategy, is_peer(load.strategy) ? concat(" (", load.options, ")") : ""),
             load.acceptance,
             times_text(load.throughput.mean, load.is_projection),
             interval(load.throughput.low, load.throughput.high),
@@ -102,6 +103,27 @@ std::vector<std::string> cells_of(const BenchLoad& load) {
             milliseconds(times.gap_p95_ms),
             milliseconds(times.gap_max_ms),
             load.n_identical ? concat(*load.n_identical, " of ", load.n_prompts) : ""};
+}
+
+// Prompts whose texts by a peer were compared, and those with the same text.
+struct PeerTexts {
+    std::string name;
+    int n_prompts = 0;
+    std::optional<int> n_libllamas{};  // nullopt: libllama's plain text is its own
+    int n_knaps = 0;
+
+    void add(const BenchRow& row) {
+        ++n_prompts;
+        n_knaps += *row.identical_to_knap ? 1 : 0;
+        if (row.identical_to_libllama) {
+            n_libllamas = n_libllamas.value_or(0) + (*row.identical_to_libllama ? 1 : 0);
+        }
+    }
+};
+
+std::vector<std::string> cells_of(const PeerTexts& peer) {
+    return {peer.name, concat(peer.n_prompts), peer.n_libllamas ? concat(*peer.n_libllamas) : "",
+            concat(peer.n_knaps)};
 }
 
 template <typename Of>
@@ -126,6 +148,22 @@ BenchTable summary_table(std::span<const BenchSummary> summaries) {
     return table_of({"strategy", "rule", "task", "prompts", "speedup", "95 % interval", "lowest",
                      "request", "tokens/s", "accepted", "length"},
                     summaries);
+}
+
+BenchTable peer_text_table(std::span<const BenchRow> rows) {
+    std::vector<PeerTexts> peers;
+    for (const BenchRow& row : rows) {
+        if (!row.identical_to_knap) {
+            continue;
+        }
+        auto peer = std::ranges::find(peers, row.strategy, &PeerTexts::name);
+        if (peer == peers.end()) {
+            peer = peers.insert(peers.end(), {.name = row.strategy});
+        }
+        peer->add(row);
+    }
+    return table_of({"peer", "prompts", "libllama's plain text", "knap's text"},
+                    std::span<const PeerTexts>(peers));
 }
 
 BenchTable load_table(std::span<const BenchLoad> loads) {

@@ -24,8 +24,16 @@ inline constexpr const char* kLoadNote =
     "throughput: tokens of all answers / time, over plain decoding with as many sessions; first: "
     "time to the first token; gap: between tokens";
 
+// Explains the table of peers' texts, which follows it.
+inline constexpr const char* kPeerTextNote =
+    "prompts on which a peer wrote the same text; libllama rounds differently with another number "
+    "of rows, so its drafts can change its text at a near tie";
+
 BenchTable row_table(std::span<const BenchRow> rows);
 BenchTable summary_table(std::span<const BenchSummary> summaries);
+// How many texts of each peer are libllama's plain text, and ours; no lines where none were
+// compared.
+BenchTable peer_text_table(std::span<const BenchRow> rows);
 BenchTable load_table(std::span<const BenchLoad> loads);
 
 }  // namespace knap

@@ -1,5 +1,7 @@
 #include "tools/measure/report/bench_file.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +11,7 @@
 #include "support/tiny_model.h"
 #include "tools/measure/report/bench_setup_json.h"
 #include "tools/measure/report/bench_speedup.h"
+#include "tools/peer/peer_names.h"
 
 namespace knap::bench_file_test {
 namespace {
@@ -38,6 +41,7 @@ TEST(BenchFile, RoundTrips) {
     BenchReport report = test::example_report();
     BenchSettings& settings = report.settings;
     settings.limit = 3;
+    settings.skip = 2;
     settings.parallel = 4;
     settings.max_prompt_tokens = 4096;
     settings.depths = {0, 512};
@@ -45,9 +49,11 @@ TEST(BenchFile, RoundTrips) {
     settings.sampling = {
         .temperature = 0.7f, .top_k = 50, .top_p = 0.9f, .min_p = 0.1f, .seed = ~std::uint64_t{0}};
     settings.assume_acceptance = 0.8;
-    settings.has_peer = true;
+    settings.peers = {"llama", "ngram-mod"};
     settings.exact = false;
     settings.fresh_strategies = true;
+    settings.profile = false;
+    settings.memory = true;
     report.skipped = {{"data.jsonl:3", "it is too short"}};
     report.loads = {test::example_load("autoregressive"), test::example_load()};
     report.loads[0].throughput = {.mean = 1};
@@ -64,6 +70,14 @@ TEST(BenchFile, UnknownValuesRoundTrip) {
     EXPECT_EQ(load_report(save(report)), report);
 }
 
+// Files from before the first prompts could be left out.
+TEST(BenchFile, AFileThatDoesNotSayWhatItSkippedBeganAtTheFirstPrompt) {
+    const BenchReport report = test::example_report();
+    json settings = to_json(report)["settings"];
+    settings.erase("skip");
+    EXPECT_EQ(load_rows(save_with("/settings", settings), report).rows, report.rows);
+}
+
 // Files from before prompts could be served at once.
 TEST(BenchFile, AFileWithoutLoadsHasOneSession) {
     const BenchReport report = test::example_report();
@@ -75,6 +89,27 @@ TEST(BenchFile, AFileWithoutLoadsHasOneSession) {
     EXPECT_EQ(load_report(path), report);
     EXPECT_EQ(load_report(path).settings.parallel, 1);
     EXPECT_EQ(load_rows(path, report).rows, report.rows) << "it can be continued";
+}
+
+TEST(BenchFile, AFileWithoutPeersTextsHasNoneCompared) {
+    const BenchReport report = test::example_report();
+    json object = to_json(report);
+    for (json& row : object["rows"]) {
+        row.erase("identical_to_libllama");
+        row.erase("identical_to_knap");
+    }
+    const auto path = temporary_folder() / "bench_file.json";
+    write_json_file(path, object);
+    EXPECT_EQ(load_report(path), report);
+}
+
+TEST(BenchFile, PeersAreOneTextOrNull) {
+    BenchReport report = test::example_report();
+    report.settings.peers = {"llama", "ngram-mod"};
+    EXPECT_EQ(to_json(report)["settings"]["peer"], "llama,ngram-mod");
+    EXPECT_EQ(load_report(save_with("/settings/peer", "llama")).settings.peers,
+              std::vector<std::string>{"llama"})
+        << "as older files have it";
 }
 
 TEST(BenchFile, IgnoresUnknownMembers) {
@@ -103,7 +138,9 @@ TEST(BenchFile, ErrorsNameThePathAndTheMember) {
         {"/model/n_embd", 0, "model: expected `n_embd` from 1 to"},
         {"/settings/seed", -1, "settings: expected a whole number `seed`, found number"},
         {"/settings/depths", {512, 0.5}, "settings: depths 2: expected a number of tokens"},
-        {"/settings/peer", "ours", "settings: expected `peer` 'llama' or null, found 'ours'"},
+        {"/settings/peer", "llama,ours",
+         "settings: expected `peer` null or a list of llama|ngram-simple|ngram-map-k|ngram-map-k4v|"
+         "ngram-mod|ngram-cache, found 'llama,ours'"},
         {"/settings/assume_acceptance", 1.5, "settings: expected `assume_acceptance` from 0 to 1"},
         {"/costs/0/plan", "a7=skip", "cost 1: `plan`: "},
         {"/skipped", {{{"where", "x"}}}, "skipped prompt 1: expected a text `why`, found none"},
@@ -148,7 +185,9 @@ TEST(BenchFile, ErrorsNameMissingMembers) {
     for (const char* part : {"host", "model", "settings"}) {
         const json object = to_json(test::example_report());
         for (const auto& [name, _] : object[part].items()) {
-            if (name == "exact" || name == "fresh_strategies" || name == "parallel") {
+            constexpr const char* kNewer[] = {"exact",  "fresh_strategies", "profile",
+                                              "memory", "parallel",         "skip"};
+            if (std::ranges::find(kNewer, name) != std::end(kNewer)) {
                 continue;
             }
             json lacking = object[part];
@@ -164,12 +203,18 @@ TEST(BenchFile, ErrorsNameMissingMembers) {
 
 TEST(BenchFile, NewerSettingsMayBeMissing) {
     BenchReport report = test::example_report();
-    for (const char* name : {"exact", "fresh_strategies"}) {
+    report.settings.profile = true;
+    report.settings.memory = false;
+    const std::pair<const char*, std::optional<bool> BenchSettings::*> newer[] = {
+        {"exact", &BenchSettings::exact},
+        {"fresh_strategies", &BenchSettings::fresh_strategies},
+        {"profile", &BenchSettings::profile},
+        {"memory", &BenchSettings::memory}};
+    for (const auto& [name, member] : newer) {
         json settings = to_json(report)["settings"];
         settings.erase(name);
         const auto path = save_with("/settings", settings);
-        const BenchSettings found = load_report(path).settings;
-        EXPECT_FALSE(name == std::string("exact") ? found.exact : found.fresh_strategies);
+        EXPECT_FALSE(load_report(path).settings.*member);
         EXPECT_THAT([&] { load_rows(path, report); },
                     ThrowsMessage<Error>(HasSubstr(concat("`settings.", name, "` differs"))));
     }
@@ -180,10 +225,10 @@ TEST(BenchFile, NewerSettingsMayBeMissing) {
 // libllama's row has its own prefill time, which is compared with plain decoding's.
 TEST(BenchFile, ComputesRequestSpeedupsOfOlderFiles) {
     BenchReport report = test::example_report();
-    report.rows[1].strategy = kPeerStrategy;
+    report.rows[1].strategy = kPlainPeer;
     report.rows[1].prefill_ms = 200;
     for (BenchRow& row : report.rows) {
-        const double plain_ms = row.strategy == kPeerStrategy ? 12.5 : row.prefill_ms;
+        const double plain_ms = row.strategy == kPlainPeer ? 12.5 : row.prefill_ms;
         row.request_speedup = request_speedup_of(row.turns, row.prefill_ms, plain_ms);
     }
     json object = to_json(report);
@@ -219,6 +264,8 @@ TEST(BenchFile, RowsRoundTrip) {
     unknown.first_difference = std::nullopt;
     unknown.is_projection = true;
     report.rows[1].first_difference->gap = std::nullopt;
+    report.rows[1].identical_to_libllama = true;
+    report.rows[1].identical_to_knap = false;
     const EarlierRows found = load_rows(save(report), report);
     EXPECT_EQ(found.rows, report.rows);
     EXPECT_EQ(found.memory_gb_per_second, 30.5);
@@ -229,8 +276,9 @@ TEST(BenchFile, UnknownValuesAreNull) {
     report.memory_gb_per_second = std::nullopt;
     report.rows = {{.strategy = "llama"}};
     const json object = to_json(report);
-    for (const char* name : {"depth", "acceptance_rate", "bandwidth_gb_per_second", "predicted",
-                             "measured", "first_difference"}) {
+    for (const char* name :
+         {"depth", "acceptance_rate", "bandwidth_gb_per_second", "predicted", "measured",
+          "first_difference", "identical_to_libllama", "identical_to_knap"}) {
         EXPECT_TRUE(object["rows"][0].contains(name)) << name;
         EXPECT_TRUE(object["rows"][0][name].is_null()) << name;
     }

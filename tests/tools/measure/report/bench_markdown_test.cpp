@@ -8,6 +8,7 @@
 
 #include "support/bench_example.h"
 #include "tools/measure/report/bench_table.h"
+#include "tools/peer/peer_names.h"
 
 namespace knap::bench_markdown_test {
 namespace {
@@ -62,7 +63,7 @@ TEST(BenchMarkdown, ShowsSeveralSessionsAtOnce) {
     BenchReport report = test::example_report();
     EXPECT_THAT(to_markdown(report), Not(HasSubstr("sessions at once")));
     report.settings.parallel = 4;
-    report.loads = {test::example_load(), test::example_load(kPeerStrategy)};
+    report.loads = {test::example_load(), test::example_load(kPlainPeer)};
     report.loads[1].n_identical = std::nullopt;
     const std::string text = to_markdown(report);
     EXPECT_THAT(text, HasSubstr("## 4 sessions at once"));
@@ -72,6 +73,29 @@ TEST(BenchMarkdown, ShowsSeveralSessionsAtOnce) {
                                  "32 ms", "3.0 ms", "5.0 ms", "9.0 ms", "1 of 2"}));
     EXPECT_EQ(lines.at(2).front(), "llama (draft_max=4)");
     EXPECT_EQ(lines.at(2).back(), "");
+}
+
+TEST(BenchMarkdown, CountsTheTextsOfPeers) {
+    BenchReport report = test::example_report();
+    EXPECT_THAT(to_markdown(report), Not(HasSubstr("Texts of peers")));
+    for (const char* id : {"p1", "p2", "p3"}) {
+        for (const char* peer : {"llama", "ngram-mod"}) {
+            BenchRow row = test::example_row(peer);
+            row.id = id;
+            row.identical_to_knap = id != std::string("p1");
+            if (peer != std::string("llama")) {
+                row.identical_to_libllama = id == std::string("p3");
+            }
+            report.rows.push_back(row);
+        }
+    }
+    const std::string text = to_markdown(report);
+    EXPECT_THAT(text, HasSubstr("## Texts of peers"));
+    EXPECT_THAT(
+        parse_tables(text),
+        testing::IsSupersetOf({Line{"peer", "prompts", "libllama's plain text", "knap's text"},
+                               Line{"llama", "3", "", "2"}, Line{"ngram-mod", "3", "1", "2"}}));
+    EXPECT_THAT(text, HasSubstr("| ngram-mod (draft_max=4) |"));
 }
 
 TEST(BenchMarkdown, MarksProjectionsAndInterruptedRuns) {

@@ -1,4 +1,4 @@
-#include "hub/folder_lock.h"
+#include "base/file_lock.h"
 
 #include <cerrno>
 #include <chrono>
@@ -22,8 +22,7 @@ constexpr std::chrono::milliseconds kPause{100};
 
 }  // namespace
 
-FolderLock::FolderLock(const std::filesystem::path& folder, const std::function<void()>& on_wait) {
-    const std::filesystem::path path = folder / ".lock";
+FileLock::FileLock(const std::filesystem::path& path, const std::function<void()>& on_wait) {
     descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (descriptor_ < 0) {
         fail_lock(path, errno);
@@ -42,7 +41,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder, const std::function<
     }
 }
 
-FolderLock::~FolderLock() {
+FileLock::~FileLock() {
     ::close(descriptor_);
 }
 
