@@ -8,6 +8,8 @@
 #   DATA=FOLDER            prompts for `bench` and `bench-serve`: govreport.jsonl, humaneval.jsonl and others
 #   BENCH_ARGS='--quick'   extra arguments for bench/serve/run.py
 #   MUTATE_ARGS='--list'   extra arguments for tests/mutate
+#   FUZZ_SECONDS=60        how long `fuzz` runs each target; `fuzz-long` an hour
+#   FUZZ_ARGS='--only gguf_model'  extra arguments for tests/fuzz/run
 #   PREFIX=/usr/local      where `install` installs to; DESTDIR is honoured
 #   CMAKE_PREFIX_PATH=DIR  an installed ggml and llama to use instead of the prefix that deps/setup builds
 SHELL := /bin/bash
@@ -30,7 +32,7 @@ export CCACHE_NOHASHDIR := 1
 DEMO_DOCUMENT := $(BUILD)/demo/document.txt
 DEMO_PROMPTS := examples/prompts/long.txt $(DEMO_DOCUMENT) examples/prompts/short.txt
 
-.PHONY: all build knap demo test test-arm check-cuda test-slow mutate bench bench-serve sanitize tsan install uninstall format format-check tidy model clean help setup configure browser tables pictures test-env balancer
+.PHONY: all build knap demo test test-arm check-cuda test-slow mutate fuzz fuzz-long bench bench-serve sanitize tsan install uninstall format format-check tidy model clean help setup configure browser tables pictures test-env balancer
 
 all: build ## build everything (the default)
 
@@ -102,6 +104,19 @@ tsan: ## run the tests of several sessions and of the server under the thread sa
 mutate: setup ## run mutation tests: break the sources and check that tests fail (takes minutes)
 	@echo "knap: mutating a copy in build/mutate"
 	@tests/mutate --jobs $(JOBS) $(MUTATE_ARGS)
+
+# With Clang's libFuzzer. Seeds, inputs that are kept and those that found a fault are in build-fuzz/fuzz.
+FUZZ_SECONDS ?= 60
+fuzz: ## fuzz what reads files, requests and texts from outside, a minute for each target
+	@deps/setup packages
+	@deps/setup packages "clang clang++" libclang-rt-14-dev
+	@$(MAKE) configure PRESET=fuzz
+	@echo "knap: building build-fuzz/fuzz_*"
+	@cmake --build --preset fuzz -j $(JOBS)
+	@tests/fuzz/run --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)
+
+fuzz-long: ## the same for an hour each
+	@$(MAKE) fuzz FUZZ_SECONDS=3600
 
 # Models with random weights in the default model's shape, to measure other types.
 BENCH_MODELS := $(BUILD)/bench-F16.gguf $(BUILD)/bench-Q8_0.gguf
@@ -238,7 +253,7 @@ tidy: setup ## run clang-tidy over the program and the library
 
 clean: ## remove the build folders, but not the cached prefix and model
 	@echo "knap: removing the build folders"
-	@rm -rf build build-debug build-sanitize build-tsan build-tidy build-cuda build-check-cuda build-arm
+	@rm -rf build build-debug build-sanitize build-tsan build-tidy build-cuda build-check-cuda build-arm build-fuzz
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
