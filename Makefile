@@ -5,8 +5,9 @@
 #   CUDA=1                 also build for NVIDIA GPUs, with a separate prefix and build folder (build-cuda); needs nvcc
 #   CUDA_ARCHS=90-real     GPU architectures to build for (default: those of this machine)
 #   TEST_ARGS='-R Name'    extra arguments for ctest
-#   DATA=FOLDER            prompts for `bench` and `bench-serve`: govreport.jsonl, humaneval.jsonl and others
+#   DATA=FOLDER            prompts for `bench`, `results` and `bench-serve`: govreport.jsonl, humaneval.jsonl and others
 #   BENCH_ARGS='--quick'   extra arguments for bench/serve/run.py
+#   RESULTS_ARGS='--list'  extra arguments for docs/measure.py: --cells NAME,... --part 2/3 --out FOLDER
 #   MUTATE_ARGS='--list'   extra arguments for tests/mutate
 #   FUZZ_SECONDS=60        how long `fuzz` runs each target; `fuzz-long` an hour
 #   FUZZ_ARGS='--only gguf_model'  extra arguments for tests/fuzz/run
@@ -32,7 +33,7 @@ export CCACHE_NOHASHDIR := 1
 DEMO_DOCUMENT := $(BUILD)/demo/document.txt
 DEMO_PROMPTS := examples/prompts/long.txt $(DEMO_DOCUMENT) examples/prompts/short.txt
 
-.PHONY: all build knap demo test test-arm check-cuda test-slow mutate fuzz fuzz-long bench bench-serve sanitize tsan install uninstall format format-check tidy model clean help setup configure browser tables pictures test-env balancer
+.PHONY: all build knap demo test test-arm check-cuda test-slow mutate fuzz fuzz-long bench bench-serve results sanitize tsan install uninstall format format-check tidy model clean help setup configure browser tables pictures test-env balancer
 
 all: build ## build everything (the default)
 
@@ -185,6 +186,11 @@ bench-serve: knap model ## benchmark `knap serve`, beside llama.cpp's server (ta
 	[ -e $(BUILD)/.profiled ] || { $(BUILD)/knap profile --seconds 10 && touch $(BUILD)/.profiled; }; \
 	bench/serve/run.py --knap $(BUILD)/knap --model "$$(deps/setup model-path)" --peer "$$peer" \
 	    $(if $(DATA),--data $(DATA)) -o $(BUILD)/bench-serve.json -o $(BUILD)/bench-serve.md $(BENCH_ARGS)
+
+# Nothing else should run on the machine.
+results: $(if $(filter --list,$(RESULTS_ARGS)),,build model) ## measure what the documentation's tables show (hours; goes on where it stopped)
+	@$(if $(filter --list,$(RESULTS_ARGS)),,[ -e $(BUILD)/.profiled ] || { $(BUILD)/knap profile --seconds 10 && touch $(BUILD)/.profiled; }; ) \
+	docs/measure.py --model "$$(deps/setup model-path)" $(if $(DATA),--data $(DATA)) $(if $(filter cuda,$(PRESET)),--device gpu) $(RESULTS_ARGS)
 
 tables: ## rewrite the tables of the documentation from docs/results/data
 	@docs/tables.py

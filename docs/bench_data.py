@@ -10,7 +10,7 @@ STUDENT_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.2
 
 # Settings of `knap bench` as flags, in the order in which `knap report` prints them (cli/report/rerun.cpp).
 FLAGS = {"data": "--data", "depths": "-d", "strategies": "--strategies", "n_predict": "-n", "limit": "--limit",
-         "max_prompt_tokens": "--max-prompt-tokens", "repeat": "--repeat", "threads": "-t", "n_ctx": "-c",
+         "skip": "--skip", "max_prompt_tokens": "--max-prompt-tokens", "repeat": "--repeat", "threads": "-t", "n_ctx": "-c",
          "adapter": "--adapter", "cache_type_k": "-ctk", "cache_type_v": "-ctv", "kernels": "--kernels",
          "assume_acceptance": "--assume-acceptance", "peer": "--peer"}
 SAMPLING_FLAGS = {"temperature": "--temp", "top_k": "--top-k", "top_p": "--top-p", "min_p": "--min-p",
@@ -18,6 +18,10 @@ SAMPLING_FLAGS = {"temperature": "--temp", "top_k": "--top-k", "top_p": "--top-p
 
 
 PLAIN, PEER = "autoregressive", "llama"  # strategies of rows: plain decoding as its own control, libllama
+# A prompt loops when fewer of its answer's runs of three tokens are distinct (docs/methods.md, "Text that loops").
+LOOPS_BELOW = 0.5
+# What `knapspec` could have been in hindsight, beside plain decoding: copies alone, and windows that never change.
+SIMPLE = re.compile(r"lookup|static/\d+/a=w\d+\+\d+")
 
 
 class DataError(Exception):
@@ -99,12 +103,15 @@ def command(data):
     settings = data["settings"]
     flags = FLAGS | (SAMPLING_FLAGS if settings["temperature"] > 0 else {})
     words = {name: f"{flag} {shell_word(flag_text(settings[name]))}" for name, flag in flags.items()
-             if flag_text(settings[name])}
+             if flag_text(settings.get(name))}
     parallel = settings.get("parallel", 1)
     switches = [f"--parallel {parallel}"] if parallel > 1 else []
     switches += ["--exact off"] if settings.get("exact") is False else []
     switches += ["--fresh-strategies"] if settings.get("fresh_strategies") is True else []
-    return " ".join(["knap bench -m", shell_word(data["model"]["file"]),
+    switches += ["--profile none"] if settings.get("profile") is False else []
+    switches += ["--memory on"] if settings.get("memory") is True else []
+    settings_of_cell = re.match(r"(?:[A-Z_]+=\S+ )*", data.get("cell", {}).get("command", ""))[0]
+    return " ".join([f"{settings_of_cell}knap bench -m", shell_word(data["model"]["file"]),
                      *(text for name, text in words.items() if name in FLAGS), *switches,
                      *(text for name, text in words.items() if name in SAMPLING_FLAGS),
                      "-o", shell_word(data["name"])])
@@ -143,6 +150,41 @@ def best_peer(row):
 def prompt_key(row):
     """Identifies the prompt of a row among the rows of several files."""
     return row["data"], row["id"], row["depth"], row["n_prompt"]
+
+
+def distinct_trigrams(rows):
+    """The median over rows; None when a row does not tell."""
+    shares = [row.get("distinct_trigrams") for row in rows]
+    return None if None in shares or not shares else median(shares)
+
+
+def without_loops(rows):
+    """The rows of prompts that plain decoding answers without a loop; none when that is not known."""
+    shares = {prompt_key(row): row.get("distinct_trigrams") for row in rows if row["strategy"] == PLAIN}
+    return [row for row in rows if (shares.get(prompt_key(row)) or 0) >= LOOPS_BELOW]
+
+
+def hindsight(rows):
+    """The simple way that is fastest on these prompts together, its mean speed over plain decoding, and the speed of
+    `knapspec` over it with its interval; None without rows of `knapspec` and of `lookup`."""
+    speeds = {}
+    for row in rows:
+        if row["strategy"] == "knapspec" or SIMPLE.fullmatch(row["strategy"]):
+            speeds.setdefault(row["strategy"], {})[prompt_key(row)] = row["speedup"]["mean"]
+    ours = speeds.pop("knapspec", {})
+    if not ours or "lookup" not in speeds:
+        return None
+    ways = {PLAIN: dict.fromkeys(ours, 1.0), **{name: found for name, found in speeds.items() if found.keys() >= ours.keys()}}
+    means = {name: geometric_mean([found[key] for key in ours])[0] for name, found in ways.items()}
+    best = max(means, key=means.get)
+    return best, means[best], geometric_mean([speed / ways[best][key] for key, speed in ours.items()])
+
+
+def paired_speed(rows, ours, theirs):
+    """The speed of one strategy over that of another on the same prompts, with its interval; None without both."""
+    speeds = {name: {prompt_key(row): row["speedup"]["mean"] for row in rows if row["strategy"] == name} for name in (ours, theirs)}
+    keys = [key for key in speeds[ours] if key in speeds[theirs]]
+    return geometric_mean([speeds[ours][key] / speeds[theirs][key] for key in keys]) if keys else None
 
 
 def request_speedup(row, prefill_ms):

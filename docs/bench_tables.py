@@ -105,6 +105,40 @@ def race(files):
     return race_table(ends)
 
 
+def race_by_model(files):
+    """decode_bench on several models: knap / libllama, a row for each model."""
+    by_model = {data.models(file)[0]: {(row["what"] == "decode", row["depth"]): race_ratios(row) for row in race_rows(file)}
+                for file in files}
+    columns = sorted({column for ratios in by_model.values() for column in ratios})
+    heads = [race_label({"what": "decode" if decodes else "prefill", "depth": depth}) for decodes, depth in columns]
+    rows = [[model.removesuffix(".gguf"), *(quartiles(ratios[column]) if column in ratios else "-" for column in columns)]
+            for model, ratios in by_model.items()]
+    text = ("knap's speed over that of libllama with the faster of its two flash attention settings; quartiles in brackets. "
+            + runs_text([ratios for of_model in by_model.values() for ratios in of_model.values()]))
+    return markdown(["model", *heads], rows), text
+
+
+def experts(files):
+    """shape_bench on models with experts: passes over one of one row, draft steps over one with all modules."""
+    every = [row for file in files for row in file["rows"]]
+
+    def ratios(times, side):
+        whole = next(name for name in times if (name.startswith("1 row,") if "row" in side else name == "draft, full"))
+        return data.paired_ratios(times[side], times[whole])
+
+    def head(side):
+        return side.split(",")[0] if "row" in side else side.replace("draft, ", "draft with ")
+
+    sides = {head(side): [] for row in every for side in row["times_ms"] if not side.startswith("1 row,") and side != "draft, full"}
+    rows = []
+    for row in every:
+        found = {head(side): ratios(row["times_ms"], side) for side in row["times_ms"]}
+        rows.append([row["shape"], str(row["n_layers"]), *(number(median(found[side])) if side in found else "-" for side in sides)])
+        for side, values in sides.items():
+            values += [found[side]] if side in found else []
+    return markdown(["shape", "layers", *sides], rows), runs_text([values for side in sides.values() for values in side])
+
+
 def verify(files):
     """verify_bench: the cost of verifying N rows relative to one row."""
     all_rows = [row for file in files for row in data.rows_of(file, "verify")]
@@ -174,6 +208,29 @@ def device_plain(files):
     return markdown(head, rows), runs_text(every_ratio)
 
 
+def agent(files):
+    """bench/serve/run.py: the work of an agent over plain decoding, a row for each kind of request."""
+    table, controls = [], []
+    for row in (row for file in files for row in file["rows"]):
+        found = row["details"]
+        speeds = [data.geometric_mean(data.paired_ratios(ours, plain))[0]
+                  for ours, plain in zip(found["knap"], found["plain"], strict=True)]
+        requests = [data.geometric_mean(ratios)[0] for ratios in found["request"]]
+        calm = [speed for speed, share in zip(speeds, found["distinct_trigrams"]) if share >= data.LOOPS_BELOW]
+        controls += [data.geometric_mean(ratios)[0] for ratios in found["again"]]
+        table.append([row["what"].removesuffix(", over plain decoding"), tokens(round(median(found["n_tokens"]))),
+                      number(median(found["distinct_trigrams"])), percent(median(found["right"])),
+                      interval(data.geometric_mean(speeds)), interval(data.geometric_mean(calm)) if calm else "-",
+                      interval(data.geometric_mean(requests)), number(min(speeds)), str(len(found["knap"][0]))])
+    head = ["requests", "tokens of an answer, median", "distinct trigrams", "right, median", "decoding", "without loops",
+            "whole request", "decoding, slowest request", "times asked"]
+    text = ("Speed of the default strategy relative to plain decoding of the same requests, by two servers in turn. Right: share of the "
+            "lines that the edited file has, or of the form's texts whose words are in the note. Without loops: without answers "
+            f"whose share of distinct trigrams is below {data.LOOPS_BELOW}. Geometric means with 95 % intervals over requests; plain "
+            f"decoding against itself: {interval(data.geometric_mean(controls))}; every text is identical to that of plain decoding")
+    return markdown(head, table), text
+
+
 def rows_in(files):
     return [row for file in files for row in file["rows"]]
 
@@ -206,6 +263,39 @@ def named(strategy, rows):
     return f"{name} (projected)" if any(row["is_projection"] for row in of_strategy(rows, strategy)) else name
 
 
+def decoding(rows, strategy):
+    """The speed of a strategy over plain decoding on these prompts."""
+    its = of_strategy(rows, strategy)
+    return interval(data.summary(its)["speedup"]) if its else "-"
+
+
+def distinct(rows):
+    """The share of distinct trigrams of the texts that plain decoding writes."""
+    return number(data.distinct_trigrams(of_strategy(rows, PLAIN)))
+
+
+def over_hindsight(rows):
+    found = data.hindsight(rows)
+    return interval(found[2]) if found else "-"
+
+
+HINDSIGHT = "`knapspec` / best simple way"
+
+
+def columns_text(rows):
+    """What the columns on texts and hindsight mean, as far as they apply."""
+    keys = {data.prompt_key(row) for row in rows}
+    n_loops = len(keys) - len({data.prompt_key(row) for row in data.without_loops(rows)})
+    text = "Distinct trigrams: median share of the answers' runs of three tokens that are distinct. "
+    if data.distinct_trigrams(of_strategy(rows, PLAIN)) is not None:
+        text += f"Without loops: without prompts whose share is below {data.LOOPS_BELOW} ({n_loops} of {len(keys)}). "
+    if data.hindsight(rows):
+        windows = any(row["strategy"].startswith("static/") and data.SIMPLE.fullmatch(row["strategy"]) for row in rows)
+        ways = "`lookup`, the best fixed window and plain decoding" if windows else "`lookup` and plain decoding"
+        text += f"The best simple way is the fastest of {ways} on the same prompts, in hindsight. "
+    return text
+
+
 def prompts_text(rows):
     """The spread of rows of `knap bench`, for a caption: intervals, and plain decoding against itself."""
     turns = sorted({len(row["turns"]) for row in rows})
@@ -224,17 +314,23 @@ def prompts_text(rows):
 def strategies(files):
     """knap bench: a row for each strategy over all prompts."""
     all_rows = rows_in(files)
+    calm = data.without_loops(all_rows)
     rows = []
     for strategy in strategies_of(all_rows):
         its = of_strategy(all_rows, strategy)
         total = data.summary(its)
-        rows.append([named(strategy, all_rows), interval(total["speedup"]),
+        rows.append([named(strategy, all_rows), interval(total["speedup"]), decoding(calm, strategy),
                      interval(request(all_rows, strategy)), number(total["lowest"]),
                      rate(total["tokens_per_second"]), percent(total["acceptance_rate"]),
-                     number(total["mean_accepted_length"]), percent(search_share(its))])
-    head = ["strategy", "decoding", "whole request", "decoding, slowest prompt", "tokens per second",
-            "drafts accepted", "tokens per round", "time in search"]
-    return markdown(head, rows), "Speed relative to knap's plain decoding. " + prompts_text(all_rows)
+                     number(total["mean_accepted_length"]), percent(search_share(its)),
+                     number(data.distinct_trigrams(its))])
+    head = ["strategy", "decoding", "without loops", "whole request", "decoding, slowest prompt", "tokens per second",
+            "drafts accepted", "tokens per round", "time in search", "distinct trigrams"]
+    text = "Speed relative to knap's plain decoding. " + columns_text(all_rows)
+    found = data.hindsight(all_rows)
+    if found:
+        text += f"`knapspec` over it: {interval(found[2])}. "
+    return markdown(head, rows), text + prompts_text(all_rows)
 
 
 def class_of(file):
@@ -243,24 +339,55 @@ def class_of(file):
 
 
 def strategies_by_class(files):
-    """knap bench, a file for each class of prompts: a row for each strategy, decoding and whole requests by class."""
+    """knap bench, a file for each class of prompts: a row for each strategy, columns for each class."""
     files = shortest_prompts_first(files)
     all_rows = rows_in(files)
+    calm = {class_of(file): data.without_loops(file["rows"]) for file in files}
     rows = []
     for strategy in strategies_of(all_rows):
         cells = [named(strategy, all_rows)]
         for file in files:
             its = of_strategy(file["rows"], strategy)
-            cells += [interval(data.summary(its)["speedup"]), interval(request(file["rows"], strategy))] if its else "--"
+            cells += ([interval(data.summary(its)["speedup"]), decoding(calm[class_of(file)], strategy),
+                       interval(request(file["rows"], strategy))] if its else "---")
         rows.append(cells)
+    for label, value_of in ((HINDSIGHT, over_hindsight), ("distinct trigrams", distinct)):
+        values = [cell for file in files for cell in (value_of(file["rows"]), value_of(calm[class_of(file)]), "")]
+        if set(values) - {"-", ""}:
+            rows.append([label, *values])
     head = ["strategy"]
     classes = []
     for file in files:
-        head += [f"{class_of(file)}: decoding", "whole request"]
+        head += [f"{class_of(file)}: decoding", "without loops", "whole request"]
         prompts = {data.prompt_key(row) for row in file["rows"]}
         classes.append(f"{class_of(file)}: {plural(len(prompts), 'prompt')} of "
                        f"{span([key[3] for key in prompts])} tokens")
     text = f"Speed relative to knap's plain decoding. Prompts: {'; '.join(classes)}. "
+    return markdown(head, rows), text + columns_text(all_rows) + prompts_text(all_rows)
+
+
+def way_named(name):
+    return "plain decoding" if name == PLAIN else f"`{name}`"
+
+
+def hindsight(files):
+    """knap bench, a file for each class of prompts: knapspec beside the best simple way in hindsight, a row for each."""
+    files = shortest_prompts_first(files)
+    all_rows = rows_in(files)
+    rows, ratios = [], []
+    for file in files:
+        found = data.hindsight(file["rows"])
+        if not found:
+            raise ValueError(f"{file['name']} without rows of knapspec and lookup")
+        best, speed, ratio = found
+        ratios.append(ratio[0])
+        n_prompts = len({data.prompt_key(row) for row in file["rows"]})
+        rows.append([class_of(file), str(n_prompts), distinct(file["rows"]), decoding(file["rows"], "knapspec"),
+                     f"{number(speed)}, {way_named(best)}", interval(ratio),
+                     over_hindsight(data.without_loops(file["rows"]))])
+    head = ["kind of prompt", "prompts", "distinct trigrams", "`knapspec`", "best simple way", HINDSIGHT, "without loops"]
+    text = (f"Speed of decoding relative to knap's plain decoding. {columns_text(all_rows)}Over the kinds, `knapspec` / best "
+            f"simple way is {number(data.geometric_mean(ratios)[0])} in the mean, {number(min(ratios))} at the lowest. ")
     return markdown(head, rows), text + prompts_text(all_rows)
 
 
@@ -277,20 +404,27 @@ def data_sets(files):
     groups = by_data(files)
     all_rows = [row for rows in groups.values() for row in rows]
     table = []
+    calm = {name: data.without_loops(rows) for name, rows in groups.items()}
     for strategy in strategies_of(all_rows):
         cells = [named(strategy, all_rows)]
-        for rows in groups.values():
+        for name, rows in groups.items():
             its = of_strategy(rows, strategy)
             if its:
                 total = data.summary(its)
-                cells.append(f"{interval(total['speedup'])} / {number(request(rows, strategy)[0])} / "
-                             f"{percent(total['acceptance_rate'])}")
+                its_calm = of_strategy(calm[name], strategy)
+                cells.append(f"{interval(total['speedup'])} / "
+                             f"{number(data.summary(its_calm)['speedup'][0] if its_calm else None)} / "
+                             f"{number(request(rows, strategy)[0])} / {percent(total['acceptance_rate'])}")
             else:
                 cells.append("-")
         table.append(cells)
-    text = ("Speed of decoding relative to knap's plain decoding / of the whole request / share of drafted tokens "
-            "accepted. ")
-    return markdown(["strategy", *groups], table), text + prompts_text(all_rows)
+    for label, value_of in ((HINDSIGHT, over_hindsight), ("distinct trigrams", distinct)):
+        values = [value_of(rows) for rows in groups.values()]
+        if set(values) - {"-"}:
+            table.append([label, *values])
+    text = ("Speed of decoding relative to knap's plain decoding / the same without loops / of the whole request / share of "
+            "drafted tokens accepted. ")
+    return markdown(["strategy", *groups], table), text + columns_text(all_rows) + prompts_text(all_rows)
 
 
 def expectations(files):
@@ -301,14 +435,15 @@ def expectations(files):
     for file in files:
         rows = file["rows"]
         prompts = {data.prompt_key(row) for row in rows}
-        cells = [class_of(file), str(len(prompts)), tokens(round(median([key[3] for key in prompts])))]
+        cells = [class_of(file), str(len(prompts)), tokens(round(median([key[3] for key in prompts]))), distinct(rows)]
         for strategy in ("knapspec", "lookup"):
-            cells += [interval(data.summary(of_strategy(rows, strategy))["speedup"]),
+            cells += [decoding(rows, strategy), decoding(data.without_loops(rows), strategy),
                       number(request(rows, strategy)[0])]
-        table.append(cells)
-    head = ["kind of prompt", "prompts", "tokens, median", "`knapspec`: decoding", "whole request",
-            "copies alone (`lookup`): decoding", "whole request"]
-    return markdown(head, table), "Speed relative to knap's plain decoding. " + prompts_text(all_rows)
+        table.append([*cells, over_hindsight(rows)])
+    head = ["kind of prompt", "prompts", "tokens, median", "distinct trigrams", "`knapspec`: decoding", "without loops",
+            "whole request", "copies alone (`lookup`): decoding", "without loops", "whole request", HINDSIGHT]
+    text = "Speed relative to knap's plain decoding. " + columns_text(all_rows)
+    return markdown(head, table), text + prompts_text(all_rows)
 
 
 def skipped_shares(rows, n_layers):
@@ -352,34 +487,103 @@ def skipped(files):
     strategies_ = [name for name in strategies_of(all_rows) if name != PLAIN]
     table = []
     for length, rows in groups:
-        cells = [length_label(length, rows)]
+        cells = [length_label(length, rows), distinct(rows)]
         for strategy in strategies_:
             shares = skipped_shares(of_strategy(rows, strategy), files[0]["model"]["n_layers"])
             cells.append(" / ".join(number(shares[kind]) for kind in ("a", "m", "w")) if shares else "no plan drafted")
         table.append(cells)
-    head = ["tokens of context", *(named(name, all_rows) for name in strategies_)]
+    head = ["tokens of context", "distinct trigrams", *(named(name, all_rows) for name in strategies_)]
     counts = sorted({len(set(map(data.prompt_key, rows))) for _, rows in groups})
     return markdown(head, table), ("Share of attentions skipped / of MLPs skipped / of attentions at a window, a mean "
                                    "weighted by the tokens written while the plan drafted, over "
                                    f"{'/'.join(map(str, counts))} prompts per length")
 
 
-def matrix(groups, first):
-    """Decoding speed by group (a list of labels and rows) and strategy."""
+def matrix(groups, first, has_lowest=False):
+    """Decoding speed by group (a list of labels and rows) and strategy, and `knapspec` on its slowest prompt."""
     all_rows = [row for _, rows in groups for row in rows]
     columns = strategies_of(all_rows)
     table = []
     for label, rows in groups:
-        cells = [label, str(len(set(map(data.prompt_key, rows))))]
-        for strategy in columns:
-            its = of_strategy(rows, strategy)
-            cells.append(interval(data.summary(its)["speedup"]) if its else "-")
-        table.append(cells)
-    head = [first, "prompts", *(named(strategy, all_rows) for strategy in columns)]
-    text = "Speed of decoding relative to knap's plain decoding. " + prompts_text(all_rows)
+        cells = [label, str(len(set(map(data.prompt_key, rows)))), distinct(rows)]
+        cells += [decoding(rows, strategy) for strategy in columns]
+        lowest = [number(data.summary(of_strategy(rows, "knapspec"))["lowest"])] if has_lowest else []
+        table.append([*cells, decoding(data.without_loops(rows), "knapspec"), *lowest, over_hindsight(rows)])
+    head = [first, "prompts", "distinct trigrams", *(named(strategy, all_rows) for strategy in columns),
+            "`knapspec`, without loops", *(["`knapspec`, slowest prompt"] if has_lowest else []), HINDSIGHT]
+    text = "Speed of decoding relative to knap's plain decoding. " + columns_text(all_rows) + prompts_text(all_rows)
     if any(cells[1] == "1" for cells in table):
         text += "; where there is one prompt, intervals are over its turns"
     return markdown(head, table), text
+
+
+def instruction_sets(files):
+    """knap bench, a file for each instruction set: a row for each, a column for each strategy."""
+    return matrix([(file["host"]["isa"], file["rows"]) for file in files], "instructions", has_lowest=True)
+
+
+WITHOUT_MEMORY = "knapspec(memory=off)"
+
+
+def paired(rows, ours, theirs):
+    found = data.paired_speed(rows, ours, theirs)
+    return interval(found) if found else "-"
+
+
+def memory(files):
+    """knap bench --memory on, a file for each class of prompts: knapspec in a first run and in a second one."""
+    files = shortest_prompts_first(files)
+    rows = []
+    for file in files:
+        its = file["rows"]
+        ratio = data.paired_speed(its, "knapspec", WITHOUT_MEMORY)
+        if not ratio:
+            raise ValueError(f"{file['name']} without rows of knapspec and {WITHOUT_MEMORY}")
+        n_prompts = len({data.prompt_key(row) for row in its})
+        rows.append([class_of(file), str(n_prompts), distinct(its), decoding(its, WITHOUT_MEMORY), decoding(its, "knapspec"),
+                     interval(ratio), paired(data.without_loops(its), "knapspec", WITHOUT_MEMORY),
+                     percent(search_share(of_strategy(its, WITHOUT_MEMORY)), 1), percent(search_share(of_strategy(its, "knapspec")), 1)])
+    head = ["kind of prompt", "prompts", "distinct trigrams", "first run", "second run", "second / first", "without loops",
+            "first run, time in search", "second run, time in search"]
+    text = ("Speed of decoding relative to knap's plain decoding, and of a second run over a first one on the same prompts. Every "
+            f"prompt is a run of its own; a second run has seen other prompts of the same kinds. {columns_text(rows_in(files))}")
+    return markdown(head, rows), text + prompts_text(rows_in(files))
+
+
+def is_peer(row):
+    return row["strategy"] == PEER or row["strategy"].startswith("ngram-")
+
+
+def texts_text(rows):
+    """How often peers wrote the texts that plain decoding writes, as far as the rows tell."""
+    counts = [f"{label} {sum(values)} of {len(values)}" for label, values in (
+        (label, [row[field] for row in rows if is_peer(row) and row.get(field) is not None])
+        for label, field in (("libllama's plain text", "identical_to_libllama"), ("knap's", "identical_to_knap"))) if values]
+    return f"; texts of peers that are {' and '.join(counts)}" if counts else ""
+
+
+def peers(files):
+    """knap bench --peer, a file for each class of prompts: knap and llama.cpp's own drafts, and knapspec over the best of these."""
+    files = shortest_prompts_first(files)
+    all_rows = rows_in(files)
+    rows = [[NAMES.get(strategy, f"llama.cpp, `{strategy}`" if strategy.startswith("ngram-") else f"`{strategy}`")]
+            for strategy in strategies_of(all_rows)]
+    best = [[f"`knapspec` / {way}"] for way in ("libllama, plain decoding", "the best of llama.cpp", "the same, without loops")]
+    for file in files:
+        its = file["rows"]
+        calm = data.without_loops(its)
+        for cells, strategy in zip(rows, strategies_of(all_rows)):
+            cells.append(decoding(its, strategy))
+        theirs = list(dict.fromkeys(row["strategy"] for row in its if is_peer(row)))
+        fastest = max(theirs, key=lambda name: data.summary(of_strategy(its, name))["speedup"][0])
+        best[0].append(paired(its, "knapspec", PEER))
+        best[1].append(f"{paired(its, 'knapspec', fastest)}, {'plain' if fastest == PEER else f'`{fastest}`'}")
+        best[2].append(paired(calm, "knapspec", fastest))
+    head = ["strategy", *(f"{class_of(file)}, {plural(len({data.prompt_key(row) for row in file['rows']}), 'prompt')}" for file in files)]
+    table = [*rows, *best, ["distinct trigrams", *(distinct(file["rows"]) for file in files)]]
+    text = ("Speed of decoding relative to knap's plain decoding, and of `knapspec` over llama.cpp on the same prompts; the best of "
+            f"llama.cpp is its fastest way on all prompts of a kind together. {columns_text(all_rows)}")
+    return markdown(head, table), text + prompts_text(all_rows) + texts_text(all_rows)
 
 
 def tasks(files):
@@ -411,18 +615,20 @@ def context_table(files, value_of, cell, is_faster_when_less):
     for length, rows in groups:
         values = {name: {data.prompt_key(row): value_of(row) for row in of_strategy(rows, name)}
                   for name in [*ours, PEER]}
-        cells = [length_label(length, rows)]
+        calm = {data.prompt_key(row) for row in data.without_loops(rows)}
+        cells = [length_label(length, rows), distinct(rows)]
         cells += [cell(data.geometric_mean(list(values[name].values()))[0]) if values[name] else "-"
                   for name in [*ours, PEER]]
-        for name in ours:
-            ratios = [value / values[PEER][key] for key, value in values[name].items() if key in values[PEER]]
+        for name, keys in [*((name, values[PEER].keys()) for name in ours), (ours[-1], calm & values[PEER].keys())]:
+            ratios = [value / values[PEER][key] for key, value in values[name].items() if key in keys]
             if is_faster_when_less:
                 ratios = [1 / ratio for ratio in ratios]
             cells.append(interval(data.geometric_mean(ratios)) if ratios else "-")
-        table.append(cells)
+        table.append([*cells, over_hindsight(rows)])
     names = ["plain", *(named(name, all_rows) for name in ours[1:])]
-    head = ["tokens of context", *names, "libllama", *(f"{name} / libllama" for name in names)]
-    return markdown(head, table), prompts_text(all_rows)
+    head = ["tokens of context", "distinct trigrams", *names, "libllama", *(f"{name} / libllama" for name in names),
+            f"{names[-1]} / libllama, without loops", f"{HINDSIGHT}, decoding"]
+    return markdown(head, table), columns_text(all_rows) + prompts_text(all_rows)
 
 
 def context(files):

@@ -9,7 +9,8 @@ two lines mark where a table goes:
     docs/tables.py --check    reports tables that differ from their data, and fails if there are any
     docs/tables.py --list     lists the tables, their data files and the commands that measure them
 
-The text below each table names the machine, the model, the spread, the data files and their commands."""
+The text below each table names the machine, the model, the spread, the data files and their commands. docs/measure.py
+(`make results`) measures the files."""
 import argparse
 import os
 import re
@@ -19,6 +20,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 import bench_data as data  # noqa: E402
 import bench_tables as kinds  # noqa: E402
+import cells  # noqa: E402
 import paper_projection as projection  # noqa: E402
 from bench_data import DataError  # noqa: E402
 
@@ -27,25 +29,34 @@ REGION = re.compile(r"^<!-- table: (\S+) -->\n(.*?)^<!-- end -->$", re.MULTILINE
 MARK = re.compile(r"^<!-- (table: .*|end) -->$", re.MULTILINE)
 
 
+NAMED_MODELS = 4  # a caption names as many, and counts more
+
+
 def listed(words):
     return ", ".join(dict.fromkeys(words))
+
+
+def first_run(file):
+    """What a command begins with, where another one ran before it."""
+    first = file.get("cell", {}).get("first")
+    return f" in a new cache folder, after `{first}`" if first else ""
 
 
 def caption(files, folder, spread_text):
     """The text below a table. Links are relative to `folder`, the document's."""
     machines = listed(data.machine(file) for file in files)
-    models = listed(model for file in files for model in data.models(file))
-    sources = "\n".join(f"- [{file['name']}]({os.path.relpath(DATA / file['name'], folder)}): `{data.command(file)}`"
+    names = dict.fromkeys(model for file in files for model in data.models(file))
+    models = listed(names) if len(names) <= NAMED_MODELS else f"{len(names)} models"
+    sources = "\n".join(f"- [{file['name']}]({os.path.relpath(DATA / file['name'], folder)}): `{data.command(file)}`{first_run(file)}"
                         for file in files)
     return (f"{machines}; {models}. {spread_text}.\n\n<details><summary>Data and commands</summary>\n\n{sources}\n\n"
             "</details>")
 
 
 class Table:
-    def __init__(self, make, files, commands, may_be_missing=False):
-        self.make = make          # turns the files into the table and a sentence on the spread
-        self.files = files        # names or patterns in DATA
-        self.commands = commands  # write the files; OUT stands for DATA
+    def __init__(self, make, files, may_be_missing=False):
+        self.make = make    # turns the files into the table and a sentence on the spread
+        self.files = files  # names or patterns in DATA; cells.py has the commands that write them
         self.may_be_missing = may_be_missing  # without its files the table says that nothing was measured yet
 
     def load(self, root):
@@ -69,100 +80,44 @@ class Table:
         return f"\n{table}\n\n{caption(files, folder, spread_text)}\n\n"
 
 
-ALL_STRATEGIES = ("'lookup,knapspec,knapspec-paper,knapspec-paper(variant=paper),clasp,swift,del,del/10,"
-                  "draft-verify/12/l1+5+9+13+17+21+25=skip,asd,layerskip/2/exit=3,kangaroo'")
-EVERY = f"--strategies {ALL_STRATEGIES} --adapter models/kangaroo-smollm2-135m.gguf -n 128"
-DOCUMENTS = "--data $DATA/govreport.jsonl,$DATA/pg19.jsonl,$DATA/booksum.jsonl --limit 3 --max-prompt-tokens 7680"
-REASONING = "--data $DATA/aime24.jsonl,$DATA/aime25.jsonl,$DATA/mmlu_pro.jsonl --limit 4"
-SAMPLED = "--temp 0.7 --top-k 50 --top-p 0.95 --min-p 0 --seed 1"
-SHORT_REPORTS = "build/knap bench --data $DATA/govreport.jsonl --limit 4 --max-prompt-tokens 1024"
-PAPER_MODELS = "llama-3.2-1b,llama-3.1-8b,qwen3-8b,qwen3-14b,qwen3-32b,llama-3.1-70b"
-RANDOM_8B = "build/knap make-model --shape llama-3.1-8b --type Q4_0 -o 8b-q4_0.gguf"
-
-
-def paper(*settings):
-    """knapspec-paper with each setting."""
-    return "'" + ",".join(f"knapspec-paper({setting})" for setting in settings) + "'"
-
-
-# Commands run in the root of the checkout, on a quiet machine, after `knap profile`; -t N sets the number of threads.
-# MODEL="$(deps/setup model-path)", the default model; DATA: a folder of prompts (docs/benchmarks.md).
 TABLES = {
-    "cpu-plain": Table(kinds.race, ["cpu-decode.json"], [
-        "build/decode_bench $MODEL --prefill 512,7680 --depths 16,512,1024,2048,4096,7680 --json OUT/cpu-decode.json"]),
-    "cpu-plain-lengths": Table(kinds.race_by_length, ["cpu-decode.json"], ["(the file of cpu-plain)"]),
-    "cpu-plain-2-cores": Table(kinds.race_by_length, ["cpu-2-cores-decode.json"], [
-        "build/decode_bench $MODEL --threads 2 --prefill 512,4096 --depths 16,2048,7680 "
-        "--json OUT/cpu-2-cores-decode.json"]),
-    "cpu-plain-avx2": Table(kinds.race_by_length, ["cpu-decode-avx2.json"], [
-        "KNAP_ISA=avx2 build/decode_bench $MODEL --prefill 512 --depths 16,2048 --json OUT/cpu-decode-avx2.json"]),
-    "cpu-plain-granitemoe": Table(kinds.race_by_length, ["cpu-granitemoe-decode.json"], [
-        "build/knap make-model --shape granite-3.1-3b-a800m --type Q4_K_M -o granite-3.1-3b-a800m.Q4_K_M.gguf",
-        "build/decode_bench granite-3.1-3b-a800m.Q4_K_M.gguf --threads 2 --prefill 128 --depths 16 "
-        "--json OUT/cpu-granitemoe-decode.json"]),
-    "cpu-plain-qwen3moe": Table(kinds.race_by_length, ["cpu-qwen3-30b-a3b-decode.json"], [
-        "build/knap make-model --shape qwen3-30b-a3b --layers 4 --type Q4_K_M -o qwen3-30b-a3b.4-layers.Q4_K_M.gguf",
-        "build/decode_bench qwen3-30b-a3b.4-layers.Q4_K_M.gguf --threads 1 --prefill 128 --depths 16 "
-        "--json OUT/cpu-qwen3-30b-a3b-decode.json"]),
-    "cpu-plain-gpt-oss": Table(kinds.race_by_length, ["cpu-gpt-oss-20b-decode.json"], [
-        "build/knap make-model --shape gpt-oss-20b --layers 4 --type MXFP4 --head-type Q8_0 -o gpt-oss-20b.4-layers.MXFP4.gguf",
-        "build/decode_bench gpt-oss-20b.4-layers.MXFP4.gguf --threads 1 --prefill 128 --depths 16 "
-        "--json OUT/cpu-gpt-oss-20b-decode.json"]),
-    "cpu-strategies": Table(kinds.strategies_by_class, ["cpu-strategies-*.json"], [
-        "build/knap bench --data $DATA/specbench.jsonl:writing,$DATA/specbench.jsonl:roleplay,"
-        f"$DATA/specbench.jsonl:qa --limit 2 {EVERY} -r 2 -o OUT/cpu-strategies-chat.json",
-        f"build/knap bench --data $DATA/gsm8k.jsonl --limit 6 {EVERY} -r 2 -o OUT/cpu-strategies-math.json",
-        f"build/knap bench --data $DATA/humaneval.jsonl --limit 6 {EVERY} -r 2 -o OUT/cpu-strategies-code.json",
-        f"build/knap bench {REASONING} {EVERY} -r 2 -o OUT/cpu-strategies-reasoning.json",
-        f"build/knap bench {DOCUMENTS} {EVERY} -r 2 -o OUT/cpu-strategies-document.json"]),
-    "cpu-strategies-total": Table(kinds.strategies, ["cpu-strategies-*.json"], ["(the files of cpu-strategies)"]),
-    "cpu-expectations": Table(kinds.expectations, ["cpu-strategies-*.json"], ["(the files of cpu-strategies)"]),
-    "paper-greedy": Table(kinds.data_sets, ["cpu-strategies-reasoning.json", "cpu-strategies-document.json"],
-                          ["(files of cpu-strategies)"]),
-    "paper-sampled": Table(kinds.data_sets, ["cpu-sampled-reasoning.json", "cpu-sampled-document.json"], [
-        f"build/knap bench {REASONING} {EVERY} {SAMPLED} -r 1 -o OUT/cpu-sampled-reasoning.json",
-        f"build/knap bench {DOCUMENTS.replace('--limit 3', '--limit 2')} {EVERY} {SAMPLED} -r 1 "
-        "-o OUT/cpu-sampled-document.json"]),
-    "paper-tau": Table(kinds.strategies, ["cpu-ablation-tau.json"], [
-        f"{SHORT_REPORTS} -n 192 -r 1 --strategies "
-        f"{paper('tau=-1', 'tau=0.3', 'tau=0.5', 'tau=0.7', 'tau=0.9', 'tau=0.97', 'variant=paper')} "
-        "-o OUT/cpu-ablation-tau.json"]),
-    "paper-interval": Table(kinds.strategies, ["cpu-ablation-interval.json"], [
-        f"{SHORT_REPORTS} -n 320 -r 1 --strategies "
-        f"{paper('interval=7', 'interval=16', 'interval=32', 'interval=64', 'interval=128', 'variant=paper')} "
-        "-o OUT/cpu-ablation-interval.json"]),
-    "paper-skipped": Table(kinds.skipped, ["cpu-skip-*.json"], [
-        "for n in 512 2048 7680; do build/knap bench --data $DATA/govreport.jsonl --limit 2 "
-        "--max-prompt-tokens $n -n 128 -r 1 --strategies 'knapspec-paper(interval=16),"
-        "knapspec-paper(variant=paper;interval=16),swift(iterations=40),knapspec' -o OUT/cpu-skip-$n.json; done"]),
-    "cpu-tasks": Table(kinds.tasks, ["cpu-tasks.json"], [
-        "build/knap bench --data $DATA/specbench.jsonl:TASK,...,$DATA/gsm8k.jsonl,$DATA/humaneval.jsonl --limit 3 -n 192 -r 1 "
-        "--strategies lookup,knapspec --peer llama -o OUT/cpu-tasks.json"]),
-    "cpu-context": Table(kinds.context, ["cpu-context-*.json"], [
-        "for n in 512 1024 2048 4096 7680; do build/knap bench --data $DATA/govreport.jsonl --limit 6 "
-        "--max-prompt-tokens $n -n 128 -r 2 --strategies lookup,knapspec --peer llama -o OUT/cpu-context-$n.json; done "
-        "(--limit 4 from 4096 on)"]),
-    "cpu-context-requests": Table(kinds.context_requests, ["cpu-context-*.json"], ["(the files of cpu-context)"]),
-    "cpu-verify": Table(kinds.verify, ["cpu-verify.json"], ["build/verify_bench $MODEL --json OUT/cpu-verify.json"]),
-    "cpu-draft": Table(kinds.draft, ["cpu-draft.json"], ["build/draft_bench $MODEL --json OUT/cpu-draft.json"]),
-    "gpu-steps": Table(kinds.device, ["gpu-steps-*.json"], [
-        RANDOM_8B, RANDOM_8B.replace("Q4_0", "F16").replace("q4_0", "f16"),
-        "build-cuda/device_bench 8b-f16.gguf --depths 0,16384 --rows 4,8 --json OUT/gpu-steps-8b-f16.json",
-        "build-cuda/device_bench 8b-q4_0.gguf --depths 0,16384,130000 --rows 4,8 --json OUT/gpu-steps-8b-q4_0.json",
-        "build-cuda/device_bench $MODEL --depths 0,7680 --rows 4,8 --json OUT/gpu-steps-default.json"]),
-    "gpu-plain": Table(kinds.device_plain, ["gpu-steps-*.json"], ["(the files of gpu-steps)"]),
-    "gpu-projections": Table(kinds.speedups_by_length, ["gpu-projections.json"], [
-        RANDOM_8B,
-        "build-cuda/knap bench -m 8b-q4_0.gguf -c 131072 -d 16384,65536,130000 --assume-acceptance 0.9 "
-        "--strategies 'knapspec,static/7/a=w16+1024' -n 128 -r 2 -o OUT/gpu-projections.json"]),
-    "gpu-strategies": Table(kinds.strategies, ["gpu-strategies.json"], [
-        f"build-cuda/knap bench {DOCUMENTS} -n 192 -r 2 --strategies 'lookup,knapspec,knapspec-paper,"
-        "knapspec-paper(variant=paper),static/3/a=w16+256' --peer llama -o OUT/gpu-strategies.json"]),
-    "projection-costs": Table(projection.pass_costs, ["gpu-shapes.json"], [
-        f"build-gpu/shape_bench --shapes {PAPER_MODELS} --kernels own --folder /dev/shm --json OUT/gpu-shapes.json"], True),
-    "projection-f16": Table(projection.speeds_f16, ["gpu-shapes.json"], ["(the file of projection-costs)"], True),
-    "projection-q4_k_m": Table(projection.speeds_q4_k_m, ["gpu-shapes.json"], ["(the file of projection-costs)"], True),
-    "projection-contexts": Table(projection.contexts, ["gpu-shapes.json"], ["(the file of projection-costs)"], True),
+    "cpu-plain": Table(kinds.race, ["cpu-decode.json"]),
+    "cpu-plain-lengths": Table(kinds.race_by_length, ["cpu-decode.json"]),
+    "cpu-plain-2-cores": Table(kinds.race_by_length, ["cpu-2-cores-decode.json"]),
+    "cpu-plain-avx2": Table(kinds.race_by_length, ["cpu-decode-avx2.json"]),
+    "cpu-shapes": Table(kinds.race_by_model, ["cpu-shape-*.json"]),
+    "cpu-epyc-shapes": Table(kinds.race_by_model, ["cpu-epyc-shape-*.json"]),
+    "cpu-experts": Table(kinds.experts, ["cpu-experts-*.json"]),
+    "cpu-strategies": Table(kinds.strategies_by_class, ["cpu-strategies-*.json"]),
+    "cpu-strategies-total": Table(kinds.strategies, ["cpu-strategies-*.json"]),
+    "cpu-expectations": Table(kinds.expectations, ["cpu-strategies-*.json"]),
+    "cpu-parts": Table(kinds.strategies_by_class, ["cpu-parts-*.json"], may_be_missing=True),
+    "cpu-hindsight": Table(kinds.hindsight, ["cpu-parts-*.json"], may_be_missing=True),
+    "cpu-sampled-parts": Table(kinds.strategies_by_class, ["cpu-sampled-parts-*.json"], may_be_missing=True),
+    "cpu-short": Table(kinds.instruction_sets, ["cpu-short.json", "cpu-short-avx2.json"], may_be_missing=True),
+    "cpu-memory": Table(kinds.memory, ["cpu-memory-*.json"], may_be_missing=True),
+    "cpu-peers": Table(kinds.peers, ["cpu-peers-*.json"], may_be_missing=True),
+    "paper-greedy": Table(kinds.data_sets, ["cpu-strategies-reasoning.json", "cpu-strategies-document.json"]),
+    "paper-sampled": Table(kinds.data_sets, ["cpu-sampled-reasoning.json", "cpu-sampled-document.json"]),
+    "paper-tau": Table(kinds.strategies, ["cpu-ablation-tau.json"]),
+    "paper-interval": Table(kinds.strategies, ["cpu-ablation-interval.json"]),
+    "paper-skipped": Table(kinds.skipped, ["cpu-skip-*.json"]),
+    "cpu-tasks": Table(kinds.tasks, ["cpu-tasks.json"]),
+    "cpu-context": Table(kinds.context, ["cpu-context-*.json"]),
+    "cpu-context-requests": Table(kinds.context_requests, ["cpu-context-*.json"]),
+    **{f"{device}-deep-{model}-{length}": Table(kinds.strategies, [f"{device}-deep-{model}-{length}.json"], may_be_missing=True)
+       for device in ("cpu", "gpu") for model in ("redundant", "plain") for length in ("short", "long")},
+    "cpu-agent": Table(kinds.agent, ["cpu-agent.json"], may_be_missing=True),
+    "cpu-verify": Table(kinds.verify, ["cpu-verify.json"]),
+    "cpu-draft": Table(kinds.draft, ["cpu-draft.json"]),
+    "gpu-steps": Table(kinds.device, ["gpu-steps-*.json"]),
+    "gpu-plain": Table(kinds.device_plain, ["gpu-steps-*.json"]),
+    "gpu-projections": Table(kinds.speedups_by_length, ["gpu-projections.json"]),
+    "gpu-strategies": Table(kinds.strategies, ["gpu-strategies.json"]),
+    "projection-costs": Table(projection.pass_costs, ["gpu-shapes.json"], may_be_missing=True),
+    "projection-f16": Table(projection.speeds_f16, ["gpu-shapes.json"], may_be_missing=True),
+    "projection-q4_k_m": Table(projection.speeds_q4_k_m, ["gpu-shapes.json"], may_be_missing=True),
+    "projection-contexts": Table(projection.contexts, ["gpu-shapes.json"], may_be_missing=True),
 }
 
 
@@ -232,8 +187,9 @@ def print_list(root):
         print(f"{name}{' (in use)' if name in used else ''}: {table.make.__doc__}")
         for pattern in table.files:
             print(f"    {DATA / pattern}{'' if any((root / DATA).glob(pattern)) else ' (missing)'}")
-        for line in table.commands:
-            print(f"    $ {line.replace('OUT/', f'{DATA}/')}")
+            for cell in cells.writing(pattern):
+                for command in cell.commands.values():
+                    print(f"    $ {command.replace('OUT/', f'{DATA}/')}")
 
 
 def main():

@@ -75,6 +75,14 @@ class StatisticsTest(unittest.TestCase):
         file = bench_file([])
         file["settings"] = {**file["settings"], "temperature": 0.5, "exact": False, "fresh_strategies": True}
         self.assertIn("--kernels auto --exact off --fresh-strategies --temp 0.5", bench_data.command(file))
+        file["settings"] |= {"profile": False, "memory": True}
+        self.assertIn("--fresh-strategies --profile none --memory on --temp 0.5", bench_data.command(file))
+        file["settings"] |= {"profile": True, "memory": False}
+        self.assertIn("--fresh-strategies --temp 0.5", bench_data.command(file))
+        file["cell"] = {"command": "KNAP_ISA=avx2 build/knap bench -m $MODEL"}
+        self.assertTrue(bench_data.command(file).startswith("KNAP_ISA=avx2 knap bench -m m.gguf "))
+        file["settings"]["skip"] = 5
+        self.assertIn("-n 8 --skip 5 --max-prompt-tokens 64", bench_data.command(file))
         file["settings"]["parallel"] = 4
         self.assertIn("--kernels auto --parallel 4 --exact off", bench_data.command(file))
 
@@ -92,6 +100,19 @@ class KindsTest(unittest.TestCase):
         self.assertEqual(table.count("\n| decoding"), 2)
         self.assertIn("| decoding after 16 tokens | 1,000 | 333 | 3.00 |\n| decoding after 7,680 tokens |", table)
         self.assertEqual(bench_tables.race_by_length([file])[0].count("\n| decoding"), 3)
+
+    def test_race_by_model_has_a_row_for_each_model(self):
+        files = [{**program_file([decode_row(16, [10], [30], [40])]), "models": [{"file": "a.gguf"}]},
+                 {**program_file([decode_row(16, [10], [20], [40]), decode_row(4096, [10], [25], [40])]), "models": [{"file": "b.gguf"}]}]
+        table, _ = bench_tables.race_by_model(files)
+        self.assertIn("| model | decoding after 16 tokens | decoding after 4,096 tokens |", table)
+        self.assertIn("| a | 3.00 | - |\n| b | 2.00 | 2.50 |", table)
+
+    def test_experts_compare_passes_and_drafts_with_wholes_of_their_kind(self):
+        times = {"1 row, 4 layers": [2, 2], "8 rows, 4 layers": [6, 8], "draft, full": [4, 4], "draft, m=e2": [3, 2]}
+        table, _ = bench_tables.experts([program_file([{"shape": "moe", "n_layers": 4, "times_ms": times}])])
+        self.assertIn("| shape | layers | 8 rows | draft with m=e2 |", table)
+        self.assertIn("| moe | 4 | 3.50 | 0.62 |", table)
 
     def test_verify_and_draft_compare_runs_in_pairs(self):
         row = {"model": "m.gguf", "what": "verify", "cache": "f16", "depth": 2048, "n_tokens": 1,
@@ -118,10 +139,47 @@ class KindsTest(unittest.TestCase):
         rows = [bench_row("lookup", 2, n_drafted=3, n_accepted=2), bench_row("lookup", 2, id="b", n_drafted=1),
                 bench_row("autoregressive", 1)]
         table, text = bench_tables.strategies([bench_file(rows)])
-        self.assertIn("| `lookup` | 2.00 (2.00-2.00) | 1.50 (1.50-1.50) | 2.00 | 100 | 50 % | 1.50 | 0 % |", table)
+        self.assertIn("| `lookup` | 2.00 (2.00-2.00) | - | 1.50 (1.50-1.50) | 2.00 | 100 | 50 % | 1.50 | 0 % | - |", table)
         self.assertIn("plain decoding, again", table)
         self.assertIn("2 prompts, 1 turn each; plain decoding against itself: 1.00", text)
         self.assertIn("every text is identical to that of plain decoding", text)
+
+    def test_agent_has_a_row_for_each_kind_of_request(self):
+        details = {"n_tokens": [500, 520], "distinct_trigrams": [0.7, 0.2], "right": [0.9, 1], "knap": [[300, 300], [100, 100]],
+                   "plain": [[100, 100], [100, 100]], "again": [[1, 1], [1, 1]], "request": [[2, 2], [2, 2]]}
+        file = program_file([{"what": "2 turns that edit one file, over plain decoding", "details": details}], "run.py")
+        table, text = bench_tables.agent([file])
+        self.assertRegex(table, r"\| 2 turns that edit one file \| 510 \| 0\.45 \| 95 % \| 1\.73 \([^|]*\) \| 3\.00 \| "
+                                r"2\.00 \(2\.00-2\.00\) \| 1\.00 \| 2 \|")
+        self.assertIn("plain decoding against itself: 1.00 (1.00-1.00)", text)
+
+    def test_memory_compares_runs_on_the_same_prompts(self):
+        rows = [told(name, speed, share, id) for id, share, speeds in (("a", 0.9, (1, 2, 2.2)), ("b", 0.2, (1, 1, 2)))
+                for name, speed in zip((bench_data.PLAIN, "knapspec(memory=off)", "knapspec"), speeds)]
+        file = {**bench_file(rows), "name": "cpu-memory-short.json"}
+        table, text = bench_tables.memory([file])
+        self.assertRegex(table, r"\| short \| 2 \| 0\.55 \| 1\.41 \([^|]*\) \| 2\.10 \([^|]*\) \| 1\.48 \([^|]*\) \| 1\.10 \| 0\.0 % ")
+        self.assertIn("Every prompt is a run of its own", text)
+        with self.assertRaises(ValueError):
+            bench_tables.memory([{**file, "rows": [row for row in rows if row["strategy"] != "knapspec"]}])
+
+    def test_instruction_sets_have_a_row_each(self):
+        files = [{**bench_file([told(bench_data.PLAIN, 1, 0.9, "a"), told("knapspec", speed, 0.9, "a")]),
+                  "host": {**DECODE["host"], "isa": isa}} for isa, speed in (("avx512", 1.5), ("avx2", 1.25))]
+        table, _ = bench_tables.instruction_sets(files)
+        self.assertIn("| instructions | prompts |", table)
+        self.assertRegex(table, r"\| avx512 \| 1 \| 0\.90 \| 1\.00 \| 1\.50 \|.*\n\| avx2 \| 1 \| 0\.90 \| 1\.00 \| 1\.25 \| 1\.25 \| 1\.25 \|")
+
+    def test_peers_are_compared_with_the_fastest_of_them(self):
+        rows = [bench_row(bench_data.PLAIN, 1), bench_row("knapspec", 2), bench_row("llama", 0.5),
+                {**bench_row("ngram-mod", 0.8), "identical_to_libllama": True, "identical_to_knap": False}]
+        file = {**bench_file(rows), "name": "cpu-peers-code.json"}
+        table, text = bench_tables.peers([file])
+        self.assertIn("| strategy | code, 1 prompt |", table)
+        self.assertIn("| llama.cpp, `ngram-mod` | 0.80 |", table)
+        self.assertIn("| `knapspec` / libllama, plain decoding | 4.00 |", table)
+        self.assertIn("| `knapspec` / the best of llama.cpp | 2.50, `ngram-mod` |", table)
+        self.assertTrue(text.endswith("; texts of peers that are libllama's plain text 1 of 1 and knap's 0 of 1"))
 
     def test_whole_requests_compare_the_peer_with_our_prefill(self):
         rows = [bench_row("autoregressive", 1), {**bench_row("llama", 0.5), "prefill_ms": 100}]
@@ -134,27 +192,27 @@ class KindsTest(unittest.TestCase):
                 "name": "cpu-strategies-code.json"}
         chat = {**bench_file([{**bench_row("del/10", 4), "n_prompt": 20}]), "name": "cpu-strategies-chat.json"}
         table, text = bench_tables.strategies_by_class([code, chat])
-        self.assertIn("| strategy | chat: decoding | whole request | code: decoding | whole request |", table)
-        self.assertIn("| `del/10` | 4.00 | 2.00 | 2.00 | 1.50 |", table)
-        self.assertIn("| `knapspec-paper(variant=paper)` | - | - | 0.50 | 0.60 |", table)
+        self.assertIn("| strategy | chat: decoding | without loops | whole request | code: decoding | without loops |", table)
+        self.assertIn("| `del/10` | 4.00 | - | 2.00 | 2.00 | - | 1.50 |", table)
+        self.assertIn("| `knapspec-paper(variant=paper)` | - | - | - | 0.50 | - | 0.60 |", table)
         self.assertIn("chat: 1 prompt of 20 tokens; code: 1 prompt of 100 tokens", text)
 
     def test_data_sets_are_columns(self):
         rows = [bench_row("lookup", 2, n_drafted=4, n_accepted=1), {**bench_row("lookup", 4), "data": "other.jsonl"}]
         table, _ = bench_tables.data_sets([bench_file(rows)])
         self.assertIn("| strategy | some | other |", table)
-        self.assertIn("| `lookup` | 2.00 / 1.50 / 25 % | 4.00 / 2.00 / - |", table)
+        self.assertIn("| `lookup` | 2.00 / - / 1.50 / 25 % | 4.00 / - / 2.00 / - |", table)
 
     def test_expectations_have_a_row_for_each_class(self):
         file = {**bench_file([bench_row("knapspec", 2), bench_row("lookup", 0.5)]), "name": "cpu-strategies-code.json"}
         table, _ = bench_tables.expectations([file])
-        self.assertIn("| code | 1 | 100 | 2.00 | 1.50 | 0.50 | 0.60 |", table)
+        self.assertIn("| code | 1 | 100 | - | 2.00 | - | 1.50 | 0.50 | - | 0.60 | 2.00 |", table)
 
     def test_strategies_have_the_share_of_searches(self):
         row = bench_row("knapspec-paper(tau=0.3)", 0.5)
         row["turns"] = [{**turn, "search_ms": turn["decode_ms"] / 4} for turn in row["turns"]]
         table, _ = bench_tables.strategies([bench_file([row])])
-        self.assertIn("| `knapspec-paper(tau=0.3)` | 0.50 | 0.60 | 0.50 | 100 | - | 1.50 | 25 % |", table)
+        self.assertIn("| `knapspec-paper(tau=0.3)` | 0.50 | - | 0.60 | 0.50 | 100 | - | 1.50 | 25 % | - |", table)
 
     def test_skipped_counts_modules_of_plans(self):
         self.assertEqual(bench_tables.modules_of("full", 4), {"a": 0, "m": 0, "w": 0})
@@ -166,19 +224,19 @@ class KindsTest(unittest.TestCase):
         file = bench_file([row])
         file["model"] = {**file["model"], "n_layers": 4}
         table, _ = bench_tables.skipped([file])
-        self.assertIn("| tokens of context | `swift` |", table)
-        self.assertIn("| 512 | 0.38 / 0.25 / 0.00 |", table)
+        self.assertIn("| tokens of context | distinct trigrams | `swift` |", table)
+        self.assertIn("| 512 | - | 0.38 / 0.25 / 0.00 |", table)
 
     def test_context_compares_decoding_and_requests_by_length(self):
         rows = [bench_row(strategy, speedup, depth, speed=100 * speedup) for depth in (2048, 512)
                 for strategy, speedup in (("autoregressive", 1), ("knapspec", 2), ("llama", 0.5))]
         table, text = bench_tables.context([bench_file(rows)])
-        self.assertIn("| tokens of context | plain | `knapspec` | libllama | plain / libllama | `knapspec` / libllama |",
+        self.assertIn("| tokens of context | distinct trigrams | plain | `knapspec` | libllama | plain / libllama | `knapspec` / libllama |",
                       table)
-        self.assertIn("| 512 | 100 | 200 | 50.0 | 2.00 | 4.00 |\n| 2,048 |", table)
+        self.assertIn("| 512 | - | 100 | 200 | 50.0 | 2.00 | 4.00 | - | - |\n| 2,048 |", table)
         self.assertIn("decoding alone", text)
         table, text = bench_tables.context_requests([bench_file(rows)])
-        self.assertIn("| 512 | 0.15 | 0.10 | 0.25 | 1.67 | 2.50 |", table)
+        self.assertIn("| 512 | - | 0.15 | 0.10 | 0.25 | 1.67 | 2.50 |", table)
         self.assertIn("read the prompt and decode 5 tokens", text)
 
     def test_context_takes_a_file_for_each_length(self):
@@ -186,7 +244,7 @@ class KindsTest(unittest.TestCase):
         short = bench_file([bench_row("autoregressive", 1)])
         long["settings"] = {**long["settings"], "max_prompt_tokens": 4096}
         table, _ = bench_tables.context([long, short])
-        self.assertIn("| up to 64 | 100 | - | - |\n| up to 4,096 | 100 | 100 | 1.00 |", table)
+        self.assertIn("| up to 64 | - | 100 | - | - | - | - |\n| up to 4,096 | - | 100 | 100 | 1.00 | - | - |", table)
 
     def test_speedups_by_length_have_a_column_for_each_strategy(self):
         rows = [bench_row("knapspec", 1.5, depth=2048), bench_row("knapspec", 1.2, depth=512)]
@@ -194,16 +252,90 @@ class KindsTest(unittest.TestCase):
         self.assertIn("identical", text)
         projected = [{**row, "is_projection": True} for row in rows]
         self.assertNotIn("identical", bench_tables.speedups_by_length([bench_file(projected)])[1])
-        self.assertIn("| 512 | 1 | 1.20 |\n| 2,048 | 1 | 1.50 |", table)
+        self.assertIn("| 512 | 1 | - | 1.20 | - | - |\n| 2,048 | 1 | - | 1.50 | - | - |", table)
         rows[0]["speedup"] = {"mean": 1.5, "low": 1.1, "high": 2.0}
         table, text = bench_tables.speedups_by_length([bench_file(rows)])
-        self.assertIn("| 2,048 | 1 | 1.50 (1.10-2.00) |", table)
+        self.assertIn("| 2,048 | 1 | - | 1.50 (1.10-2.00) |", table)
         self.assertIn("where there is one prompt, intervals are over its turns", text)
 
     def test_tasks_have_a_row_each_and_gaps_where_nothing_was_measured(self):
         rows = [bench_row("knapspec", 1.5), bench_row("llama", 0.5, task="math")]
         table, _ = bench_tables.tasks([bench_file(rows)])
-        self.assertIn("| some: qa | 1 | 1.50 | - |\n| some: math | 1 | - | 0.50 |", table)
+        self.assertIn("| some: qa | 1 | - | 1.50 | - | - | - |\n| some: math | 1 | - | - | 0.50 | - | - |", table)
+
+
+def told(strategy, speedup, share, id):
+    """A row that tells how repetitive its text is."""
+    return {**bench_row(strategy, speedup, id=id), "distinct_trigrams": share}
+
+
+class TextsTest(unittest.TestCase):
+    """Two prompts, of which `loop` ends in a loop, where copies are fast and windows are not."""
+    LOOP, CALM = 0.2, 0.9
+    ROWS = [told(strategy, speedup, share, id)
+            for id, share, speedups in (("loop", LOOP, (1, 4, 1.5, 4)), ("calm", CALM, (1, 0.5, 1.5, 1.2)))
+            for strategy, speedup in zip((bench_data.PLAIN, "lookup", "static/4/a=w16+64", "knapspec"), speedups)]
+
+    def file(self, name="cpu-parts-chat.json", rows=None):
+        return {**bench_file(self.ROWS if rows is None else rows), "name": name}
+
+    def test_loops_are_told_by_the_text_of_plain_decoding(self):
+        self.assertEqual({row["id"] for row in bench_data.without_loops(self.ROWS)}, {"calm"})
+        edge = [told(bench_data.PLAIN, 1, bench_data.LOOPS_BELOW, "a"), told("lookup", 1, 0.1, "a")]
+        self.assertEqual(bench_data.without_loops(edge), edge)
+        self.assertEqual(bench_data.without_loops([bench_row(bench_data.PLAIN, 1)]), [], "an older file does not tell")
+        self.assertIsNone(bench_data.distinct_trigrams([bench_row(bench_data.PLAIN, 1)]))
+
+    def test_hindsight_takes_one_way_for_all_prompts(self):
+        # On each prompt alone another way is best: 4 and 1.5. Together copies have 1.41, the window 1.5.
+        best, speed, (ratio, low, high) = bench_data.hindsight(self.ROWS)
+        self.assertEqual(best, "static/4/a=w16+64")
+        self.assertAlmostEqual(speed, 1.5)
+        self.assertAlmostEqual(ratio, (4 * 1.2) ** 0.5 / 1.5)
+        self.assertLess(low, ratio)
+        self.assertGreater(high, ratio)
+
+    def test_plain_decoding_is_a_way_in_hindsight(self):
+        slow = [{**row, "speedup": {"mean": 0.5, "low": None, "high": None}} for row in self.ROWS]
+        best, speed, (ratio, _, _) = bench_data.hindsight(slow)
+        self.assertEqual((best, speed), (bench_data.PLAIN, 1))
+        self.assertAlmostEqual(ratio, 0.5)
+
+    def test_hindsight_leaves_out_other_plans_and_unmeasured_ways(self):
+        rows = [*self.ROWS, told("static/4/a=w16+64;m3=skip", 9, self.CALM, "calm"),
+                told("static/4/a=w16+64;m3=skip", 9, self.LOOP, "loop"), told("static/4/a=w16+128", 9, self.CALM, "calm")]
+        self.assertEqual(bench_data.hindsight(rows)[0], "static/4/a=w16+64")
+        self.assertIsNone(bench_data.hindsight([row for row in self.ROWS if row["strategy"] != "lookup"]))
+        self.assertIsNone(bench_data.hindsight([row for row in self.ROWS if row["strategy"] != "knapspec"]))
+
+    def test_hindsight_has_a_row_for_each_class(self):
+        table, text = bench_tables.hindsight([self.file(), self.file("cpu-parts-code.json")])
+        self.assertRegex(table, r"\| code \| 2 \| 0\.55 \| 2\.19 \([^|]*\) \| 1\.50, `static/4/a=w16\+64` \| 1\.46 \([^|]*\) "
+                                r"\| 0\.80 \|")
+        self.assertIn("Without loops: without prompts whose share is below 0.5 (1 of 2).", text)
+        self.assertIn("fastest of `lookup`, the best fixed window and plain decoding on the same prompts", text)
+        self.assertIn("is 1.46 in the mean, 1.46 at the lowest", text)
+        with self.assertRaises(ValueError):
+            bench_tables.hindsight([self.file(rows=[bench_row("lookup", 1)])])
+
+    def test_tables_have_columns_without_loops_and_of_the_texts(self):
+        files = [self.file()]
+        self.assertRegex(bench_tables.strategies(files)[0], r"\| `lookup` \| 1\.41 \([^|]*\) \| 0\.50 \|.*\| 0\.55 \|\n")
+        self.assertIn("`knapspec` over it: 1.46 (", bench_tables.strategies(files)[1])
+        by_class = bench_tables.strategies_by_class(files)[0]
+        self.assertRegex(by_class, r"\| `lookup` \| 1\.41 \([^|]*\) \| 0\.50 \|")
+        self.assertRegex(by_class, r"\| `knapspec` / best simple way \| 1\.46 \([^|]*\) \| 0\.80 \|  \|")
+        self.assertIn("| distinct trigrams | 0.55 | 0.90 |  |", by_class)
+        self.assertRegex(bench_tables.data_sets(files)[0], r"\| `lookup` \| 1\.41 \([^|]*\) / 0\.50 / ")
+        self.assertRegex(bench_tables.data_sets(files)[0], r"\| distinct trigrams \| 0\.55 \|")
+        self.assertRegex(bench_tables.expectations(files)[0], r"\| chat \| 2 \| 100 \| 0\.55 \| 2\.19 \([^|]*\) \| 1\.20 \|")
+        self.assertRegex(bench_tables.tasks(files)[0], r"\| some: qa \| 2 \| 0\.55 \|.*\| 1\.20 \| 1\.46 \(")
+
+    def test_context_without_loops_is_of_our_last_strategy(self):
+        rows = [*self.ROWS, told("llama", 0.5, self.LOOP, "loop"), told("llama", 0.5, self.CALM, "calm")]
+        rows = [{**row, "tokens_per_second": 100 * row["speedup"]["mean"]} for row in rows]
+        table, _ = bench_tables.context([self.file(rows=rows)])
+        self.assertRegex(table, r"\| up to 64 \| 0\.55 \|.*\| 2\.40 \| 1\.46 \([^|]*\) \|$")
 
 
 class MarksTest(unittest.TestCase):
@@ -240,6 +372,11 @@ class MarksTest(unittest.TestCase):
             self.assertIn(words, text)
         self.assertEqual(self.tables(), (0, ""), "a second run changes nothing")
         self.assertEqual(self.tables("--check")[0], 0)
+
+    def test_a_first_run_is_told(self):
+        self.write_data({**DECODE, "cell": {"command": "decode_bench", "first": "knap bench --limit 5"}})
+        self.tables()
+        self.assertIn("`decode_bench m.gguf --json d.json` in a new cache folder, after `knap bench --limit 5`\n", self.readme.read_text())
 
     def test_a_number_edited_by_hand_is_noticed(self):
         self.tables()
