@@ -64,7 +64,9 @@ void expect_both_outcomes(const char* source, const SourceStatistics& sum) {
 
 }  // namespace
 
-RuntimeConfig with_eager_profile(RuntimeConfig config, Slow slow) {
+std::filesystem::path write_eager_profile(RuntimeConfig config,
+                                          const std::filesystem::path& folder,
+                                          Slow slow) {
     config.profile = "none";
     const Engine engine(config);
     const Engine::Impl& parts = impl_of(engine);
@@ -74,11 +76,14 @@ RuntimeConfig with_eager_profile(RuntimeConfig config, Slow slow) {
         machine.profile(profile_probes(profile.layer_classes, parts.config.n_ctx, kProfiledRows))
             .samples;
     const MachineFingerprint fingerprint = machine_fingerprint(parts);
-    const auto path =
-        temporary_folder() /
-        concat("eager-", slow == Slow::cache ? "cache-" : "weights-", fingerprint.hash(), ".json");
+    const auto path = folder / concat("eager-", slow == Slow::cache ? "cache-" : "weights-",
+                                      fingerprint.hash(), ".json");
     save_profile(path, profile, fingerprint);
-    config.profile = path.string();
+    return path;
+}
+
+RuntimeConfig with_eager_profile(RuntimeConfig config, Slow slow) {
+    config.profile = write_eager_profile(config, temporary_folder(), slow).string();
     return config;
 }
 

@@ -8,12 +8,20 @@
 // suspended.
 #pragma once
 
+#include <filesystem>
+
 #include "knap/knap.h"
 
 namespace knap::test {
 
 // What makes a step slow.
 enum class Slow { cache, weights };
+
+// Writes such a profile for the model, devices and cache of `config` into `folder` and returns its
+// path, for programs that take it as `--profile`.
+std::filesystem::path write_eager_profile(RuntimeConfig config,
+                                          const std::filesystem::path& folder,
+                                          Slow slow);
 
 // Returns `config` with such a profile for its model, devices and cache. If the weights are what is
 // slow, plans without modules, or with fewer experts, are cheap drafts instead of windows.
