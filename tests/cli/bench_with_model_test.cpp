@@ -22,8 +22,7 @@ std::filesystem::path five_prompts() {
 
 // `knap bench` without data cuts these texts to its prompt lengths.
 TEST(BenchWithModel, BuiltinTextsFillAContextOf8K) {
-    const std::filesystem::path folder =
-        std::filesystem::path(__FILE__).parent_path() / "../../cli/bench/texts";
+    const std::filesystem::path folder = KNAP_ROOT "/cli/bench/texts";
     Engine engine({.model_path = test::default_model(), .n_ctx = 64});
     for (const char* name : {"document.txt", "source.txt"}) {
         EXPECT_GT(engine.tokenize(read_text(folder / name)).size(), 8192u) << name;

@@ -49,8 +49,7 @@ std::vector<std::string> strategies() {
 }
 
 std::string completion(const std::string& name) {
-    const auto text =
-        read_text(std::filesystem::path(__FILE__).parent_path() / "../../completions" / name);
+    const auto text = read_text(std::filesystem::path(KNAP_ROOT) / "completions" / name);
     EXPECT_FALSE(text.empty()) << name;
     return text;
 }

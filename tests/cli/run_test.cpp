@@ -365,8 +365,8 @@ TEST(Run, VerboseLogsTheModel) {
 
 TEST(Run, FullDiskIsAnError) {
     ProcessRequest request;
-    request.arguments = {"-c", "exec \"$0\" run -m \"$1\" -t 1 -p a -n 2 > /dev/full", KNAP_BINARY,
-                         tiny_model().string()};
+    request.arguments = {"-c", "exec \"$0\" run -m \"$1\" -t 1 -p a -n 2 > /dev/full",
+                         knap_binary().string(), tiny_model().string()};
     expect_error(run_process("/bin/sh", request), 1,
                  "cannot write to standard output: No space left on device");
 }

@@ -95,7 +95,7 @@ class SpeculationWithModel : public ::testing::Test {
     }
     static RuntimeConfig config() {
         return {.model_path = default_model(),
-                .adapter_path = KNAP_MODELS "/kangaroo-smollm2-135m.gguf",
+                .adapter_path = KNAP_ROOT "/models/kangaroo-smollm2-135m.gguf",
                 .n_ctx = 2048,
                 .n_threads = 1};
     }

@@ -26,7 +26,7 @@ constexpr std::size_t kTokens = 1024;
 
 // The first tokens of the document that is built into `knap bench`.
 std::vector<Token> beginning_of_the_document() {
-    std::ifstream file(KNAP_TEXTS "/document.txt");
+    std::ifstream file(KNAP_ROOT "/cli/bench/texts/document.txt");
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     const Engine engine({.model_path = default_model(), .n_ctx = 256, .n_threads = 1});
     std::vector<Token> tokens = engine.tokenize(text.substr(0, 8 * kTokens));

@@ -3,7 +3,7 @@
 namespace knap::test {
 
 std::filesystem::path trained_model() {
-    return KNAP_MODELS "/bytes-plain.gguf";
+    return KNAP_ROOT "/models/bytes-plain.gguf";
 }
 
 }  // namespace knap::test

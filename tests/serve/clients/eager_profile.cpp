@@ -1,9 +1,10 @@
-// eager_profile FOLDER writes the profile of support/eager_profile.h for the default model and prints its path. With it a
-// server drafts the same on every machine, however busy.
+// eager_profile FOLDER writes the profile of support/eager_profile.h for the default model and
+// prints its path. With it a server drafts the same on every machine, however busy.
+#include "support/eager_profile.h"
+
 #include <iostream>
 
 #include "support/default_model.h"
-#include "support/eager_profile.h"
 
 int main(int argc, char** argv) {
     if (argc != 2) {
