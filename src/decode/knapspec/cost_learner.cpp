@@ -20,6 +20,8 @@ constexpr int kFirstSteps = 3;
 constexpr std::size_t kMostFirstSteps = 6;
 // The most rows that a probe has; the cost of longer drafts is extrapolated.
 constexpr int kMaxProbeRows = 8;
+// After so many disturbed passes of several rows, the shortest of them is believed.
+constexpr int kEnoughDisturbed = 4;
 // The most rounds that the time of a verification in earlier runs is worth.
 constexpr int kMostRecalledRounds = 4;
 // After so many undisturbed verifications of a number of rows, their time is noted for later runs.
@@ -53,8 +55,19 @@ CostLearner::CostLearner(const StrategyParts& parts)
 void CostLearner::set_model() {
     costs_.emplace(CostModel(profile_));
     steady_.clear();
+    doubts_rows_ = knows_rows() && has_few_disturbed_rows();
     costs_->set_others(others_);
     recall();
+}
+
+bool CostLearner::has_few_disturbed_rows() const {
+    int n_disturbed = 0;
+    for (const CostSample& sample : profile_.samples) {
+        if (sample.n_rows > 1 && sample.plan.is_full()) {
+            n_disturbed += sample.was_busy ? sample.n_measured : kEnoughDisturbed;
+        }
+    }
+    return n_disturbed < kEnoughDisturbed;
 }
 
 // The rounds of earlier runs correct the costs too: a profile may be older than they are.
@@ -88,7 +101,7 @@ void CostLearner::observe_verify(int n_rows, int n_context, const PassTime& time
         if (n_quiet >= kFirstSteps || first_steps_.size() >= kMostFirstSteps) {
             start(n_context);
         }
-    } else if (costs_ && n_rows > 1 && !knows_rows()) {
+    } else if (costs_ && n_rows > 1 && (!knows_rows() || doubts_rows_)) {
         learn_pass({.plan = whole_model_,
                     .n_context = n_context,
                     .n_rows = n_rows,
@@ -209,7 +222,7 @@ double CostLearner::measure_next(int n_context, double budget_ms, double decisiv
 
 // A time that was wrong when it was measured may be what keeps drafts from being tried, so that no
 // round ever corrects it. So the two passes that decide are measured again, three times at first
-// and then once in a while. Disturbed times do not count.
+// and then once in a while. A disturbed time counts only if it is shorter than expected.
 double CostLearner::measure_again(int n_context, double budget_ms) {
     if (recheck_in_ > 0) {
         return 0;
@@ -233,9 +246,10 @@ double CostLearner::measure_again(int n_context, double budget_ms) {
     if (++n_rechecks_ % kFirstRechecks == 0) {
         recheck_in_ = kRecheckPause;
     }
-    if (!time->was_disturbed && is_verification) {
+    const bool counts = !time->was_disturbed || time->ms < predicted_ms;
+    if (counts && is_verification) {
         costs_->observe_verify(n_rows, n_context, time->ms);
-    } else if (!time->was_disturbed) {
+    } else if (counts) {
         costs_->observe_draft(probe.plan, n_context, 1, time->ms);
     }
     return std::max(watch.elapsed_ms(), time->ms);

@@ -24,6 +24,9 @@ class CostLearner {
     const CostTracker* costs() const { return costs_ ? &*costs_ : nullptr; }
     // Whether the cost of several rows was measured. Before that, the cost of a draft is unknown.
     bool knows_rows() const { return costs_ && costs_->model().knows_rows(); }
+    // Whether rows may be much cheaper than they seem: all that is known of several rows are a few
+    // disturbed passes, and a disturbance only adds time.
+    bool doubts_rows() const { return doubts_rows_; }
     // Whether passes are still to be measured that decide if drafts can pay at all.
     bool lacks_prices() const { return std::ranges::any_of(probes_, is_decisive); }
 
@@ -46,6 +49,7 @@ class CostLearner {
 
   private:
     void set_model();
+    bool has_few_disturbed_rows() const;
     void start(int n_context);
     void recall();
     void plan_probes(int n_context);
@@ -62,6 +66,7 @@ class CostLearner {
     ModulePlan whole_model_;
     OtherWork others_;
     std::optional<CostTracker> costs_;
+    bool doubts_rows_ = false;
     std::vector<PassTime> first_steps_;  // of plain decoding, until there is a cost model
     std::vector<Probe> probes_;          // still to be measured; the next one is last
     const Learned* known_;

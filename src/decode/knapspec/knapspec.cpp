@@ -22,6 +22,9 @@ constexpr int kHurriedRounds = 4;
 // The longest plausible time of a round, in steps of plain decoding. Anything longer is due to the
 // clock or to another program.
 constexpr double kPlausibleSteps = 64;
+// A round during which the system took a core away counts as at most so many times its expected
+// time when its source is judged: the rest is not the source's.
+constexpr double kMostDisturbed = 2;
 // The rows of others change prices when they are more or fewer by this share.
 constexpr double kLoadChange = 0.25;
 // Length of a copy that is drafted to measure the cost of rows.
@@ -111,6 +114,7 @@ Proposal KnapspecStrategy::propose(const RoundState& state) {
     n_context_ = static_cast<int>(state.history.size()) - 1;
     pending_ = state.history.back();
     source_ = DraftSource::plain;
+    is_trial_ = false;
     copies_.follow(state.history);
     budget_.advance(state.elapsed_ms,
                     round_cost_.verify_ms.empty() ? 0 : kPlausibleSteps * plain_ms());
@@ -170,8 +174,8 @@ void KnapspecStrategy::refresh() {
     log_choice();
 }
 
-// Drafts a short copy to measure the cost of rows while it is unknown. Every row is assumed to cost
-// a whole step, and the expected loss must fit the budget and the loan.
+// Drafts a short copy to measure the cost of rows while it is unknown or in doubt. Every row is
+// assumed to cost a whole step, and the expected loss must fit the budget and the loan.
 std::optional<Proposal> KnapspecStrategy::try_copy(const RoundState& state) {
     const int length = std::min(kTrialLength, state.n_room);
     const auto copy = is_alone_ ? offer_copy(state, length) : std::vector<CopyNode>();
@@ -186,6 +190,7 @@ std::optional<Proposal> KnapspecStrategy::try_copy(const RoundState& state) {
         return std::nullopt;
     }
     source_ = DraftSource::copy;
+    is_trial_ = true;
     budget_.spend(risked_ms);
     return draft_copy(copy);
 }
@@ -202,8 +207,13 @@ std::vector<CopyNode> KnapspecStrategy::offer_copy(const RoundState& state, int 
 }
 
 Proposal KnapspecStrategy::choose(const RoundState& state) {
+    if (!learner_.knows_rows() || learner_.doubts_rows()) {
+        if (std::optional<Proposal> trial = try_copy(state)) {
+            return *trial;
+        }
+    }
     if (!learner_.knows_rows()) {
-        return try_copy(state).value_or(Proposal{.draft = PlainStep{}});
+        return {.draft = PlainStep{}};
     }
     const int max_length = std::min(options_.scout.max_length, state.n_room);
     const SourceRating plain = rate_plain(round_cost_);
@@ -382,19 +392,25 @@ void KnapspecStrategy::observe(const RoundOutcome& outcome) {
 void KnapspecStrategy::record_round(const RoundOutcome& outcome) {
     const CostTracker& costs = *learner_.costs();
     const PassFacts& pass = outcome.verify_pass;
-    double ms = outcome.own_draft_ms + outcome.own_verify_ms;
+    const double ms = outcome.own_draft_ms + outcome.own_verify_ms;
+    const double blamed_ms =
+        outcome.was_disturbed ? std::min(ms, kMostDisturbed * expected_ms(outcome)) : ms;
     OtherWork others = pass.others();
+    double others_ms = 0;
     if (pass.n_others == 0 && costs.others().n_rows >= 1) {
         others = costs.others();
-        ms += costs.verify_ms(static_cast<int>(std::lround(others.n_rows)), n_context_);
+        others_ms = costs.verify_ms(static_cast<int>(std::lround(others.n_rows)), n_context_);
     }
     const double n_tokens = static_cast<double>(outcome.emitted.size()) + others.n_tokens;
     const double plain_ms = costs.plain_ms(n_tokens, n_context_, others);
-    const RoundTime time{.ms = ms,
+    const RoundTime time{.ms = blamed_ms + others_ms,
                          .plain_ms = plain_ms,
                          .step_ms = plain_ms / n_tokens,
                          .variance = expected_variance(outcome)};
-    log_.add_round(ms, plain_ms);
+    log_.add_round(ms + others_ms, plain_ms);
+    if (is_trial_) {
+        return;  // it was to show the price of rows, and is paid for
+    }
     switch (source_) {
         case DraftSource::plain:
             break;
@@ -411,6 +427,15 @@ void KnapspecStrategy::record_round(const RoundOutcome& outcome) {
             }
             break;
     }
+}
+
+// By the prices after this round.
+double KnapspecStrategy::expected_ms(const RoundOutcome& outcome) const {
+    const CostTracker& costs = *learner_.costs();
+    const bool has_plan = source_ == DraftSource::plan || source_ == DraftSource::cascade;
+    const int n_rows = outcome.tree.n_nodes() + 1 + outcome.verify_pass.n_others;
+    return costs.verify_ms(n_rows, n_context_) +
+           (has_plan ? outcome.tree.max_depth() * costs.draft_step_ms(plan_, n_context_) : 0);
 }
 
 // Of the number of tokens that the round emits. Where a plan's draft ended is known, and what its

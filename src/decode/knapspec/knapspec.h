@@ -59,6 +59,7 @@ class KnapspecStrategy final : public Strategy {
     double sure_enough(const SourceRating& rating) const;
     void log_choice();
     void record_round(const RoundOutcome& outcome);
+    double expected_ms(const RoundOutcome& outcome) const;
     double expected_variance(const RoundOutcome& outcome) const;
 
     KnapspecOptions options_;
@@ -71,7 +72,8 @@ class KnapspecStrategy final : public Strategy {
 
     // State of the current round.
     DraftSource source_ = DraftSource::plain;
-    int n_context_ = 0;  // committed rows
+    bool is_trial_ = false;  // a copy that is drafted to see what rows cost
+    int n_context_ = 0;      // committed rows
     DraftTree copy_;
     double copy_variance_ = 0;  // of the round's number of tokens
     std::vector<Token> guess_;

@@ -21,6 +21,12 @@ constexpr double kShortestMs = 1e-6;
 constexpr double kLongestMs = 1e9;
 constexpr int kLongestContext = 1 << 26;
 
+// Contexts at which a pass takes about the same time.
+bool are_near(int n_context, int other) {
+    constexpr int kShort = 128;
+    return std::max(n_context, other) <= 2 * std::max(std::min(n_context, other), kShort);
+}
+
 }  // namespace
 
 int CostProfile::n_classes() const {
@@ -76,13 +82,27 @@ bool is_plain_step(const CostSample& sample, int n_layers) {
 }
 
 void add_measured(CostProfile& profile, const CostSample& sample) {
+    const auto is_disturbed_twin = [&](const CostSample& known) {
+        return known.was_busy && known.plan == sample.plan && known.n_rows == sample.n_rows &&
+               known.has_head == sample.has_head;
+    };
     if (!sample.was_busy) {
-        std::erase_if(profile.samples, [&](const CostSample& known) {
-            return known.was_busy && known.plan == sample.plan && known.n_rows == sample.n_rows &&
-                   known.has_head == sample.has_head;
-        });
+        std::erase_if(profile.samples, is_disturbed_twin);
+        profile.samples.push_back(sample);
+        return;
     }
-    profile.samples.push_back(sample);
+    const auto twin = std::ranges::find_if(profile.samples, [&](const CostSample& known) {
+        return is_disturbed_twin(known) && are_near(known.n_context, sample.n_context);
+    });
+    if (twin == profile.samples.end()) {
+        profile.samples.push_back(sample);
+        return;
+    }
+    const int n_measured = twin->n_measured + sample.n_measured;
+    if (sample.ms < twin->ms) {
+        *twin = sample;
+    }
+    twin->n_measured = n_measured;
 }
 
 ProfileNoise noise_of(const CostProfile& profile) {

@@ -88,6 +88,7 @@ bool is_plausible(const CostSample& sample, int n_layers);
 bool is_plain_step(const CostSample& sample, int n_layers);
 
 // Adds a measured pass. On a quiet machine it takes the place of what busy ones made of this pass.
+// Of busy times at about the same context the shortest stays, because a disturbance only adds time.
 void add_measured(CostProfile& profile, const CostSample& sample);
 
 // How far the times can be trusted.

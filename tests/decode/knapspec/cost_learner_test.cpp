@@ -79,6 +79,63 @@ TEST(CostLearner, MeasuresWithinTheBudget) {
     }
 }
 
+void observe_steps(CostLearner& learner, bool was_disturbed) {
+    for (int i = 0; i < 6; ++i) {
+        learner.observe_verify(1, 200, {.ms = 10, .was_disturbed = was_disturbed});
+    }
+}
+
+// Where the machine is never quiet, one pass that took long would keep drafts away for good.
+TEST(CostLearner, DoubtsRowsUntilSeveralDisturbedPassesHaveShownThem) {
+    StrategyRig rig;
+    CostLearner learner(rig.parts());
+    observe_steps(learner, true);
+    EXPECT_FALSE(learner.doubts_rows()) << "it does not know them at all";
+    for (const double ms : {400.0, 25.0, 90.0}) {
+        learner.observe_verify(4, 200, {.ms = ms, .was_disturbed = true});
+        EXPECT_TRUE(learner.knows_rows());
+        EXPECT_TRUE(learner.doubts_rows()) << ms;
+    }
+    EXPECT_NEAR(learner.costs()->verify_ms(4, 200), 25, 1) << "the shortest";
+    learner.observe_verify(4, 200, {.ms = 70, .was_disturbed = true});
+    EXPECT_FALSE(learner.doubts_rows());
+}
+
+TEST(CostLearner, DoesNotDoubtRowsThatAQuietPassHasShown) {
+    StrategyRig rig;
+    CostLearner learner(rig.parts());
+    observe_steps(learner, false);
+    learner.observe_verify(4, 200, {.ms = 400, .was_disturbed = true});
+    EXPECT_TRUE(learner.doubts_rows());
+    learner.observe_verify(4, 200, {.ms = 20});
+    EXPECT_FALSE(learner.doubts_rows());
+    EXPECT_NEAR(learner.costs()->verify_ms(4, 200), 20, 1);
+}
+
+TEST(CostLearner, BelievesDisturbedTimesThatAreShorterThanExpected) {
+    StrategyRig rig;
+    rig.rig.feed(random_tokens(64, 256, 1));
+    FakeClock clock{.is_busy = true};
+    CostProfile dear = clock.machine.profile(profile_probes(clock.machine.layer_classes, 1024, 8));
+    for (CostSample& sample : dear.samples) {
+        sample.ms *= sample.n_rows > 1 ? 3 : 1;
+    }
+    rig.profile = dear;
+    StrategyParts parts = rig.parts();
+    parts.measure = clock.measure();
+    CostLearner learner(parts);
+    const double before = learner.costs()->verify_ms(4, 64);
+    while (learner.learn(64, 1e9) > 0) {
+    }
+    const double after = learner.costs()->verify_ms(4, 64);
+    EXPECT_LT(after, 0.8 * before);
+    clock.slowdown = 50;
+    for (int i = 0; i < 200; ++i) {
+        learner.learn(64, 1e9);
+    }
+    EXPECT_EQ(learner.costs()->verify_ms(4, 64), after) << "longer ones say nothing";
+}
+
 // A profile of a busy machine, on which more rows are dear, does not keep drafts away for good.
 TEST(CostLearner, MeasuresAgainWhatAProfileSaysAndBelievesIt) {
     StrategyRig rig;

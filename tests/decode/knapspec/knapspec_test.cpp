@@ -34,8 +34,12 @@ class World {
   public:
     World(const std::string& settings, const CostProfile& profile) {
         rig_.profile = profile;
-        strategy_ = build_knapspec({.strategy = "knapspec", .settings = parse_settings(settings)},
-                                   rig_.parts());
+        StrategyParts parts = rig_.parts();
+        parts.measure = [](const Probe&) {
+            return std::nullopt;
+        };  // the real clock has no part in it
+        strategy_ =
+            build_knapspec({.strategy = "knapspec", .settings = parse_settings(settings)}, parts);
     }
 
     void begin(std::vector<Token> prompt) {
@@ -76,7 +80,8 @@ class World {
                                            time_factor,
                               .pass = {.n_others = n_others, .n_other_tokens = n_others},
                               .is_forced = is_forced});
-        const RoundOutcome outcome = fake.outcome();
+        RoundOutcome outcome = fake.outcome();
+        outcome.was_disturbed = was_disturbed;
         strategy_->observe(outcome);
         elapsed_ms_ += outcome.draft_ms + outcome.verify_ms;
         history_.insert(history_.end(), outcome.emitted.begin(), outcome.emitted.end());
@@ -91,6 +96,7 @@ class World {
     FakeMachine machine = long_context_machine(kLayers, kCheapRow);
     double elapsed_ms_ = 0;
     Load load;
+    bool was_disturbed = false;  // every round
 
   private:
     StrategyRig rig_;
@@ -276,6 +282,25 @@ TEST(Knapspec, StartsPlainWithoutAProfile) {
         ASSERT_TRUE(is_plain(world.round(1))) << i;
     }
     EXPECT_THAT(world.last_reason(), HasSubstr("not been measured yet"));
+}
+
+// The text of fake rounds repeats, so copies are always right. One that takes forty times as long
+// as it should must not be the last.
+TEST(Knapspec, CopiesAreTriedAgainWhereOneWasDisturbed) {
+    World world("plans=off", {.layer_classes = {0, 0, 0, 0}});
+    world.was_disturbed = true;
+    std::vector<Token> prompt;
+    for (int i = 0; i < 600; ++i) {
+        prompt.push_back(token_at(i, 7));
+    }
+    world.begin(prompt);
+    int n_copies = 0;
+    for (int i = 0; i < 40; ++i) {
+        const bool is_copy = !is_plain(world.propose());
+        world.round(1, is_copy && n_copies == 0 ? 40 : 1);
+        n_copies += is_copy ? 1 : 0;
+    }
+    EXPECT_GT(n_copies, 20);
 }
 
 TEST(Knapspec, StaysWithinTheRoom) {

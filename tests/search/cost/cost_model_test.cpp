@@ -277,6 +277,26 @@ TEST(CostModel, AQuietTimeReplacesThoseOfABusyMachine) {
     EXPECT_EQ(profile.samples.size(), 3u) << "quiet times are kept";
 }
 
+TEST(CostModel, TheShortestTimeOfABusyMachineStays) {
+    const FakeMachine machine = plain_machine(4);
+    CostProfile profile{.layer_classes = machine.layer_classes};
+    const auto add = [&](int n_context, double factor) {
+        CostSample busy = machine.sample(plain_step(4, n_context));
+        busy.ms *= factor;
+        busy.was_busy = true;
+        add_measured(profile, busy);
+    };
+    const double quiet_ms = machine.ms(plain_step(4, 100));
+    for (const double factor : {5.0, 2.0, 9.0}) {
+        add(100, factor);
+    }
+    ASSERT_EQ(profile.samples.size(), 1u);
+    EXPECT_EQ(profile.samples[0].ms, 2 * quiet_ms);
+    EXPECT_EQ(profile.samples[0].n_measured, 3);
+    add(4000, 1);
+    EXPECT_EQ(profile.samples.size(), 2u) << "a longer context takes longer for another reason";
+}
+
 TEST(CostModel, IgnoresImplausibleSamples) {
     const FakeMachine machine = plain_machine(30);
     CostProfile profile = whole_profile(machine);
