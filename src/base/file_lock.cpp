@@ -14,15 +14,15 @@
 namespace knap {
 namespace {
 
-constexpr std::chrono::milliseconds kPause{100};
-
 [[noreturn]] void fail_lock(const std::filesystem::path& path, int error) {
     fail(path.string(), ": cannot lock: ", std::generic_category().message(error));
 }
 
 }  // namespace
 
-FileLock::FileLock(const std::filesystem::path& path, const std::function<void()>& on_wait) {
+FileLock::FileLock(const std::filesystem::path& path,
+                   const std::function<void()>& on_wait,
+                   std::chrono::milliseconds pause) {
     descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (descriptor_ < 0) {
         fail_lock(path, errno);
@@ -33,7 +33,7 @@ FileLock::FileLock(const std::filesystem::path& path, const std::function<void()
                 fail_lock(path, errno);
             }
             on_wait();
-            std::this_thread::sleep_for(kPause);
+            std::this_thread::sleep_for(pause);
         }
     } catch (...) {
         ::close(descriptor_);

@@ -2,6 +2,7 @@
 // lock back when a process ends, however it ends.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 
@@ -10,9 +11,11 @@ namespace knap {
 class FileLock {
   public:
     // Creates the file if needed; its folder must exist. Waits while another process, or another
-    // object of this one, has the lock, and calls `on_wait` ten times a second, which may throw to
+    // object of this one, has the lock, and calls `on_wait` before every pause, which may throw to
     // give up. Throws knap::Error.
-    FileLock(const std::filesystem::path& path, const std::function<void()>& on_wait);
+    FileLock(const std::filesystem::path& path,
+             const std::function<void()>& on_wait,
+             std::chrono::milliseconds pause = std::chrono::milliseconds{100});
     ~FileLock();
     FileLock(const FileLock&) = delete;
     FileLock& operator=(const FileLock&) = delete;

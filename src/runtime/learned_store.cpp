@@ -1,5 +1,6 @@
 #include "runtime/learned_store.h"
 
+#include <chrono>
 #include <exception>
 #include <optional>
 #include <system_error>
@@ -20,8 +21,21 @@ constexpr const char* kLockName = "learned.lock";
 constexpr std::size_t kMostFiles = 32;
 // Saved during a run when so much is new (Learned::weight()).
 constexpr double kEnough = 1024;
-// Waits of a tenth of a second for other processes, at the end of a run.
-constexpr int kLastWaits = 20;
+// The end of a run waits five seconds for other processes. The pauses are short because the lock
+// has no queue: one that comes back at the wrong times would never find it free.
+constexpr std::chrono::milliseconds kPause{2};
+constexpr int kLastWaits = 2500;
+
+struct OthersAreSaving {};
+
+// Those of models and settings that nobody uses any more. What is not dropped now is dropped later.
+void drop_old(const std::filesystem::path& folder) {
+    try {
+        drop_old_learned(folder, kMostFiles);
+    } catch (const std::exception& error) {
+        log_info("old files of what was learned stay: ", error.what());
+    }
+}
 
 }  // namespace
 
@@ -51,7 +65,7 @@ void LearnedStore::add(Learned& notes) {
     n_unsaved_ += notes.weight();
     unsaved_.add(notes);
     notes = {};
-    if (n_unsaved_ >= kEnough && !is_saving_) {
+    if (n_unsaved_ >= kEnough && !is_saving_ && !has_failed_) {
         start_writer();
     }
 }
@@ -76,12 +90,18 @@ void LearnedStore::save(int most_waits) {
     if (!being_saved_.is_empty()) {
         lock.unlock();
         std::optional<Learned> written;
+        bool has_failed = false;
         try {
             written = write(most_waits);
+        } catch (const OthersAreSaving&) {
+            log_info("what was learned is not saved: ", path_.string(),
+                     ": another process is saving");
         } catch (const std::exception& error) {
             log_info("what was learned is not saved: ", error.what());
+            has_failed = true;
         }
         lock.lock();
+        has_failed_ = has_failed;
         if (written) {
             saved_ = std::move(*written);
             has_saved_ = true;
@@ -95,20 +115,21 @@ void LearnedStore::save(int most_waits) {
     is_saving_ = false;
 }
 
-// Returns what the file has now.
+// Returns what the file has now. Throws OthersAreSaving after `most_waits`.
 Learned LearnedStore::write(int most_waits) const {
     std::filesystem::create_directories(path_.parent_path());
     int n_waits = 0;
-    const FileLock lock(path_.parent_path() / kLockName, [&] {
+    const auto give_up = [&] {
         if (n_waits++ == most_waits) {
-            fail(path_.string(), ": another process is saving");
+            throw OthersAreSaving();
         }
-    });
+    };
+    const FileLock lock(path_.parent_path() / kLockName, give_up, kPause);
     Learned all = load_learned(path_, fingerprint_, n_layers_);
     all.n_runs += has_saved_ ? 0 : 1;
     all.add(being_saved_);
     save_learned(path_, all, fingerprint_);
-    drop_old_learned(path_.parent_path(), kMostFiles);
+    drop_old(path_.parent_path());
     return all;
 }
 

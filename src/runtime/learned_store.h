@@ -1,7 +1,8 @@
 // What runs have learned about a model on this machine, kept from run to run in one file
 // (docs/methods.md, "Memory"). Several processes may share the file: each adds what is new under a
-// lock, so none loses what another has learned, and a process that is killed leaves a whole file,
-// without what it has learned since it saved last. Any thread.
+// lock, so none loses what another has learned, unless that one holds the lock for seconds. A
+// process that is killed leaves a whole file, without what it has learned since it saved last. Any
+// thread.
 #pragma once
 
 #include <filesystem>
@@ -41,9 +42,10 @@ class LearnedStore {
     Learned saved_;
     Learned being_saved_;  // changed by the thread that saves only
     Learned unsaved_;
-    double n_unsaved_ = 0;    // the weights of what was added to it
-    bool has_saved_ = false;  // so this run is counted
-    bool is_saving_ = false;  // `writer_` is
+    double n_unsaved_ = 0;     // the weights of what was added to it
+    bool has_saved_ = false;   // so this run is counted
+    bool is_saving_ = false;   // `writer_` is
+    bool has_failed_ = false;  // writing, which is tried once more when the run ends
     std::jthread writer_;
 };
 

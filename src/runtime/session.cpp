@@ -219,6 +219,7 @@ void Session::forget_strategies() {
 void Session::renew_strategies() {
     impl_->strategies.clear();
     impl_->known = earlier_runs(impl_->engine);
+    impl_->known_without_memory.reset();
 }
 
 bool Session::use_idle_time(const std::function<bool()>& is_cancelled) {
@@ -237,8 +238,10 @@ bool Session::Impl::use_idle_time(const std::function<bool()>& is_cancelled) {
         return false;
     }
     const CancelScope cancel(forward, is_cancelled);
-    return strategy->use_idle_time(
+    const bool has_worked = strategy->use_idle_time(
         std::span(history).first(static_cast<std::size_t>(cache.committed())));
+    keep_notes();
+    return has_worked;
 }
 
 void Session::Impl::reset() {

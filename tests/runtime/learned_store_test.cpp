@@ -135,7 +135,7 @@ TEST_F(LearnedStoreTest, NoRequestWaitsUntilItIsSaved) {
         set_log(LogLevel::info,
                 [&is_saving, has_ended = end.get_future().share()](LogLevel, std::string_view) {
                     is_saving = true;
-                    has_ended.wait_for(std::chrono::seconds(10));
+                    has_ended.wait_for(std::chrono::seconds(60));
                 });
         const Stopwatch watch;
         for (int i = 0; i < 8; ++i) {
@@ -143,7 +143,7 @@ TEST_F(LearnedStoreTest, NoRequestWaitsUntilItIsSaved) {
             store.add(notes);
             EXPECT_GT(store.known().drafts_of({.name = "copies"}).all, 0);
         }
-        EXPECT_LT(watch.elapsed_ms(), 5000);
+        EXPECT_LT(watch.elapsed_ms(), 30'000) << "somebody waited";
         expect_soon([&] { return is_saving.load(); });
         end.set_value();
         set_log(LogLevel::warning, {});
@@ -167,7 +167,7 @@ TEST_F(LearnedStoreTest, WritesNothingWhenNothingWasLearned) {
 // Each adds one draft at a time in many runs, all at once: none is lost.
 TEST_F(LearnedStoreTest, ProcessesThatShareItLoseNothing) {
     constexpr int kProcesses = 4;
-    constexpr int kRuns = 25;
+    constexpr int kRuns = 10;
     std::vector<pid_t> children;
     for (int p = 0; p < kProcesses; ++p) {
         children.push_back(start([&] {
