@@ -43,21 +43,33 @@ bool IdleTime::wait_for_idleness(std::unique_lock<std::mutex>& lock) {
     return !is_stopping_;
 }
 
-bool IdleTime::timed(const std::function<bool()>& piece) const {
-    const Stopwatch watch;
-    const bool result = piece();
+void IdleTime::report(double ms) const {
     if (options_.on_worked) {
-        options_.on_worked(watch.elapsed_ms() / 1000);
+        options_.on_worked(ms / 1000);
     }
-    return result;
 }
 
-void IdleTime::work(const std::function<bool()>& must_stop) {
-    if (options_.work && timed([&] { return options_.work(pool_.longest_history(), must_stop); })) {
+void IdleTime::work_on_model(const MustStop& must_stop) try {
+    const Stopwatch watch;
+    if (options_.work(pool_.longest_history(), must_stop)) {
         pool_.renew_strategies();
     }
-    while (options_.uses_sessions && timed([&] { return pool_.use_idle_time(must_stop); })) {
+    report(watch.elapsed_ms());
+} catch (const std::exception& error) {
+    log_warning("measuring in idle time failed, and is not tried again: ", error.what());
+    options_.work = {};
+}
+
+// Until nothing is left to do.
+void IdleTime::work_on_sessions(const MustStop& must_stop) try {
+    Stopwatch watch;
+    while (pool_.use_idle_time(must_stop)) {
+        report(watch.elapsed_ms());
+        watch = Stopwatch();
     }
+} catch (const std::exception& error) {
+    log_warning("searching in idle time failed, and is not tried again: ", error.what());
+    options_.uses_sessions = false;
 }
 
 void IdleTime::run() {
@@ -65,11 +77,11 @@ void IdleTime::run() {
     std::unique_lock lock(mutex_);
     while (wait_for_idleness(lock)) {
         lock.unlock();
-        try {
-            work(must_stop);
-        } catch (const std::exception& error) {
-            log_warning("work in idle time failed, and is not tried again: ", error.what());
-            return;
+        if (options_.work) {
+            work_on_model(must_stop);
+        }
+        if (options_.uses_sessions) {
+            work_on_sessions(must_stop);
         }
         lock.lock();
     }

@@ -24,10 +24,11 @@ using IdleWork =
     std::function<bool(const std::vector<Token>& text, const std::function<bool()>& must_stop)>;
 
 struct IdleTimeOptions {
-    IdleWork work{};                                  // empty: none
-    bool uses_sessions = false;                       // Session::use_idle_time
-    std::function<void(double seconds)> on_worked{};  // after each piece; may be empty
-    std::chrono::milliseconds wait{2000};             // of idleness before work begins
+    IdleWork work{};             // empty: none
+    bool uses_sessions = false;  // Session::use_idle_time
+    std::function<void(double seconds)>
+        on_worked{};                       // after each piece that there was; may be empty
+    std::chrono::milliseconds wait{2000};  // of idleness before work begins
 };
 
 class IdleTime {
@@ -39,9 +40,12 @@ class IdleTime {
     IdleTime& operator=(const IdleTime&) = delete;
 
   private:
+    using MustStop = std::function<bool()>;
+
     void run();
-    void work(const std::function<bool()>& must_stop);
-    bool timed(const std::function<bool()>& piece) const;
+    void work_on_model(const MustStop& must_stop);
+    void work_on_sessions(const MustStop& must_stop);
+    void report(double ms) const;
     bool wait_for_idleness(std::unique_lock<std::mutex>& lock);
 
     SessionPool& pool_;
