@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "base/error.h"
 #include "text/builtin_formats.h"
+#include "text/stack_guard.h"
 #include "text/template_nesting.h"
 #include "text/time_limit.h"
 
@@ -53,6 +55,10 @@ Turn& turn() {
     return instance;
 }
 
+constexpr const char* kTooDeep =
+    "the chat template: expected it to fit the stack, found a recursion or a value that is too "
+    "deep";
+
 struct TurnEnd {
     TurnEnd() = default;
     TurnEnd(const TurnEnd&) = delete;
@@ -81,6 +87,17 @@ void take_turn() {
     }
 }
 
+// Executes a template: one at a time, and for a second at most.
+template <typename Work>
+auto run_in_turn(Work work) {
+    take_turn();
+    auto end = std::make_shared<TurnEnd>();  // where the work ends, or here if it cannot begin
+    return run_within(kMaxTime, [end = std::move(end), work = std::move(work)] {
+        const StackGuard guard(kTooDeep);
+        return work();
+    });
+}
+
 common_chat_templates_ptr read_unlimited(const llama_model* vocabulary,
                                          const std::string& source,
                                          bool is_own) {
@@ -106,13 +123,12 @@ common_chat_templates_ptr read_template(const Tokenizer& tokenizer,
     if (is_own && for_tools != nullptr) {
         check_template_nesting(for_tools);
     }
-    take_turn();
     std::optional<common_chat_templates_ptr> result;
     try {
-        result = run_within(kMaxTime, [vocabulary, source, is_own] {
-            const TurnEnd end;
-            return read_unlimited(vocabulary, source, is_own);
-        });
+        result = run_in_turn(
+            [vocabulary, source, is_own] { return read_unlimited(vocabulary, source, is_own); });
+    } catch (const Error&) {
+        throw;
     } catch (const std::exception& error) {
         fail("the chat template cannot be read: ", reason_of(error));
     }
@@ -221,9 +237,7 @@ common_chat_templates_inputs ChatTemplate::inputs(const ChatRequest& request) co
 }
 
 common_chat_params ChatTemplate::execute(const ChatRequest& request) const {
-    take_turn();
-    auto result = run_within(kMaxTime, [templates = templates_, inputs = inputs(request)] {
-        const TurnEnd end;
+    auto result = run_in_turn([templates = templates_, inputs = inputs(request)] {
         return common_chat_templates_apply(templates.get(), inputs);
     });
     if (!result) {

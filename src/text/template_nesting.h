@@ -1,6 +1,7 @@
-// How deep a chat template nests, told before llama-common parses it: its parser and its
-// interpreter descend into a template recursively, and a file of a few kilobytes exhausts their
-// stack.
+// Checks how deep the text of a chat template nests before llama-common parses it: its parser and
+// its interpreter descend into it recursively, and a file of a few kilobytes exhausts their stack.
+// What a template does while it runs, such as macros that call themselves, is bounded by the stack
+// alone (stack_guard.h).
 #pragma once
 
 #include <string>

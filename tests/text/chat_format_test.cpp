@@ -1,6 +1,7 @@
 #include "text/chat_format.h"
 
 #include <ctime>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -130,6 +131,19 @@ TEST(ChatFormat, LaterSystemMessagesStayOrAreMovedToTheBeginning) {
     EXPECT_EQ(ChatModel((strict + each).c_str()).text(request), "[system:one\n\ntwo][user:ask]");
 }
 
+// A template that is out of time goes on until it ends, and the next one waits for it, though not
+// for as long as that may take on a busy machine.
+std::string after_a_slow_one(const std::function<std::string()>& format) {
+    for (int i = 0; i < 12; ++i) {
+        try {
+            return format();
+        } catch (const Error& error) {
+            EXPECT_THAT(error.what(), HasSubstr("still busy"));
+        }
+    }
+    return "never";
+}
+
 TEST(ChatFormat, ATemplateThatRunsTooLongIsStopped) {
     const ChatModel model(
         "{% for i in range(n | default(1)) %}{% for j in range(100) %}{% set x = i + j %}"
@@ -147,7 +161,7 @@ TEST(ChatFormat, ATemplateThatRunsTooLongIsStopped) {
     const int n_slow = static_cast<int>(20 * 2500 / ms);
     EXPECT_THAT(error_of([&] { text(n_slow); }),
                 HasSubstr("the chat template: expected at most 1 s"));
-    EXPECT_EQ(text(1), "Hello");
+    EXPECT_EQ(after_a_slow_one([&] { return text(1); }), "Hello");
 }
 
 TEST(ChatFormat, ATemplateThatTakesTooLongToReadIsRefused) {
@@ -155,14 +169,17 @@ TEST(ChatFormat, ATemplateThatTakesTooLongToReadIsRefused) {
         return concat("{% for i in range(", n, ") %}{% for j in range(100) %}{% set x = i + j %}",
                       "{% endfor %}{% endfor %}{{ messages[0].content }}");
     };
+    ChatModel(of_size(20).c_str());
     const std::clock_t start = std::clock();  // of all threads
     ChatModel(of_size(20).c_str());
     const double ms = 1000.0 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-    const int n_slow = static_cast<int>(20 * 4000 / ms);
+    const int n_slow = static_cast<int>(20 * 3000 / ms);
     EXPECT_THAT(error_of([&] { ChatModel(of_size(n_slow).c_str()); }),
                 HasSubstr("the chat template: expected at most 1 s to be read"));
-    EXPECT_EQ(ChatModel("{{ messages[0].content }}")
-                  .text({.messages = {{"user", "Hello"}}, .open_answer = false}),
+    EXPECT_EQ(after_a_slow_one([] {
+                  return ChatModel("{{ messages[0].content }}")
+                      .text({.messages = {{"user", "Hello"}}, .open_answer = false});
+              }),
               "Hello");
 }
 
@@ -191,6 +208,14 @@ TEST(ChatFormat, TemplatesThatNestDeeplyAreRefused) {
                             .c_str())
                   .text({.messages = {{"user", "Hello"}}, .open_answer = false}),
               times(600, "b"));
+}
+
+// Real templates have macros that call themselves, so they cannot be refused.
+TEST(ChatFormatDeathTest, ATemplateThatRecursesWithoutEndIsAnErrorAndNoCrash) {
+    testing::FLAGS_gtest_death_test_style = "threadsafe";
+    EXPECT_EXIT(ChatModel("{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}"),
+                testing::ExitedWithCode(1),
+                "^knap: the chat template: expected it to fit the stack, found a recursion");
 }
 
 TEST(ChatFormat, LongMessagesAreNotCut) {
