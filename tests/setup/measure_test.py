@@ -169,9 +169,10 @@ class MeasureTest(unittest.TestCase):
         with subprocess.Popen(self.words("--cells", "cpu-parts-math,cpu-parts-code"), stderr=subprocess.PIPE, text=True,
                               start_new_session=True) as process:
             partial = self.out / ".partial/cpu-parts-math.json"
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 60
             while not partial.exists() and time.monotonic() < deadline:
                 time.sleep(0.02)
+            self.assertTrue(partial.exists(), "no prompt was measured in time")
             process.send_signal(signal_)
             output = process.stderr.read()
         return process.returncode, output
@@ -180,7 +181,7 @@ class MeasureTest(unittest.TestCase):
         for signal_ in (signal.SIGINT, signal.SIGTERM):
             with self.subTest(signal_.name):
                 (self.root / "log").unlink(missing_ok=True)
-                self.behave(seconds=0.1)
+                self.behave(seconds=1)  # a prompt, so that some are left when the signal comes
                 status, output = self.interrupted(signal_)
                 self.assertEqual(status, 130, output)
                 self.assertIn("stopped in cpu-parts-math; the same command goes on there\n", output)

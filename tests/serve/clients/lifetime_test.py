@@ -225,7 +225,7 @@ def test_slots_and_metrics_can_be_switched_off():
 
 
 def test_large_requests_leave_no_memory_behind():
-    with Served() as served:
+    with Served("--idle-work", "off") as served:
         def resident_mib():
             with open(f"/proc/{served.process.pid}/status") as status:
                 return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) / 1024

@@ -1,11 +1,13 @@
 """Starts `knap serve` with the default model, and Chromium on its page. $KNAP_BINARY names the program.
 
-Every test that opens the page also fails on an error in the browser's console and on a request to another host."""
+Every test that opens the page also fails on an error in the browser's console and on a request to another host. Every run has
+a cache folder of its own: what servers draft follows from what others have measured and learned there."""
 import os
 import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from contextlib import contextmanager
 from urllib.parse import urlsplit
@@ -16,6 +18,13 @@ from playwright.sync_api import sync_playwright
 WAIT_MS = 180_000  # for an answer, on a busy machine
 # Root and containers cannot have the sandbox. The page is our own.
 BROWSER_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
+
+cache = tempfile.TemporaryDirectory(prefix="knap-page-")
+os.environ["KNAP_CACHE_DIR"] = cache.name
+
+
+def pytest_unconfigure():
+    cache.cleanup()
 
 
 @contextmanager
