@@ -9,7 +9,8 @@
 A cell is left alone when its file is there and was made by the same command. Ctrl-C stops; the same command goes on, for
 `knap bench` after the last whole prompt. A file appears when its cell is whole: what is unfinished is in OUT/.partial.
 
-A cell with a first run begins with what that run learned: both have a new cache folder of their own.
+A cell with a first run begins with what that run learned: both have a new cache folder of their own. Such a cell is measured
+in one piece: what was learned in an unfinished one is gone.
 
 Cells of `knap bench` take 2 turns, and then as many as it takes (8 at most) for plain decoding to be level with itself
 within 3 %: both ends of the 95 % interval over prompts."""
@@ -87,8 +88,11 @@ class Child:
     def run(self, words, environment):
         if self.is_stopped:
             raise Stopped
-        self.process = subprocess.Popen(words, cwd=self.root, env=environment, stdin=subprocess.DEVNULL,
-                                        start_new_session=True)
+        try:
+            self.process = subprocess.Popen(words, cwd=self.root, env=environment, stdin=subprocess.DEVNULL,
+                                            start_new_session=True)
+        except OSError as error:
+            raise Failed(f"{words[0]} cannot be started: {error.strerror}") from error
         if self.is_stopped:  # before there was a process to tell
             self.stop()
         status = self.process.wait()
@@ -146,18 +150,19 @@ class Campaign:
 
     def why_not(self, cell):
         """What a cell needs and is not there; None when it can be measured."""
-        if "$DATA" in cell.command and not self.options.data:
+        commands = f"{cell.first} {cell.command} "
+        if "$DATA" in commands and not self.options.data:
             return "expected DATA=FOLDER with prompts (docs/benchmarks.md), found none"
-        if "$MODEL " in f"{cell.command} " and not self.options.model:
+        if "$MODEL " in commands and not self.options.model:
             return "expected --model FILE, the default model (deps/setup model-path), found none"
-        for program in re.findall(r"(?:^| )(build\S*/\S+)", cell.command):
+        for program in re.findall(r"(?:^| )(build\S*/\S+)", commands):
             if not (self.options.root / program).exists():
                 return f"expected the program {program}, found none ({self.how_to_build(program)})"
         knap = self.knap(cell)
-        if "$MODELS" in cell.command and not (self.options.root / knap).exists():
+        if "$MODELS" in commands and not (self.options.root / knap).exists():
             return f"expected the program {knap} to write models, found none ({self.how_to_build(knap)})"
-        places = [self.replaced(word) for word in re.findall(r"\$DATA/[\w.-]+|\$MODEL(?!S)", f"{cell.first} {cell.command}")]
-        for place in [*places, *re.findall(r"models/\S+\.gguf", cell.command.replace("$MODELS/", ""))]:
+        places = [self.replaced(word) for word in re.findall(r"\$DATA/[\w.-]+|\$MODEL(?!S)", commands)]
+        for place in [*places, *re.findall(r"models/\S+\.gguf", commands.replace("$MODELS/", ""))]:
             if not (self.options.root / place).exists():
                 return f"expected the file {place}, found none"
         return None
@@ -202,6 +207,8 @@ class Campaign:
         self.partial.mkdir(parents=True, exist_ok=True)
         self.write_models(cell)
         unfinished = Unfinished(cell, self.partial)
+        if cell.first:
+            unfinished.path.unlink(missing_ok=True)
         begin = time.monotonic()
         try:
             file = self.repeated(cell, unfinished) if cell.repeats else self.once(cell, unfinished.path)
@@ -278,11 +285,11 @@ class Campaign:
     def estimate(self, rest, seconds):
         """From the times of an earlier run, and for cells without one from the mean of this one."""
         known = [self.record(cell).get("seconds") for cell in rest]
-        times = seconds + [time for time in known if time is not None]
+        times = seconds + [of_cell for of_cell in known if of_cell is not None]
         if not times:
             return "the rest is not known yet"
         mean = sum(times) / len(times)
-        return f"about {duration(sum(mean if time is None else time for time in known))} left"
+        return f"about {duration(sum(mean if of_cell is None else of_cell for of_cell in known))} left"
 
     def print_list(self, chosen):
         for cell in chosen:

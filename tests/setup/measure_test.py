@@ -86,6 +86,8 @@ class MeasureTest(unittest.TestCase):
             program.chmod(0o755)
         for name in ("gsm8k.jsonl", "humaneval.jsonl", "model.gguf"):
             (self.prompts / name).write_text("{}\n")
+        (self.root / "models").mkdir()
+        (self.root / "models/kangaroo-smollm2-135m.gguf").write_text("an adapter")
         self.behave()
 
     def behave(self, seconds=0.0, spread=EVEN, status=0):
@@ -164,11 +166,11 @@ class MeasureTest(unittest.TestCase):
         self.assertIn("-r 8", self.runs()[-1])
         self.assertGreater(self.load("cpu-parts-math")["cell"]["unevenness"], 0.03)
 
-    def interrupted(self, signal_):
+    def interrupted(self, signal_, cell):
         """Stops a run after some prompts. Returns its exit code and what it said."""
-        with subprocess.Popen(self.words("--cells", "cpu-parts-math,cpu-parts-code"), stderr=subprocess.PIPE, text=True,
+        with subprocess.Popen(self.words("--cells", f"{cell},cpu-parts-code"), stderr=subprocess.PIPE, text=True,
                               start_new_session=True) as process:
-            partial = self.out / ".partial/cpu-parts-math.json"
+            partial = self.out / f".partial/{cell}.json"
             deadline = time.monotonic() + 60
             while not partial.exists() and time.monotonic() < deadline:
                 time.sleep(0.02)
@@ -182,18 +184,35 @@ class MeasureTest(unittest.TestCase):
             with self.subTest(signal_.name):
                 (self.root / "log").unlink(missing_ok=True)
                 self.behave(seconds=1)  # a prompt, so that some are left when the signal comes
-                status, output = self.interrupted(signal_)
+                status, output = self.interrupted(signal_, "cpu-strategies-math")
                 self.assertEqual(status, 130, output)
-                self.assertIn("stopped in cpu-parts-math; the same command goes on there\n", output)
-                self.assertFalse((self.out / "cpu-parts-math.json").exists(), "no half-written file")
-                begun = json.loads((self.out / ".partial/cpu-parts-math.json").read_text())
+                self.assertIn("stopped in cpu-strategies-math; the same command goes on there\n", output)
+                self.assertFalse((self.out / "cpu-strategies-math.json").exists(), "no half-written file")
+                begun = json.loads((self.out / ".partial/cpu-strategies-math.json").read_text())
                 self.assertTrue(0 < len(begun["rows"]) < 16)
                 self.behave()
-                status, output = self.measure("--cells", "cpu-parts-math")
+                status, output = self.measure("--cells", "cpu-strategies-math")
                 self.assertEqual(status, 0, output)
                 self.assertIn("--resume", self.runs()[-1])
-                self.assertEqual(len(self.load("cpu-parts-math")["rows"]), 16)
-                (self.out / "cpu-parts-math.json").unlink()
+                self.assertEqual(len(self.load("cpu-strategies-math")["rows"]), 16)
+                (self.out / "cpu-strategies-math.json").unlink()
+
+    def test_an_interrupted_cell_with_a_first_run_begins_again(self):
+        self.behave(seconds=1)
+        status, output = self.interrupted(signal.SIGINT, "cpu-parts-math")
+        self.assertEqual(status, 130, output)
+        self.behave()
+        status, output = self.measure("--cells", "cpu-parts-math")
+        self.assertEqual(status, 0, output)
+        self.assertNotIn("--resume", self.runs()[-1], "what the first half had learned is gone")
+        self.assertEqual(len(self.load("cpu-parts-math")["rows"]), 16)
+
+    def test_a_program_that_cannot_be_started_fails_its_cell_alone(self):
+        (self.root / "build/decode_bench").chmod(0o644)
+        status, output = self.measure("--cells", "cpu-decode,cpu-parts-math")
+        self.assertEqual(status, 1, output)
+        self.assertIn("cpu-decode failed: build/decode_bench cannot be started: Permission denied", output)
+        self.assertEqual(len(self.load("cpu-parts-math")["rows"]), 16)
 
     def test_an_interrupted_cell_keeps_its_number_of_turns(self):
         partial = self.out / ".partial"
