@@ -82,9 +82,10 @@ class Lossless : public ::testing::TestWithParam<LosslessModel> {
         return out;
     }
 
-    // A suite in which nothing is accepted, or nothing rejected, shows little.
+    // A suite in which nothing is accepted, or nothing rejected, shows little. Of a tree's nodes at
+    // most one in a position is accepted.
     void expect_both_outcomes() const {
-        EXPECT_GT(n_accepted_, n_drafted_ / 40);
+        EXPECT_GT(n_accepted_, n_drafted_ / 100);
         EXPECT_LT(n_accepted_, n_drafted_);
         EXPECT_GT(n_guessed_, 0);
     }
