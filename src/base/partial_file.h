@@ -1,11 +1,13 @@
 // A file that appears under its name only when complete. It is written under a name of its own,
 // "<path>.<process>-<n>.partial", and renamed by publish() once its bytes are on the disk. If the
-// object is destroyed before that, the file is deleted.
+// object is destroyed before that, the file is deleted. What a process that was killed has left is
+// deleted by the next one that writes the same file: writers have a lock, which ends with them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -15,6 +17,10 @@ namespace knap {
 
 // Throws knap::Error when no file of `n_bytes` can be written at `path`. Call it before long work.
 void check_place(const std::filesystem::path& path, std::uint64_t n_bytes = 0);
+
+// Deletes the files in the folder whose names begin so and that writers that are no more have left
+// unfinished, as far as that is possible.
+void remove_abandoned(const std::filesystem::path& folder, std::string_view beginning);
 
 class PartialFile {
   public:
@@ -33,7 +39,7 @@ class PartialFile {
 
   private:
     std::filesystem::path path_;
-    WrittenFile file_;
+    std::unique_ptr<WrittenFile> file_;
     bool is_published_ = false;
 };
 

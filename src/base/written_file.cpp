@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,30 @@ namespace {
 
 std::string reason(int error) {
     return std::generic_category().message(error);
+}
+
+struct stat status_of(int descriptor, const std::filesystem::path& path) {
+    struct stat status = {};
+    if (::fstat(descriptor, &status) != 0) {
+        fail(path.string(), ": cannot be examined: ", reason(errno));
+    }
+    return status;
+}
+
+// A rename is on the disk once its folder is. Not every file system can be asked for that, and not
+// every folder that can be written to can be read.
+void sync_folder_of(const std::filesystem::path& path) {
+    const std::filesystem::path parent = path.parent_path();
+    const int folder =
+        ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) {
+        return;
+    }
+    const int error = ::fsync(folder) == 0 ? 0 : errno;
+    ::close(folder);
+    if (error != 0 && error != EINVAL && error != EROFS && error != ENOTSUP) {
+        fail(path.string(), ": cannot finish writing: ", reason(error));
+    }
 }
 
 }  // namespace
@@ -33,11 +58,7 @@ WrittenFile::~WrittenFile() {
 }
 
 std::uint64_t WrittenFile::size() const {
-    struct stat status = {};
-    if (::fstat(descriptor_, &status) != 0) {
-        fail(path_.string(), ": cannot be examined: ", reason(errno));
-    }
-    return std::uint64_t(status.st_size);
+    return std::uint64_t(status_of(descriptor_, path_).st_size);
 }
 
 void WrittenFile::resize(std::uint64_t n_bytes) {
@@ -73,13 +94,29 @@ void WrittenFile::close_or_fail() {
     }
 }
 
+bool WrittenFile::lock() {
+    return ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+bool WrittenFile::has_name() const {
+    return status_of(descriptor_, path_).st_nlink > 0;
+}
+
 void WrittenFile::move_to(const std::filesystem::path& path) {
-    close_or_fail();
+    const int keeps_lock = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);  // until it has its new name
     std::error_code error;
-    std::filesystem::rename(path_, path, error);
+    try {
+        close_or_fail();
+        std::filesystem::rename(path_, path, error);
+    } catch (...) {
+        ::close(keeps_lock);
+        throw;
+    }
+    ::close(keeps_lock);
     if (error) {
         fail(path.string(), ": cannot replace: ", error.message());
     }
+    sync_folder_of(path);
 }
 
 void WrittenFile::remove() {

@@ -23,7 +23,12 @@ class WrittenFile {
     // Several threads may write at once if their ranges do not overlap.
     void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
     void sync();  // to the disk
-    // Closes the file and renames it. No write may follow.
+    // Takes the lock of the file, for as long as it is open. False: somebody else has it. True also
+    // where the file system has no locks.
+    bool lock();
+    bool has_name() const;  // false: somebody has deleted it
+    // Closes the file and renames it, and waits until the disk has the new name. No write may
+    // follow.
     void move_to(const std::filesystem::path& path);
     // Closes the file and deletes it. Does not throw.
     void remove();

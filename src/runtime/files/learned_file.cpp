@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/partial_file.h"
 #include "runtime/files/json_file.h"
 #include "runtime/files/plans_file.h"
 #include "runtime/files/profile_file.h"
@@ -25,8 +25,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kLearnedKind = "knap learned";
 constexpr int kLearnedFormat = 1;
 constexpr std::string_view kNameStart = "learned-";
-// Nobody writes a file for so long.
-constexpr std::chrono::hours kAbandoned{1};
 // In the order of CopiedText.
 constexpr std::array<std::string_view, kCopiedTexts> kKinds{"prose", "structured", "choice",
                                                             "predicted"};
@@ -193,19 +191,14 @@ Learned load_learned(const fs::path& path, const MachineFingerprint& fingerprint
 }
 
 void drop_old_learned(const fs::path& folder, std::size_t n_kept) {
+    remove_abandoned(folder, kNameStart);
     std::vector<std::pair<fs::file_time_type, fs::path>> files;
     std::error_code error;
     for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
         const std::string name = entry.path().filename().string();
         const auto written = entry.last_write_time(error);
-        if (error || !name.starts_with(kNameStart)) {
-            continue;
-        }
-        if (name.ends_with(".json")) {
+        if (!error && name.starts_with(kNameStart) && name.ends_with(".json")) {
             files.emplace_back(written, entry.path());
-        } else if (name.ends_with(".partial") &&
-                   written + kAbandoned < fs::file_time_type::clock::now()) {
-            fs::remove(entry.path(), error);
         }
     }
     std::ranges::sort(files, std::ranges::greater());
