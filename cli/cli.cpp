@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 #include <new>
+#include <sstream>
 
 #include <CLI/CLI.hpp>
 
@@ -22,9 +23,11 @@
 #include "cli/flags/option_names.h"
 #include "cli/generate/chat_command.h"
 #include "cli/generate/run_command.h"
+#include "cli/generate/text_output.h"
 #include "cli/info_command.h"
 #include "cli/interrupt.h"
 #include "cli/make_model.h"
+#include "cli/process/standard_streams.h"
 #include "cli/profile/command.h"
 #include "cli/report/command.h"
 #include "cli/search/command.h"
@@ -141,7 +144,10 @@ int parse_and_dispatch(const std::vector<std::string>& words, const Environment&
         std::ranges::reverse(reversed);  // CLI11 expects the last word first
         line.root.parse(std::move(reversed));
     } catch (const CLI::Success& request) {  // --help and --version
-        return line.root.exit(request);
+        std::ostringstream text;
+        const int exit_code = line.root.exit(request, text);
+        TextOutput().write(text.str());
+        return exit_code;
     } catch (const CLI::ParseError& error) {
         throw UsageError(error.what());
     }
@@ -159,6 +165,7 @@ void print_error(std::string_view message, std::string_view hint = {}) {
 }  // namespace
 
 int run_cli(const std::vector<std::string>& words, const Environment& environment) {
+    occupy_standard_streams();
     install_signal_handlers();
     try {
         return parse_and_dispatch(words, environment);

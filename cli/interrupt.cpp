@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <string_view>
 
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -19,9 +20,17 @@ std::atomic<int> noted_signal{0};
 std::atomic<int> wake_descriptor{-1};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
+// On a terminal, something else may be in the line already.
+[[noreturn]] void end_at_once() {
+    const std::string_view text =
+        isatty(STDERR_FILENO) != 0 ? "\nknap: interrupted\n" : "knap: interrupted\n";
+    [[maybe_unused]] const auto n_written = write(STDERR_FILENO, text.data(), text.size());
+    _exit(kExitInterrupted);
+}
+
 void on_signal(int signal) {
     if (!is_in_scope || noted_signal.exchange(signal) != 0) {
-        _exit(kExitInterrupted);
+        end_at_once();
     }
     const int errno_before = errno;
     const std::uint64_t one = 1;
@@ -40,6 +49,7 @@ void install_signal_handlers() {
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);
     ::signal(SIGPIPE, SIG_IGN);
+    ::signal(SIGXFSZ, SIG_IGN);
 }
 
 InterruptScope::InterruptScope() {

@@ -1,12 +1,12 @@
 // Handles Ctrl-C and SIGTERM. Outside a scope, either one ends the process immediately with exit
-// code 130. Inside a scope, the first is only recorded, so that the program can stop and save its
-// results; the second ends the process.
+// code 130 and a line on standard error. Inside a scope, the first is only recorded, so that the
+// program can stop and save its results; the second ends the process.
 #pragma once
 
 namespace knap {
 
-// Call once, before anything else. Also ignores SIGPIPE, so that write() to a closed pipe fails
-// instead of raising a signal.
+// Call once, before anything else. Also ignores SIGPIPE and SIGXFSZ, so that write() to a closed
+// pipe, or beyond the largest size of a file (`ulimit -f`), fails instead of raising a signal.
 void install_signal_handlers();
 
 // At most one exists at a time.

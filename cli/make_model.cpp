@@ -5,6 +5,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/flags/flag_group.h"
+#include "cli/generate/text_output.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/report/report.h"
@@ -72,12 +73,14 @@ int run_make_model(const MakeModelArgs& args) {
     try {
         write_random_model(options, args.output);
     } catch (const Interrupted&) {
+        bar.finish();
+        std::cerr << "knap: interrupted, no model is written\n";
         return kExitInterrupted;
     }
     bar.finish();
     const auto n_bytes = std::int64_t(std::filesystem::file_size(args.output));
-    std::cout << concat(args.output.string(), ": ", options.shape, ", ", options.type, ", ",
-                        format_bytes(n_bytes), "\n");
+    TextOutput().write(concat(args.output.string(), ": ", options.shape, ", ", options.type, ", ",
+                              format_bytes(n_bytes), "\n"));
     return kExitDone;
 }
 

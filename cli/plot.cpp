@@ -1,5 +1,6 @@
 #include "cli/plot.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -117,10 +118,24 @@ std::string run_gnuplot(const std::vector<const char*>& words, std::string_view 
 
 const std::vector<const char*> kScriptOnInput{"--default-settings", "-"};
 
+// gnuplot does not say that a disk was too full for its picture.
+void check_is_whole(std::string_view picture, bool has_text) {
+    const std::string_view end = has_text ? std::string_view("</svg>") : std::string_view("IEND");
+    constexpr std::size_t kLongestEnd = 16;  // a newline, or the checksum of the last chunk
+    const std::size_t begin = picture.size() - std::min(picture.size(), kLongestEnd);
+    if (picture.substr(begin).find(end) == picture.npos) {
+        fail(kProgram, ": expected a picture that ends in ", end, ", found ", picture.size(),
+             " bytes of one: is there no space left for temporary files?");
+    }
+}
+
+bool is_vector(const std::filesystem::path& path) {
+    return path.extension() == ".svg";
+}
+
 std::string terminal_line(const std::filesystem::path& path, PictureSize size) {
-    const bool is_vector = path.extension() == ".svg";
-    return concat("set terminal ", is_vector ? "svg" : "pngcairo", " noenhanced size ", size.width,
-                  ",", size.height, " font 'sans,12' background rgb 'white'\n");
+    return concat("set terminal ", is_vector(path) ? "svg" : "pngcairo", " noenhanced size ",
+                  size.width, ",", size.height, " font 'sans,12' background rgb 'white'\n");
 }
 
 }  // namespace
@@ -149,6 +164,7 @@ void draw_picture(const std::filesystem::path& path, std::string_view script, Pi
     KNAP_ASSERT(is_picture(path), "only svg and png have a terminal");
     const std::string picture =
         run_gnuplot(kScriptOnInput, concat(terminal_line(path, size), script));
+    check_is_whole(picture, is_vector(path));
     write_whole_file(path, picture);
 }
 

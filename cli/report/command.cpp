@@ -1,10 +1,10 @@
 #include "cli/report/command.h"
 
 #include <algorithm>
-#include <iostream>
 
 #include "base/partial_file.h"
 #include "cli/exit_code.h"
+#include "cli/generate/text_output.h"
 #include "cli/plot.h"
 #include "cli/report/page.h"
 #include "cli/report/report.h"
@@ -65,7 +65,8 @@ int run_report(const ReportArgs& args) {
     require_gnuplot();
     const std::string page = report_page(files);
     write_whole_file(args.output, page);
-    std::cout << concat(args.output.string(), ": ", format_bytes(std::int64_t(page.size())), "\n");
+    TextOutput().write(
+        concat(args.output.string(), ": ", format_bytes(std::int64_t(page.size())), "\n"));
     return kExitDone;
 }
 

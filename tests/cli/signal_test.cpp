@@ -51,6 +51,19 @@ TEST(Signals, CancelledRunStillPrintsItsObject) {
     EXPECT_EQ(object["tokens"].size(), object["n_generated"]);
 }
 
+TEST(Signals, CancelledModelLeavesNoFile) {
+    const auto folder = temporary_folder() / "cancelled_model";
+    std::filesystem::create_directory(folder);
+    ProcessRequest request;
+    request.arguments = {"make-model", "--shape", "smollm2-135m", "-o", folder / "x.gguf"};
+    request.is_on_terminal = true;
+    request.signals = {{SIGINT, "write ["}};
+    const auto result = run_knap(request);
+    EXPECT_EQ(result.exit_code, 130);
+    EXPECT_THAT(result.output, testing::EndsWith("knap: interrupted, no model is written\r\n"));
+    EXPECT_TRUE(std::filesystem::is_empty(folder));
+}
+
 TEST(Signals, EndAChatThatWaitsOnAPipe) {
     ProcessRequest request;
     request.arguments = on_tiny_model("chat") + Words{"-v"};

@@ -131,6 +131,7 @@ TEST(Workers, PrintTheirAddressInOneLine) {
     EXPECT_THAT(result.output,
                 StartsWith("knap: worker listening at " + worker.address() + ": CPU ("));
     EXPECT_EQ(count(result.output, "\n"), 1u) << result.output;
+    EXPECT_THAT(result.error, testing::EndsWith("knap: interrupted\n"));
 }
 
 TEST(Workers, NeedAFreePort) {
