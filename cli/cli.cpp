@@ -27,6 +27,7 @@
 #include "cli/info_command.h"
 #include "cli/interrupt.h"
 #include "cli/make_model.h"
+#include "cli/process/lost_file.h"
 #include "cli/process/standard_streams.h"
 #include "cli/profile/command.h"
 #include "cli/report/command.h"
@@ -167,6 +168,7 @@ void print_error(std::string_view message, std::string_view hint = {}) {
 int run_cli(const std::vector<std::string>& words, const Environment& environment) {
     occupy_standard_streams();
     install_signal_handlers();
+    end_when_a_file_is_lost();
     try {
         return parse_and_dispatch(words, environment);
     } catch (const UsageError& error) {
