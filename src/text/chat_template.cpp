@@ -59,11 +59,21 @@ constexpr const char* kTooDeep =
     "the chat template: expected it to fit the stack, found a recursion or a value that is too "
     "deep";
 
-struct TurnEnd {
+// Gives the turn back when it is destroyed: with the work that has it, also where that work could
+// not even begin.
+class TurnEnd {
+  public:
     TurnEnd() = default;
-    TurnEnd(const TurnEnd&) = delete;
-    TurnEnd& operator=(const TurnEnd&) = delete;
-    ~TurnEnd() { turn().give_back(); }
+    TurnEnd(TurnEnd&& other) noexcept : has_turn_(std::exchange(other.has_turn_, false)) {}
+    TurnEnd& operator=(TurnEnd&&) = delete;
+    ~TurnEnd() {
+        if (has_turn_) {
+            turn().give_back();
+        }
+    }
+
+  private:
+    bool has_turn_ = true;
 };
 
 // When the program ends, waits for a template that is out of time: it uses objects of llama-common
@@ -81,18 +91,17 @@ void fail_out_of_time(const char* task) {
     fail("the chat template: expected at most ", kMaxTime.count(), " s to ", task, ", found more");
 }
 
-void take_turn() {
+[[nodiscard]] TurnEnd take_turn() {
     if (!turn().take_within(kMaxWait)) {
         fail("the chat template is still busy with other messages after ", kMaxWait.count(), " s");
     }
+    return {};
 }
 
 // Executes a template: one at a time, and for a second at most.
 template <typename Work>
 auto run_in_turn(Work work) {
-    take_turn();
-    auto end = std::make_shared<TurnEnd>();  // where the work ends, or here if it cannot begin
-    return run_within(kMaxTime, [end = std::move(end), work = std::move(work)] {
+    return run_within(kMaxTime, [end = take_turn(), work = std::move(work)] {
         const StackGuard guard(kTooDeep);
         return work();
     });

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <utility>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,14 +15,18 @@ std::mutex& only_one() {
     return mutex;
 }
 
-std::string read_all(int file) {
-    std::string text;
+// Calls take(part) for the text in parts.
+template <typename Take>
+void read_all(int file, Take take) {
     std::array<char, 4096> block;
     lseek(file, 0, SEEK_SET);
     for (ssize_t n = 0; (n = read(file, block.data(), block.size())) > 0;) {
-        text.append(block.data(), static_cast<std::size_t>(n));
+        take(std::string_view(block.data(), static_cast<std::size_t>(n)));
     }
-    return text;
+}
+
+void put(std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 }  // namespace
@@ -35,10 +40,13 @@ StderrCapture::StderrCapture() : lock_(only_one()) {
     }
 }
 
+// Allocates nothing: memory may have run out.
 StderrCapture::~StderrCapture() {
-    finish();
-    if (!text_.empty()) {
-        std::fwrite(text_.data(), 1, text_.size(), stderr);
+    restore();
+    put(text_);
+    if (collected_ >= 0) {
+        read_all(collected_, put);
+        close(collected_);
     }
 }
 
@@ -56,17 +64,23 @@ std::string StderrCapture::take(std::string_view begin, std::string_view end) {
 }
 
 // Standard error is itself again.
-void StderrCapture::finish() {
+void StderrCapture::restore() {
     std::fflush(stderr);
     if (original_ >= 0) {
         dup2(original_, STDERR_FILENO);
         close(original_);
-        text_ = read_all(collected_);
-    }
-    if (collected_ >= 0) {
-        close(collected_);
     }
     original_ = -1;
+}
+
+void StderrCapture::finish() {
+    restore();
+    if (collected_ >= 0) {
+        std::string text;
+        read_all(collected_, [&text](std::string_view part) { text += part; });
+        text_ = std::move(text);
+        close(collected_);
+    }
     collected_ = -1;
 }
 

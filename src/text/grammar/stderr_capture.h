@@ -21,6 +21,7 @@ class StderrCapture {
     std::string take(std::string_view begin, std::string_view end);
 
   private:
+    void restore();
     void finish();
 
     std::unique_lock<std::mutex> lock_;
