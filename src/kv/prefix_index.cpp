@@ -42,6 +42,7 @@ void PrefixIndex::insert(std::span<const Token> tokens, std::span<const PageId> 
 PrefixIndex::Match PrefixIndex::find(std::span<const Token> tokens) {
     ++now_;
     Match match;
+    match.pages.reserve(tokens.size() / page_rows_ + 1);  // before anything is shared
     PageId before = root_;
     const auto use = [this](PageId page) {
         pool_.share(page);
@@ -166,18 +167,26 @@ PageId PrefixIndex::list(PageId before, std::span<const Token> tokens, PageId pa
     return page;
 }
 
+// All or nothing, should memory run out.
 void PrefixIndex::add(PageId before, std::span<const Token> tokens, PageId page) {
     KNAP_ASSERT(n_promised(page) == 0, "a page is forgotten before its rows are overwritten");
-    pool_.share(page);
     Entry& parent = entry(before);
-    leaves_.erase({parent.last_use, before});
-    parent.after.push_back(page);
-    entry(page) = {.tokens = {tokens.begin(), tokens.end()}, .before = before};
-    if (is_whole(page)) {
-        entry(page).key = hash_(parent.key, tokens);
-        whole_.emplace(entry(page).key, page);
+    Entry added{.tokens = {tokens.begin(), tokens.end()}, .before = before};
+    const auto leaf = leaves_.emplace(added.last_use, page).first;
+    try {
+        parent.after.push_back(page);
+        if (tokens.size() == page_rows_) {
+            added.key = hash_(parent.key, tokens);
+            whole_.emplace(added.key, page);
+        }
+    } catch (...) {
+        std::erase(parent.after, page);
+        leaves_.erase(leaf);
+        throw;
     }
-    leaves_.emplace(entry(page).last_use, page);
+    leaves_.erase({parent.last_use, before});
+    entry(page) = std::move(added);
+    pool_.share(page);
     ++n_listed_;
 }
 
@@ -188,11 +197,12 @@ void PrefixIndex::drop_leaf(PageId page) {
         whole_.erase(std::find_if(first, last,
                                   [page](const auto& listed) { return listed.second == page; }));
     }
-    leaves_.erase({dropped.last_use, page});
+    auto leaf = leaves_.extract({dropped.last_use, page});
     Entry& parent = entry(dropped.before);
     parent.after.erase(std::ranges::find(parent.after, page));
     if (parent.after.empty() && dropped.before != root_) {
-        leaves_.emplace(parent.last_use, dropped.before);
+        leaf.value() = {parent.last_use, dropped.before};  // does not allocate
+        leaves_.insert(std::move(leaf));
     }
     dropped = {};
     --n_listed_;
@@ -201,8 +211,9 @@ void PrefixIndex::drop_leaf(PageId page) {
 
 void PrefixIndex::touch(PageId page) {
     Entry& used = entry(page);
-    if (leaves_.erase({used.last_use, page}) > 0) {
-        leaves_.emplace(now_, page);
+    if (auto leaf = leaves_.extract({used.last_use, page})) {
+        leaf.value() = {now_, page};  // does not allocate
+        leaves_.insert(std::move(leaf));
     }
     used.last_use = now_;
 }

@@ -167,7 +167,8 @@ int Sequence::adopt_prefix(std::span<const Token> tokens) {
     }
     if (n_found > n_before) {
         release();
-        std::swap(pages_, match.pages);
+        pages_.assign(match.pages.begin(), match.pages.end());  // there is room for all
+        match.pages.clear();
         committed_ = n_found;
         may_share_ = true;
     }

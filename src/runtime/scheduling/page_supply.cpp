@@ -43,6 +43,7 @@ PageSupply::Request::~Request() {
         holder_.end_ = ++supply.n_events_;
     }
     holder_.must_yield_ = false;
+    holder_.is_waiting_ = false;
     holder_.prompt_ = {};
     supply.changed_.notify_all();
 }

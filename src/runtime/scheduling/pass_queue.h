@@ -39,6 +39,7 @@ struct Ticket {
 class PassQueue {
   public:
     explicit PassQueue(const PassLimits& limits) : limits_(limits) {}
+    void reserve(std::size_t n_tickets) { tickets_.reserve(n_tickets); }
 
     bool is_empty() const { return tickets_.empty(); }
     int n_waiting() const { return static_cast<int>(tickets_.size()); }
@@ -47,6 +48,7 @@ class PassQueue {
 
     void add(Ticket& ticket) { tickets_.push_back(&ticket); }
     void drop(Ticket& ticket);
+    void remove(const Ticket& ticket) { std::erase(tickets_, &ticket); }
     void drop_unwanted();
 
     // Whether the next pass has no room for another decoding row.

@@ -9,6 +9,8 @@ namespace knap {
 
 namespace {
 
+// For so many that ask at once, nothing is allocated between passes.
+constexpr std::size_t kMaxSessions = 2 * kMaxParallel;
 // How often a thread that waits asks whether its run is still wanted.
 constexpr std::chrono::milliseconds kCancelPoll{20};
 
@@ -29,7 +31,11 @@ Scheduler::Scheduler(BatchRunner& runner, const SchedulerOptions& options)
       options_(options),
       limits_(runner.limits()),
       queue_(limits_),
-      times_(options.target_ms) {}
+      times_(options.target_ms) {
+    queue_.reserve(kMaxSessions);
+    batch_.reserve(kMaxSessions);
+    runs_.reserve(kMaxSessions);
+}
 
 void Scheduler::run(RowRun& run) {
     KNAP_ASSERT(run.result != nullptr && run.n_rows >= 1, "a run has rows and a place for results");
@@ -134,12 +140,18 @@ void Scheduler::answer(Ticket& ticket, SteadyTime now) {
 void Scheduler::wait_for_turn(Lock& lock, Ticket& own) {
     queue_.add(own);
     tell_gatherer();
-    while (!is_served(own)) {
-        if (may_lead(own)) {
-            lead(lock, own);
-        } else {
-            wait(lock, own);
+    try {
+        while (!is_served(own)) {
+            if (may_lead(own)) {
+                lead(lock, own);
+            } else {
+                wait(lock, own);
+            }
         }
+    } catch (...) {  // it could not lead: others may
+        queue_.remove(own);
+        wake_next();
+        throw;
     }
 }
 
@@ -171,9 +183,15 @@ void Scheduler::wake_next() {
 // One pass for those who wait, or a turn for work that runs alone.
 void Scheduler::lead(Lock& lock, const Ticket& own) {
     is_busy_ = true;
-    gather(lock);
-    queue_.drop_unwanted();
-    queue_.take_next(max_prompt_rows(), batch_);
+    try {
+        gather(lock);
+        queue_.drop_unwanted();
+        queue_.take_next(max_prompt_rows(), batch_);
+    } catch (...) {
+        is_busy_ = false;
+        is_gathering_ = false;
+        throw;
+    }
     if (!batch_.empty() && batch_.front()->run == nullptr) {
         batch_.front()->wake.notify_one();  // its owner ends the turn
         return;
