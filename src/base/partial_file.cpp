@@ -22,19 +22,24 @@ fs::path folder_of(const fs::path& path) {
     return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-// No other process, and no other file of this one, has the same name while it is written.
+// No other process, and no other file of this one, has the same name while it is written. What has
+// it already, a process of the same number may have left or be writing in another container, or
+// somebody has guessed the name.
 fs::path partial_path(const fs::path& path) {
     static std::atomic<int> n_files = 0;
-    fs::path partial = path;
-    partial += concat(".", ::getpid(), "-", ++n_files, ".partial");
+    std::error_code ignored;
+    fs::path partial;
+    do {
+        partial = path;
+        partial += concat(".", ::getpid(), "-", ++n_files, ".partial");
+    } while (fs::exists(fs::symlink_status(partial, ignored)));
     return partial;
 }
 
-// Locked. Until it is, another process may take it for abandoned and delete it; and where processes
-// do not see each other, as in containers, one with the same number may have the name.
+// Locked. Until it is, another process may take it for abandoned and delete it.
 std::unique_ptr<WrittenFile> locked_file(const fs::path& path) {
     for (;;) {
-        auto file = std::make_unique<WrittenFile>(partial_path(path), 0);
+        auto file = std::make_unique<WrittenFile>(partial_path(path), O_EXCL);
         if (file->lock() && file->has_name()) {
             return file;
         }

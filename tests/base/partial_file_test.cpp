@@ -2,12 +2,14 @@
 
 #include <fstream>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/text_file.h"
 #include "support/tiny_model.h"
 
@@ -16,7 +18,21 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::ElementsAre;
+using testing::MatchesRegex;
 using testing::UnorderedElementsAre;
+
+// The name that a file is written under: the only one in its folder.
+fs::path name_of_next(const fs::path& path) {
+    const PartialFile file(path, 1);
+    return fs::directory_iterator(path.parent_path())->path();
+}
+
+// The same name with the following number.
+fs::path name_after(const fs::path& partial) {
+    const std::string text = partial.string();
+    const std::size_t dash = text.rfind('-');
+    return concat(text.substr(0, dash + 1), std::stoi(text.substr(dash + 1)) + 1, ".partial");
+}
 
 class PartialFileTest : public ::testing::Test {
   protected:
@@ -54,6 +70,19 @@ TEST_F(PartialFileTest, IsDeletedUnlessItIsPublished) {
     { const PartialFile file(path_, 3); }
     EXPECT_EQ(read_text_file(path_, "file"), "a.json");
     EXPECT_THAT(names(), ElementsAre("a.json"));
+}
+
+TEST_F(PartialFileTest, FollowsNoLinkThatIsThereAlready) {
+    const fs::path guessed = name_after(name_of_next(path_));
+    EXPECT_THAT(guessed.filename().string(), MatchesRegex("a\\.json\\.[0-9]+-[0-9]+\\.partial"));
+    const fs::path victim = temporary_folder() / "victim";
+    std::ofstream(victim) << "of somebody else";
+    fs::create_symlink(victim, guessed);
+    write_whole_file(path_, "ours");
+    EXPECT_EQ(read_text_file(path_, "file"), "ours");
+    EXPECT_EQ(read_text_file(victim, "file"), "of somebody else");
+    EXPECT_FALSE(fs::is_symlink(path_));
+    fs::remove(victim);
 }
 
 TEST_F(PartialFileTest, WhatAProcessThatIsNoMoreHasLeftIsDeleted) {
