@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the documents: their links, their index, citations of them in the sources, and numbers that go stale.
 
-    docs_check.py ROOT CHECK...    citations, numbered, links, index, counts or version"""
+    docs_check.py ROOT CHECK...    citations, numbered, links, index, counts, tests or version"""
 import re
 import sys
 from pathlib import Path
@@ -125,6 +125,30 @@ def counts(root):
                 yield f'{path.relative_to(root)}:{line_of(text, count.start())}: states a number of tests: "{count[0]}"'
 
 
+def test_names(root):
+    """The names of all tests below tests/: Suite.Test and Suite.*, and test_name and Suite.test_name of functions in Python."""
+    names = set()
+    for path in sorted((root / "tests").rglob("*")):
+        if path.suffix not in (".cpp", ".py", ".txt", ".sh") or not path.is_file():
+            continue
+        text = path.read_text(errors="ignore")
+        names.update(f"{suite}.{name}" for suite, name in re.findall(r"^TEST(?:_[FP])?\((\w+),\s*(\w+)\)", text, flags=re.MULTILINE))
+        names.update(re.findall(r"\badd_test\(NAME\s+([\w.]+)", text))
+        names.update(re.findall(r"^\s*def (test_\w+)\(", text, flags=re.MULTILINE))
+    return names | {f"{name.partition('.')[0]}.*" for name in names}
+
+
+def tests(root):
+    """Tests that a document names in code, `Suite.Test` or `test_name`, exist."""
+    known = test_names(root)
+    checks = {f"Docs.{name}" for name in CHECKS}
+    for path in documents(root):
+        text = path.read_text()
+        for named in re.finditer(r"`([A-Z][A-Za-z0-9]+\.(?:[A-Z][A-Za-z0-9]+|\*)|Docs\.[a-z]+|test_[a-z0-9_]+)`", text):
+            if named[1] not in known | checks:
+                yield f"{path.relative_to(root)}:{line_of(text, named.start())}: no test has the name {named[1]}"
+
+
 def version(root):
     """Only CMakeLists.txt states the version; it is the newest version in CHANGELOG.md."""
     stated = re.search(r"project\(knap VERSION (\d+\.\d+\.\d+)", (root / "CMakeLists.txt").read_text())
@@ -145,7 +169,7 @@ def version(root):
             yield f"{path.relative_to(root)}:{line_of(text, copy.start())}: repeats the version of CMakeLists.txt"
 
 
-CHECKS = {check.__name__: check for check in (citations, numbered, links, index, counts, version)}
+CHECKS = {check.__name__: check for check in (citations, numbered, links, index, counts, tests, version)}
 
 
 def main():

@@ -80,6 +80,16 @@ class DocsCheckTest(unittest.TestCase):
         self.write("README.md", "100% tests passed, 0 tests failed. tests/ has tests; 4 rows.\n")
         self.assertEqual(self.faults(docs_check.counts), [])
 
+    def test_named_tests_exist(self):
+        self.write("tests/a/b_test.cpp", "TEST(Files, AreRead) {\nTEST_P(Shapes,\n       AreDrawn) {\n")
+        self.write("tests/a/c_test.py", "class A:\n    def test_d(self):\n")
+        self.write("tests/CMakeLists.txt", "add_test(NAME Tool.Works COMMAND x)\n")
+        self.write("docs/a.md", "`Files.AreRead` `Shapes.*` `Shapes.AreDrawn` `test_d` `Tool.Works` `Docs.tests` `a.B` Files.Other\n")
+        self.assertEqual(self.faults(docs_check.tests), [])
+        for name in ("Files.AreWritten", "Other.*", "test_e", "Docs.none"):
+            self.write("docs/a.md", f"\n`{name}`\n")
+            self.expect_fault(docs_check.tests, f"docs/a.md:2: no test has the name {name}")
+
     def test_version_is_stated_once(self):
         self.write("CMakeLists.txt", "project(knap VERSION 1.2.3 LANGUAGES CXX)\n")
         self.write("CHANGELOG.md", "# Changelog\n\n## 1.2.3 - 2026-01-31\n\n## 1.2.2 - 2025-01-31\n")
