@@ -33,7 +33,7 @@ export CCACHE_NOHASHDIR := 1
 DEMO_DOCUMENT := $(BUILD)/demo/document.txt
 DEMO_PROMPTS := examples/prompts/long.txt $(DEMO_DOCUMENT) examples/prompts/short.txt
 
-.PHONY: all build knap demo test test-arm check-cuda test-slow mutate fuzz fuzz-long bench bench-serve results sanitize tsan install uninstall format format-check tidy model clean help setup configure browser tables pictures test-env balancer
+.PHONY: all build knap demo test test-arm check-cuda test-slow mutate fuzz fuzz-long bench bench-serve results sanitize tsan install uninstall licences format format-check tidy model clean help setup configure browser tables pictures test-env balancer
 
 all: build ## build everything (the default)
 
@@ -207,7 +207,7 @@ build: configure
 
 knap: configure
 	@echo "knap: building $(BUILD)/knap"
-	@cmake --build $(BUILD) -j $(JOBS) --target knap
+	@cmake --build $(BUILD) -j $(JOBS) --target knap licences
 
 # Configures from scratch when the location of the libraries has changed, because CMake caches where it found them.
 configure: setup
@@ -234,6 +234,10 @@ install: $(if $(SUDO_USER),,build) ## install the program, the library and shell
 	@echo "knap: installing into $(DESTDIR)$(PREFIX)"
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)" > $(BUILD)/install.log
 	@mv $(BUILD)/install_manifest.txt $(BUILD)/installed.txt
+
+licences: knap ## list what of others is in the program or needed to build and test it, with its licences
+	@deps/licences --strict --program $(BUILD)/knap -o $(BUILD)/THIRD_PARTY.md
+	@echo "knap: wrote $(BUILD)/THIRD_PARTY.md"
 
 uninstall: ## remove the files of the last install
 	@[ -f $(BUILD)/installed.txt ] || { echo "knap: $(BUILD) has no record of an install" >&2; exit 1; }

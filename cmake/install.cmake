@@ -37,3 +37,15 @@ install(FILES completions/knap.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-co
 install(FILES completions/_knap DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 install(FILES completions/knap.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# What of others is in the program, with its licences. After the program, which names libraries; not whenever it is linked.
+set(KNAP_THIRD_PARTY ${CMAKE_BINARY_DIR}/THIRD_PARTY.md)
+add_custom_command(
+    OUTPUT ${KNAP_THIRD_PARTY}
+    COMMAND ${PROJECT_SOURCE_DIR}/deps/licences --program $<TARGET_FILE:knap> -o ${KNAP_THIRD_PARTY}
+    DEPENDS deps/licences deps/debian.txt deps/requirements.txt deps/test-requirements.txt
+    COMMENT "Listing third-party parts and their licences"
+    VERBATIM)
+add_custom_target(licences ALL DEPENDS ${KNAP_THIRD_PARTY})
+add_dependencies(licences knap)
+install(FILES ${KNAP_THIRD_PARTY} DESTINATION ${CMAKE_INSTALL_DOCDIR})

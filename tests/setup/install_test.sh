@@ -21,7 +21,7 @@ cmake --install "$build" --prefix "$temp/installed" > "$temp/log"
 mv "$temp/installed" "$installed"
 
 for file in include/knap/knap.h share/bash-completion/completions/knap share/zsh/site-functions/_knap \
-    share/fish/vendor_completions.d/knap.fish; do
+    share/fish/vendor_completions.d/knap.fish share/doc/knap/LICENSE share/doc/knap/THIRD_PARTY.md; do
     [ -f "$installed/$file" ] || fail "$file is not installed"
 done
 
