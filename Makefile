@@ -11,6 +11,7 @@
 #   MUTATE_ARGS='--list'   extra arguments for tests/mutate
 #   FUZZ_SECONDS=60        how long `fuzz` runs each target; `fuzz-long` an hour
 #   FUZZ_ARGS='--only gguf_model'  extra arguments for tests/fuzz/run
+#   COMPAT_ARGS='trixie'   the systems that `compat` tries
 #   PREFIX=/usr/local      where `install` installs to; DESTDIR is honoured
 #   CMAKE_PREFIX_PATH=DIR  an installed ggml and llama to use instead of the prefix that deps/setup builds
 SHELL := /bin/bash
@@ -33,7 +34,7 @@ export CCACHE_NOHASHDIR := 1
 DEMO_DOCUMENT := $(BUILD)/demo/document.txt
 DEMO_PROMPTS := examples/prompts/long.txt $(DEMO_DOCUMENT) examples/prompts/short.txt
 
-.PHONY: all build knap demo test test-arm check-cuda test-slow mutate fuzz fuzz-long bench bench-serve results sanitize tsan install uninstall licences format format-check tidy model clean help setup configure browser tables pictures test-env balancer
+.PHONY: all build knap demo test test-arm check-cuda test-slow mutate fuzz fuzz-long bench bench-serve results sanitize tsan install uninstall licences package compat format format-check tidy model clean help setup configure browser tables pictures test-env balancer
 
 all: build ## build everything (the default)
 
@@ -238,6 +239,16 @@ install: $(if $(SUDO_USER),,build) ## install the program, the library and shell
 licences: knap ## list what of others is in the program or needed to build and test it, with its licences
 	@deps/licences --strict --program $(BUILD)/knap -o $(BUILD)/THIRD_PARTY.md
 	@echo "knap: wrote $(BUILD)/THIRD_PARTY.md"
+
+package: knap ## make a Debian package of what `make install` installs
+	@deps/setup packages "dpkg-dev dpkg-shlibdeps"
+	@echo "knap: packaging $(BUILD)"
+	@deploy/package $(BUILD)
+
+# COMPAT_ARGS names systems; chroots are kept in build/compat.
+compat: package ## install the package in fresh Debian and Ubuntu systems, use it there and remove it (minutes; needs root)
+	@deps/setup packages debootstrap
+	@$(if $(filter 0,$(shell id -u)),,sudo )tests/compat/run "$$(ls -t $(BUILD)/knap_*.deb | head -n 1)" $(BUILD)/compat $(COMPAT_ARGS)
 
 uninstall: ## remove the files of the last install
 	@[ -f $(BUILD)/installed.txt ] || { echo "knap: $(BUILD) has no record of an install" >&2; exit 1; }
