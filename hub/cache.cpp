@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr std::string_view kRecord = ".gguf.json";
+constexpr int kFormat = 1;  // of a record; those of before have no number
 constexpr std::size_t kDigestInName = 16;
 
 struct FileState {
@@ -60,10 +61,14 @@ std::optional<HubFile> recorded_file(const fs::path& folder, const ordered_json&
     return is_unchanged ? std::optional(file) : std::nullopt;
 }
 
-// The files of the model; empty when one is missing or has changed, or the record is damaged.
+// The files of the model; empty when one is missing or has changed, or the record is damaged or of
+// another format.
 std::vector<HubFile> read_record(const fs::path& folder, const fs::path& record) {
     try {
         const auto object = ordered_json::parse(read_text_file(record, "record"));
+        if (object.value("format", kFormat) != kFormat) {
+            return {};
+        }
         std::vector<HubFile> model;
         for (const ordered_json& entry : object.at("files")) {
             auto file = recorded_file(folder, entry);
@@ -118,7 +123,8 @@ void HubCache::record(const std::vector<HubFile>& model) const {
         }
         files.push_back(to_json(file, *state));
     }
-    write_whole_file(record_path(folder_, model), ordered_json{{"files", files}}.dump(1) + "\n");
+    write_whole_file(record_path(folder_, model),
+                     ordered_json{{"format", kFormat}, {"files", files}}.dump(1) + "\n");
 }
 
 void HubCache::remove_stale_partials(const HubFile& file) const {

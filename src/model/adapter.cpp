@@ -1,5 +1,6 @@
 #include "model/adapter.h"
 
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -13,11 +14,21 @@
 namespace knap {
 namespace {
 
+constexpr int kFormat = 1;
+
 void check_architecture(const GgufFile& file, std::string_view expected) {
     const std::optional<std::string> name = file.string("general.architecture");
     if (name != expected) {
         fail(file.path().string(), ": key general.architecture: expected ", expected,
              " (an adapter), found ", name ? in_quotes(*name) : "no such key");
+    }
+}
+
+// Files that were written before the format had a number have none.
+void check_format(const ConfigReader& reader) {
+    const int found = reader.count_or("format", kFormat, std::numeric_limits<int>::max());
+    if (found != kFormat) {
+        reader.fail_field("format", kFormat, found);
     }
 }
 
@@ -43,8 +54,10 @@ void check_shape(const ConfigReader& reader, const ModelConfig& config, const Mo
 ModelConfig read_adapter_config(const GgufFile& file, const ModelConfig& model) {
     const Architecture architecture = arch_kangaroo();
     check_architecture(file, architecture.name);
+    const ConfigReader reader(file, architecture.name);
+    check_format(reader);
     ModelConfig config = read_attention_config(file, architecture);
-    check_shape(ConfigReader(file, architecture.name), config, model);
+    check_shape(reader, config, model);
     config.n_vocab = model.n_vocab;
     // The head is the model's.
     config.logit_scale = model.logit_scale;

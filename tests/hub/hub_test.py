@@ -517,9 +517,22 @@ class WithoutHub(HubTest):
 
     def test_a_damaged_record_is_no_reason_to_fail(self):
         self.assert_done(self.run_knap())
-        for text in ("", "{", '{"files":3}', '{"files":[{"path":"../../x"}]}'):
+        for text in ("", "{", "[]", '{"files":3}', '{"files":[{"path":"../../x"}]}', '{"format":"1","files":[]}'):
             Path(str(self.path()) + ".json").write_text(text)
             self.assert_done(self.run_knap())
+        self.assertEqual(len(self.hub.downloads()), 1)
+
+    def test_a_record_of_another_format_does_not_count(self):
+        self.assert_done(self.run_knap())
+        record = Path(str(self.path()) + ".json")
+        written = json.loads(record.read_text())
+        self.assertEqual(written.pop("format"), 1)
+        record.write_text(json.dumps(written))  # as it was before it had a number
+        self.assert_done(self.run_knap("--offline"))
+        record.write_text(json.dumps({"format": 2, **written}))
+        self.assert_error(self.run_knap("--offline"), "found none")
+        self.assert_done(self.run_knap())
+        self.assertEqual(json.loads(record.read_text())["format"], 1)
         self.assertEqual(len(self.hub.downloads()), 1)
 
 

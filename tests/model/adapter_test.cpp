@@ -94,6 +94,7 @@ struct BadField {
 
 TEST(Adapter, FieldsThatDoNotFitTheModelAreRefused) {
     const BadField all[] = {
+        {"format", 2, "key kangaroo.format: expected 1, found 2"},
         {"exit_layer", 0, "key kangaroo.exit_layer: expected 1 to 3, found 0"},
         {"exit_layer", 4, "key kangaroo.exit_layer: expected 1 to 3, found 4"},
         {"exit_layer", ~0u, "key kangaroo.exit_layer: expected 1 to 3, found 4294967295"},

@@ -81,6 +81,7 @@ def export_adapter(checkpoint, version, path):
     exit_layer = checkpoint["exit_layer"]
     name = f"Kangaroo adapter, exit layer {exit_layer}, {version}"
     writer = start_file(path, "kangaroo", name, config, n_layers=1)
+    writer.add_uint32("kangaroo.format", 1)
     writer.add_uint32("kangaroo.exit_layer", exit_layer)
     add_tensors(writer, as_arrays(checkpoint[version]))
     finish_file(writer)

@@ -13,11 +13,14 @@
 namespace knap {
 namespace {
 
-constexpr std::string_view kMagic = "knapkv02";
-constexpr std::string_view kOldMagic = "knapkv01";
+constexpr std::string_view kKind = "knapkv";
+constexpr std::string_view kVersion = "02";
+
+// The first bytes of a file: its kind and its version.
+constexpr std::size_t kMagicBytes = kKind.size() + kVersion.size();
 
 struct Header {
-    char magic[8];
+    char magic[kMagicBytes];
     std::uint64_t model;
     std::uint64_t types;  // of keys and values, and how their numbers are made
     std::uint64_t n_layers;
@@ -38,7 +41,7 @@ Header make_header(std::uint64_t model, int n_layers, std::size_t n_tokens, cons
                   .n_layers = static_cast<std::uint64_t>(n_layers),
                   .row_bytes = cache.memory().saved_row_bytes(),
                   .n_tokens = n_tokens};
-    std::memcpy(header.magic, kMagic.data(), kMagic.size());
+    std::ranges::copy(concat(kKind, kVersion), header.magic);
     return header;
 }
 
@@ -65,19 +68,28 @@ class ChecksummedWriter {
     Fnv1a hash_;
 };
 
-// The header of a file whose size and checksum are right.
-Header read_header(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-    Header header;
-    if (bytes.size() >= kOldMagic.size() &&
-        std::memcmp(bytes.data(), kOldMagic.data(), kOldMagic.size()) == 0) {
-        fail(path.string(),
-             ": expected a prompt cache of version 2, found one of version 1 (delete it to make it "
-             "anew)");
-    }
-    if (bytes.size() < sizeof(Header) + sizeof(std::uint64_t) ||
-        std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
+bool is_digit(char letter) {
+    return letter >= '0' && letter <= '9';
+}
+
+void check_kind(const std::filesystem::path& path, std::string_view bytes) {
+    if (!bytes.starts_with(kKind) || bytes.size() < kMagicBytes) {
         fail(path.string(), ": expected a prompt cache of knap, found another kind of file");
     }
+    const std::string_view version = bytes.substr(kKind.size(), kVersion.size());
+    if (version != kVersion && std::ranges::all_of(version, is_digit)) {
+        fail(path.string(), ": expected a prompt cache of version ", kVersion,
+             ", found one of version ", version, " (delete it to make it anew)");
+    }
+    if (version != kVersion || bytes.size() < sizeof(Header) + sizeof(std::uint64_t)) {
+        fail(path.string(), ": expected a prompt cache of knap, found another kind of file");
+    }
+}
+
+// The header of a file whose size and checksum are right.
+Header read_header(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+    check_kind(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    Header header;
     std::memcpy(&header, bytes.data(), sizeof header);
     std::uint64_t checksum;
     std::memcpy(&checksum, bytes.data() + bytes.size() - sizeof checksum, sizeof checksum);
