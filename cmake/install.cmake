@@ -29,7 +29,13 @@ install(DIRECTORY include/knap DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MAT
 install(EXPORT knap FILE knapTargets.cmake NAMESPACE knap:: DESTINATION ${KNAP_PACKAGE_DIR})
 configure_package_config_file(cmake/knapConfig.cmake.in ${CMAKE_BINARY_DIR}/knapConfig.cmake
                               INSTALL_DESTINATION ${KNAP_PACKAGE_DIR} PATH_VARS KNAP_BACKEND_DIR)
-write_basic_package_version_file(${CMAKE_BINARY_DIR}/knapConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+# docs/stability.md: from 1.0 on only a major version may break a program.
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+    set(KNAP_COMPATIBILITY SameMinorVersion)
+else()
+    set(KNAP_COMPATIBILITY SameMajorVersion)
+endif()
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/knapConfigVersion.cmake COMPATIBILITY ${KNAP_COMPATIBILITY})
 install(FILES ${CMAKE_BINARY_DIR}/knapConfig.cmake ${CMAKE_BINARY_DIR}/knapConfigVersion.cmake
         DESTINATION ${KNAP_PACKAGE_DIR})
 
