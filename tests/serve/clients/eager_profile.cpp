@@ -1,8 +1,10 @@
-// eager_profile FOLDER writes the profile of support/eager_profile.h for the default model and
+// eager_profile FOLDER writes the profile of tools/check/eager_profile.h for the default model and
 // prints its path. With it a server drafts the same on every machine, however busy.
-#include "support/eager_profile.h"
+#include "tools/check/eager_profile.h"
 
 #include <iostream>
+
+#include "knap/knap.h"
 
 #include "support/default_model.h"
 
@@ -11,7 +13,6 @@ int main(int argc, char** argv) {
         std::cerr << "usage: eager_profile FOLDER\n";
         return 2;
     }
-    using namespace knap::test;
-    const knap::RuntimeConfig config{.model_path = default_model().string()};
-    std::cout << write_eager_profile(config, argv[1], Slow::weights).string() << '\n';
+    const knap::RuntimeConfig config{.model_path = knap::test::default_model().string()};
+    std::cout << knap::with_eager_profile(config, knap::Slow::weights, argv[1]).profile << '\n';
 }
