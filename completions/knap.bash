@@ -17,7 +17,7 @@ _knap() {
     local words=""
 
     case $previous in
-        -m | --model | --adapter | -f | --file | --prompt-cache | --grammar-file | --json-schema-file | --api-key-file | --chat-template-file | --profile | --data | --plan-file | --resume | -o | --output)
+        -m | --model | --adapter | -f | --file | --prompt-cache | --grammar-file | --json-schema-file | --api-key-file | --chat-template-file | --profile | --data | --plan-file | --record | --resume | -o | --output)
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return
@@ -57,7 +57,7 @@ _knap() {
                 run) words="$model $runtime $prompt --prompt-cache $chat --reasoning-format $generation $sampling $speculation --json --logprobs $common" ;;
                 chat) words="$model $runtime $chat --reasoning-format $generation $sampling $speculation --idle-work $common" ;;
                 serve) words="$server $model $runtime $generation $sampling $speculation $common" ;;
-                check) words="$model $runtime --data --limit -n --n-predict --predict --json $common" ;;
+                check) words="$model $runtime --data --limit -n --n-predict --predict --tokens --record -s --seed --case --json $common" ;;
                 profile) words="$model $runtime --seconds --plans -f --file -o --output --json $common" ;;
                 explain) words="$model $runtime $prompt $chat -n --n-predict --predict -o --output --profile --memory --json $common" ;;
                 search)

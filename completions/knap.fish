@@ -86,7 +86,7 @@ complete -c knap -n $samples -l assume-acceptance -x -d 'accept drafts at random
 complete -c knap -n '__fish_seen_subcommand_from run chat serve explain bench' -l profile -r -F -a 'auto none' -d 'saved costs and plans'
 complete -c knap -n '__fish_seen_subcommand_from run chat serve explain bench' -l memory -x -a 'on off' -d 'keep what is learned for later runs'
 complete -c knap -n $generates -l show-draft -d 'colour accepted and corrected tokens'
-complete -c knap -n '__fish_seen_subcommand_from run chat serve search bench make-model' -s s -l seed -x -d 'seed'
+complete -c knap -n '__fish_seen_subcommand_from run chat serve check search bench make-model' -s s -l seed -x -d 'seed'
 
 complete -c knap -n $prompts -s p -l prompt -x -d 'the prompt'
 complete -c knap -n $prompts -s f -l file -r -F -d 'read the prompt from a file'
@@ -96,6 +96,9 @@ complete -c knap -n '__fish_seen_subcommand_from run info check profile explain 
 complete -c knap -n '__fish_seen_subcommand_from run' -l logprobs -x -d 'add log-probabilities to the JSON object'
 complete -c knap -n '__fish_seen_subcommand_from check search bench' -l data -r -F -d 'file of prompts'
 complete -c knap -n '__fish_seen_subcommand_from check search bench' -l limit -x -d 'maximum number of prompts'
+complete -c knap -n '__fish_seen_subcommand_from check' -l tokens -x -d 'tokens of random requests to compare'
+complete -c knap -n '__fish_seen_subcommand_from check' -l record -r -F -d 'file of what was compared'
+complete -c knap -n '__fish_seen_subcommand_from check' -l case -x -d 'case of the long check'
 complete -c knap -n '__fish_seen_subcommand_from profile' -l seconds -x -d 'approximate measuring time'
 complete -c knap -n '__fish_seen_subcommand_from profile' -l plans -d 'also search for plans on a text'
 complete -c knap -n '__fish_seen_subcommand_from profile' -s f -l file -r -F -d 'text for the search'

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <optional>
 
+#include "cli/check/long_check.h"
 #include "cli/check/prompts.h"
 #include "cli/check/report.h"
 #include "cli/exit_code.h"
@@ -106,6 +107,18 @@ CLI::App* add_check(CLI::App& root, Settings& settings, CheckArgs& args) {
     group.integer("--limit", args.limit, {.min = 0}, "maximum number of prompts; 0: all");
     group.integer("-n,--n-predict,--predict", args.n_predict, {.min = 1},
                   "tokens to generate after each prompt");
+    FlagGroup long_group(*app, "Long check");
+    long_group.integer("--tokens", args.n_tokens, {.min = 0},
+                       "compare this many tokens of random requests with plain decoding, and "
+                       "nothing else; draws cache types, -ub, sessions and threads up to -t; 0: "
+                       "only what --record has");
+    long_group.custom({"--record", "FILE", "of the long check: goes on behind what FILE has", ""},
+                      [&](const std::string& text) { args.record = parse_path("--record", text); });
+    long_group.integer("-s,--seed", args.seed, {.min = 0}, "of what the long check draws");
+    long_group.custom({"--case", "N", "one case of the long check again", ""},
+                      [&](const std::string& text) {
+                          args.only_case = parse_integer("--case", text, {.min = 0});
+                      });
     add_json_flag(*app, settings);
     add_common_flags(*app, settings);
     app->footer(
@@ -116,6 +129,9 @@ CLI::App* add_check(CLI::App& root, Settings& settings, CheckArgs& args) {
 
 int run_check(const Settings& settings, const CheckArgs& args, const Environment& environment) {
     const std::vector<DataPrompt> texts = read_texts(args);
+    if (args.is_long()) {
+        return run_long_check(settings, args, texts, environment);
+    }
     Engine engine = load_engine(settings.runtime, settings.hub, environment);
     const auto prompts = tokenize(engine, settings, texts, args.n_predict);
     const InterruptScope scope;

@@ -22,10 +22,6 @@ std::string describe(const SamplingOptions& sampling) {
     return sampling.temperature == 0 ? "greedy" : concat("temp ", sampling.temperature);
 }
 
-std::string describe(std::optional<Token> token) {
-    return token ? concat("token ", *token) : "the end of the text";
-}
-
 double acceptance_rate(const LosslessReport& report) {
     return report.n_drafted > 0 ? static_cast<double>(report.n_accepted) / report.n_drafted : 0.0;
 }
@@ -94,8 +90,8 @@ void write_divergences(std::ostream& out, const LosslessReport& report) {
     const auto write = [&](const Divergence& found, bool is_near_tie) {
         out << "  " << (is_near_tie ? "near tie" : "MISMATCH") << ": " << report.contender.name
             << ", " << describe(report.sampling) << ", prompt " << found.prompt << ", position "
-            << found.position << ": expected " << describe(found.expected) << ", found "
-            << describe(found.found);
+            << found.position << ": expected " << token_text(found.expected) << ", found "
+            << token_text(found.found);
         if (found.gap) {
             out << ", gap " << format_fixed(*found.gap, 4);
         }
@@ -197,6 +193,10 @@ ordered_json to_json(const LosslessReport& report) {
 }
 
 }  // namespace
+
+std::string token_text(std::optional<Token> token) {
+    return token ? concat("token ", *token) : "the end of the text";
+}
 
 int CheckReport::n_mismatches() const {
     std::size_t n = 0;

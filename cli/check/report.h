@@ -1,6 +1,7 @@
 // The results of `knap check`, as a table and as a JSON object.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct CheckReport {
     bool has_faulty_rows() const;
     bool is_ok() const { return n_mismatches() == 0 && !has_faulty_rows(); }
 };
+
+// "token 17", or "the end of the text" for none.
+std::string token_text(std::optional<Token> token);
 
 std::string to_table(const CheckReport& report);
 // Scripts rely on the field names: new fields may be added, none is renamed.

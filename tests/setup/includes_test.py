@@ -27,6 +27,7 @@ BELOW = {
     "tools/explain": ["tools/profile"],
     "tools/offline_search": ["runtime"],
     "tools/check": ["runtime", "tools/peer"],
+    "tools/exactness": ["tools/check"],
     "tools/measure": ["tools/check"],
     "hub": ["model"],
     "hub/network": ["hub"],

@@ -1,12 +1,15 @@
 #include "support/strategy_cases.h"
 
+#include <algorithm>
 #include <string>
 
+#include "base/error.h"
 #include "support/eager_profile.h"
 #include "support/loaded_model.h"
 #include "support/tiny_adapter.h"
 #include "support/tiny_model.h"
 #include "support/trained_model.h"
+#include "tools/exactness/eager_contenders.h"
 
 namespace knap::test {
 namespace {
@@ -15,53 +18,41 @@ constexpr int kTinyContext = 256;
 // The controller's windows are for contexts of some hundred tokens.
 constexpr int kEagerFactor = 4;
 
-// Random weights hardly agree with themselves when modules are missing, so little is pruned, drafts
-// go on when they are unsure, and searches follow each other closely.
-const std::vector<StrategyCase> kStrategyCases{
-    {"Static", {.strategy = "static", .settings = {{"plan", "m1=skip"}}}},
-    {"Tree", {.strategy = "static", .settings = {{"plan", "m1=skip"}, {"width", "3"}}}},
-    {"Lookup", {.strategy = "lookup"}},
-    {"Cascade", {.strategy = "cascade", .settings = {{"plan", "a2=w4+20,m3=skip"}}}},
-    {"Knapspec", {.strategy = "knapspec", .settings = {{"budget", "1"}, {"margin", "0"}}}, false},
-    {"EagerKnapspec", eager_knapspec(), true, true},
-    {"KnapspecPaper",
-     {.strategy = "knapspec-paper",
-      .settings =
-          {{"tau", "-1"}, {"interval", "7"}, {"start", "prompt"}, {"exit-confidence", "0"}}}},
-    {"Clasp",
-     {.strategy = "clasp",
-      .draft_max = 2,
-      .settings = {{"exit-confidence", "1e-6"}, {"interval", "1"}}}},
-    {"ClaspHalf",
-     {.strategy = "clasp",
-      .draft_max = 2,
-      .settings = {{"exit-confidence", "1e-6"}, {"layers", "paper"}, {"interval", "2"}}}},
-    {"Swift",
-     {.strategy = "swift",
-      .draft_max = 5,
-      .settings = {{"exit-confidence", "1e-6"}, {"window", "2"}, {"bayes-interval", "3"}}}},
-    {"SwiftChain",
-     {.strategy = "swift",
-      .draft_max = 5,
-      .settings =
-          {{"exit-confidence", "1e-6"}, {"window", "8"}, {"tree", "off"}, {"ratio", "0.25"}}}},
-    {"Del", {.strategy = "del"}},
-    {"DraftVerify", {.strategy = "draft-verify", .settings = {{"plan", "a2=skip,m1=skip"}}}},
-    {"DraftVerifyFixed",
-     {.strategy = "draft-verify",
-      .settings = {{"plan", "a1=skip"}, {"exit-confidence", "0.01"}, {"eps", "0"}}}},
-    {"Asd", {.strategy = "asd", .settings = {{"theta", "-1"}, {"exit-confidence", "0.01"}}}},
-    {"AsdOften",
-     {.strategy = "asd",
-      .settings = {{"theta", "-1"},
-                   {"max-run", "1"},
-                   {"refresh", "2"},
-                   {"rows", "5"},
-                   {"exit-confidence", "0"}}}},
-    {"Layerskip", {.strategy = "layerskip", .draft_max = 2, .settings = {{"exit", "3"}}}},
-    {"Kangaroo", {.strategy = "kangaroo", .settings = {{"exit-confidence", "1e-6"}}}},
-    {"DelByLength", {.strategy = "del", .settings = {{"stop", "length"}, {"prompt-rows", "4"}}}},
-};
+// The settings of the long check (tools/exactness/eager_contenders.h).
+SpeculationOptions eager(std::string_view name) {
+    static const std::vector<Contender> contenders =
+        eager_contenders({.n_layers = 4, .has_adapter = true});
+    const auto found = std::ranges::find(contenders, name, &Contender::name);
+    KNAP_ASSERT(found != contenders.end(), "the list has it");
+    return found->speculation;
+}
+
+const std::vector<StrategyCase>& all_cases() {
+    static const std::vector<StrategyCase> cases{
+        {"Static", {.strategy = "static", .settings = {{"plan", "m1=skip"}}}},
+        {"Tree", {.strategy = "static", .settings = {{"plan", "m1=skip"}, {"width", "3"}}}},
+        {"Lookup", {.strategy = "lookup"}},
+        {"Cascade", eager("cascade, one window")},
+        {"Knapspec", eager("knapspec, all of the time for searches"), false},
+        {"EagerKnapspec", eager_knapspec(), true, true},
+        {"KnapspecPaper", eager("knapspec-paper, often")},
+        {"Clasp", eager("clasp, every round")},
+        {"ClaspHalf", eager("clasp, half of the layers")},
+        {"Swift", eager("swift, often")},
+        {"SwiftChain", eager("swift, chains")},
+        {"Del", {.strategy = "del"}},
+        {"DraftVerify", {.strategy = "draft-verify", .settings = {{"plan", "a2=skip,m1=skip"}}}},
+        {"DraftVerifyFixed",
+         {.strategy = "draft-verify",
+          .settings = {{"plan", "a1=skip"}, {"exit-confidence", "0.01"}, {"eps", "0"}}}},
+        {"Asd", eager("asd, any attention")},
+        {"AsdOften", eager("asd, every other round")},
+        {"Layerskip", eager("layerskip, all layers but one")},
+        {"Kangaroo", eager("kangaroo, unsure")},
+        {"DelByLength", eager("del, by length")},
+    };
+    return cases;
+}
 
 }  // namespace
 
@@ -70,7 +61,7 @@ void PrintTo(const StrategyCase& c, std::ostream* out) {
 }
 
 std::span<const StrategyCase> strategy_cases() {
-    return kStrategyCases;
+    return all_cases();
 }
 
 RuntimeConfig config_of(const StrategyCase& c) {

@@ -1,41 +1,13 @@
 #include "support/tiny_model.h"
 
-#include <cstdlib>
 #include <string>
 
-#include "base/error.h"
 #include "base/text.h"
+#include "tools/exactness/temporary_folder.h"
 #include "tools/make_model/random_model.h"
 #include "tools/make_model/shapes.h"
 
 namespace knap {
-
-namespace {
-
-class TemporaryFolder {
-  public:
-    TemporaryFolder() {
-        std::string pattern =
-            (std::filesystem::temp_directory_path() / "knap-test-XXXXXX").string();
-        if (::mkdtemp(pattern.data()) == nullptr) {
-            fail(pattern, ": cannot create a temporary folder");
-        }
-        path_ = pattern;
-    }
-    ~TemporaryFolder() {
-        std::error_code ignored;  // no one to report it to
-        std::filesystem::remove_all(path_, ignored);
-    }
-    TemporaryFolder(const TemporaryFolder&) = delete;
-    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-    const std::filesystem::path& path() const { return path_; }
-
-  private:
-    std::filesystem::path path_;
-};
-
-}  // namespace
 
 const std::filesystem::path& temporary_folder() {
     static const TemporaryFolder folder;

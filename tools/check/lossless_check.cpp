@@ -181,12 +181,16 @@ bool check_prompt(Answering& answering,
 
 }  // namespace
 
-std::vector<Contender> lossless_contenders(Engine& engine) {
+EngineParts parts_of(Engine& engine) {
     const Engine::Impl& impl = impl_of(engine);
-    return lossless_contenders({.n_layers = impl.model.n_layers,
-                                .has_reduced_head = HeadSubset::is_possible(*impl.weights),
-                                .has_adapter = impl.adapter != nullptr,
-                                .n_experts_used = impl.model.n_experts_used()});
+    return {.n_layers = impl.model.n_layers,
+            .has_reduced_head = HeadSubset::is_possible(*impl.weights),
+            .has_adapter = impl.adapter != nullptr,
+            .n_experts_used = impl.model.n_experts_used()};
+}
+
+std::vector<Contender> lossless_contenders(Engine& engine) {
+    return lossless_contenders(parts_of(engine));
 }
 
 std::vector<Contender> lossless_contenders(const EngineParts& parts) {

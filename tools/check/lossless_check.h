@@ -26,6 +26,7 @@ struct EngineParts {
     bool has_adapter = false;
     int n_experts_used = 0;  // by a token; 0: no layer has experts
 };
+EngineParts parts_of(Engine& engine);
 std::vector<Contender> lossless_contenders(const EngineParts& parts);
 
 struct LosslessOptions {
