@@ -12,6 +12,7 @@
 #   FUZZ_SECONDS=60        how long `fuzz` runs each target; `fuzz-long` an hour
 #   FUZZ_ARGS='--only gguf_model'  extra arguments for tests/fuzz/run
 #   COMPAT_ARGS='trixie'   the systems that `compat` tries
+#   TOKENS=1000000         how many tokens `exactness` compares
 #   PREFIX=/usr/local      where `install` installs to; DESTDIR is honoured
 #   CMAKE_PREFIX_PATH=DIR  an installed ggml and llama to use instead of the prefix that deps/setup builds
 SHELL := /bin/bash
@@ -34,7 +35,7 @@ export CCACHE_NOHASHDIR := 1
 DEMO_DOCUMENT := $(BUILD)/demo/document.txt
 DEMO_PROMPTS := examples/prompts/long.txt $(DEMO_DOCUMENT) examples/prompts/short.txt
 
-.PHONY: all build knap demo test test-arm check-cuda test-slow mutate fuzz fuzz-long bench bench-serve results sanitize tsan install uninstall licences package compat format format-check tidy model clean help setup configure browser tables pictures test-env balancer
+.PHONY: all build knap demo test test-arm check-cuda test-slow exactness mutate fuzz fuzz-long bench bench-serve results sanitize tsan install uninstall licences package compat format format-check tidy model clean help setup configure browser tables pictures test-env balancer
 
 all: build ## build everything (the default)
 
@@ -102,6 +103,31 @@ tsan: ## run the tests of several sessions and of the server under the thread sa
 	@echo "knap: building build-tsan/thread_tests"
 	@cmake --build --preset tsan -j $(JOBS)
 	@ctest --preset tsan -j $(JOBS) $(TEST_ARGS)
+
+# Models with random weights: several architectures, some with windows or experts, and weight types. Then the trained ones,
+# and the default model with fewer tokens, because it is slower. The record is kept: a further run goes on behind it.
+TOKENS ?= 1000000
+EXACTNESS := $(BUILD)/exactness
+EXACTNESS_RANDOM := tiny-llama.Q8_0 tiny-qwen3.Q4_1 tiny-gemma2.F16 tiny-gemma3.Q8_0 tiny-olmo2.Q5_0 tiny-gpt-oss.MXFP4 small-qwen3moe.Q4_K_M
+EXACTNESS_MODELS := $(EXACTNESS_RANDOM:%=$(EXACTNESS)/%.gguf) models/bytes-plain.gguf models/bytes-layerskip.gguf
+$(EXACTNESS)/%.gguf: | knap
+	@mkdir -p $(@D)
+	@$(BUILD)/knap make-model --shape $(basename $*) --type $(patsubst .%,%,$(suffix $*)) -o $@
+
+exactness: knap model $(EXACTNESS_MODELS) ## compare 1,000,000 tokens of all strategies with plain decoding (hours; goes on where it stopped)
+	@check() { \
+	    echo "knap: comparing $$2 tokens on $$1$${KNAP_ISA:+ with $$KNAP_ISA}"; \
+	    model=$$1 tokens=$$2; shift 2; \
+	    $(BUILD)/knap check -m $$model --tokens $$tokens --record $(EXACTNESS)/record.jsonl "$$@" > $(EXACTNESS)/table.txt || \
+	        { code=$$?; cat $(EXACTNESS)/table.txt; exit $$code; }; \
+	}; \
+	n=$$(( $(TOKENS) / (2 * $(words $(EXACTNESS_MODELS)) + 1) )); \
+	for isa in "" avx2; do \
+	    export KNAP_ISA=$$isa; \
+	    for model in $(EXACTNESS_MODELS); do check $$model $$n; done; \
+	    check "$$(deps/setup model-path)" $$(( n / 2 )) --adapter models/kangaroo-smollm2-135m.gguf; \
+	done
+	@cat $(EXACTNESS)/table.txt
 
 mutate: setup ## run mutation tests: break the sources and check that tests fail (takes minutes)
 	@echo "knap: mutating a copy in build/mutate"
