@@ -49,8 +49,8 @@ class Server {
     std::string refusal(int status, std::string_view message) const;
 
     ServerConfig config_;
+    std::unique_ptr<Routes> routes_;  // which tasks of the service use
     std::unique_ptr<Service> service_;
-    std::unique_ptr<Routes> routes_;
     std::atomic<Routes*> ready_ = nullptr;  // `routes_`, once they may be used
     std::atomic<bool> is_stopping_ = false;
     HttpServer http_;

@@ -43,6 +43,13 @@ Service::Service(Engine& engine_to_serve, ServiceConfig service_config)
     }
 }
 
+// Answers that end post tasks, and a task may use every member: the one that started an answer may
+// still be at work when the client has all of it.
+Service::~Service() {
+    pool.stop();
+    tasks.stop();
+}
+
 const ChatFormat& Service::format() const {
     if (!format_) {
         ApiError error = plain_error(501, concat("this model cannot chat: ", format_error_));

@@ -41,6 +41,10 @@ class Service {
   public:
     // `engine` must outlive the object.
     Service(Engine& engine_to_serve, ServiceConfig service_config);
+    // Cancels answers under way, and runs the tasks that are left.
+    ~Service();
+    Service(const Service&) = delete;
+    Service& operator=(const Service&) = delete;
 
     // Throws RequestError if the model has no chat template that can be used.
     const ChatFormat& format() const;

@@ -24,13 +24,13 @@ TaskThreads::TaskThreads(int n_threads) {
     }
 }
 
-TaskThreads::~TaskThreads() {
+void TaskThreads::stop() {
     {
         const std::lock_guard lock(mutex_);
         is_stopping_ = true;
     }
     has_work_.notify_all();
-    for (std::thread& thread : threads_) {
+    for (std::thread& thread : std::exchange(threads_, {})) {
         thread.join();
     }
 }

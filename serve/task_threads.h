@@ -17,11 +17,13 @@ using Task = std::function<void()>;
 class TaskThreads {
   public:
     explicit TaskThreads(int n_threads);
-    ~TaskThreads();  // runs what is queued, then ends
+    ~TaskThreads() { stop(); }
     TaskThreads(const TaskThreads&) = delete;
     TaskThreads& operator=(const TaskThreads&) = delete;
 
     void post(Task task);
+    // Runs what is queued, then ends the threads. Nothing that is posted later runs.
+    void stop();
 
   private:
     void work();

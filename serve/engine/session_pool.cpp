@@ -38,7 +38,7 @@ SessionPool::SessionPool(Engine& engine, int n_sessions, int n_queue)
     }
 }
 
-SessionPool::~SessionPool() {
+void SessionPool::stop() {
     std::deque<std::shared_ptr<JobTicket>> waiting;
     {
         const std::lock_guard lock(mutex_);
@@ -56,7 +56,9 @@ SessionPool::~SessionPool() {
         end_unstarted(*ticket, JobOutcome::cancelled);
     }
     for (const auto& worker : workers_) {
-        worker->thread.join();
+        if (worker->thread.joinable()) {
+            worker->thread.join();
+        }
     }
 }
 

@@ -50,10 +50,12 @@ class SessionPool {
   public:
     // `engine` must outlive the pool. At most `n_queue` jobs wait.
     SessionPool(Engine& engine, int n_sessions, int n_queue);
-    // Cancels what runs and what waits, and waits for its end.
-    ~SessionPool();
+    ~SessionPool() { stop(); }
     SessionPool(const SessionPool&) = delete;
     SessionPool& operator=(const SessionPool&) = delete;
+
+    // Cancels what runs and what waits, and waits for its end. From then on nothing is queued.
+    void stop();
 
     // Throws knap::Error if a session would refuse the job. Any thread.
     void check(const Job& job);
