@@ -13,6 +13,8 @@
 #   FUZZ_ARGS='--only gguf_model'  extra arguments for tests/fuzz/run
 #   COMPAT_ARGS='trixie'   the systems that `compat` tries
 #   TOKENS=1000000         how many tokens `exactness` compares
+#   LOAD_SECONDS=7200      how long `load` lasts
+#   LOAD_ARGS='-t 4'       extra arguments for tests/serve/load/run
 #   PREFIX=/usr/local      where `install` installs to; DESTDIR is honoured
 #   CMAKE_PREFIX_PATH=DIR  an installed ggml and llama to use instead of the prefix that deps/setup builds
 SHELL := /bin/bash
@@ -35,7 +37,7 @@ export CCACHE_NOHASHDIR := 1
 DEMO_DOCUMENT := $(BUILD)/demo/document.txt
 DEMO_PROMPTS := examples/prompts/long.txt $(DEMO_DOCUMENT) examples/prompts/short.txt
 
-.PHONY: all build knap demo test test-arm check-cuda test-slow exactness mutate fuzz fuzz-long bench bench-serve results sanitize tsan install uninstall licences package compat format format-check tidy model clean help setup configure browser tables pictures test-env balancer
+.PHONY: all build knap demo test test-arm check-cuda test-slow exactness mutate fuzz fuzz-long load bench bench-serve results sanitize tsan install uninstall licences package compat format format-check tidy model clean help setup configure browser tables pictures test-env balancer
 
 all: build ## build everything (the default)
 
@@ -145,6 +147,11 @@ fuzz: ## fuzz what reads files, requests and texts from outside, a minute for ea
 
 fuzz-long: ## the same for an hour each
 	@$(MAKE) fuzz FUZZ_SECONDS=3600
+
+# The result is in $(BUILD)/load.json and .md. Ctrl-C ends it early; what it found until then counts.
+LOAD_SECONDS ?= 7200
+load: knap model ## load `knap serve` with clients that come, go, stall and lie, for two hours
+	@tests/serve/load/run --knap $(BUILD)/knap --seconds $(LOAD_SECONDS) -o $(BUILD)/load.json -o $(BUILD)/load.md $(LOAD_ARGS)
 
 # Models with random weights in the default model's shape, to measure other types.
 BENCH_MODELS := $(BUILD)/bench-F16.gguf $(BUILD)/bench-Q8_0.gguf

@@ -32,15 +32,16 @@ class Answer:
 
 
 class Served:
-    """A server of the default model on a free port. `flags` are those of `knap serve`."""
+    """A server of the default model on a free port. `flags` are those of `knap serve`. In a session of its own it does not
+    receive the signals of our terminal."""
 
-    def __init__(self, *flags, environment=None, host="127.0.0.1", port=0, waits=True):
+    def __init__(self, *flags, environment=None, host="127.0.0.1", port=0, waits=True, own_session=False):
         self.key = flags[flags.index("--api-key") + 1] if "--api-key" in flags else None
         inherited = {name: value for name, value in os.environ.items() if name not in KEYS}
         self.process = subprocess.Popen(
             [KNAP, "serve", "--port", str(port), "--host", host, *flags],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-            env=inherited | (environment or {}))
+            start_new_session=own_session, env=inherited | (environment or {}))
         self.lines = []  # of both outputs
         self.port = port
         self._ready = queue.Queue()
@@ -69,6 +70,9 @@ class Served:
 
     def wait_until_ready(self):
         line = self._ready.get(timeout=READY_SECONDS)
+        if not line:
+            for reader in self._readers:   # for the last words on the other output
+                reader.join(10)
         assert line, "knap serve ended: " + "".join(self.lines)
         self.port = int(line.rsplit(":", 1)[1])
 
