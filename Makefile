@@ -7,6 +7,7 @@
 #   TEST_ARGS='-R Name'    extra arguments for ctest
 #   DATA=FOLDER            prompts for `bench`, `results` and `bench-serve`: govreport.jsonl, humaneval.jsonl and others
 #   BENCH_ARGS='--quick'   extra arguments for bench/serve/run.py
+#   BENCH_QUICK_ARGS=--store  extra arguments for bench/quick/run.py: keep the ratios of this machine
 #   RESULTS_ARGS='--list'  extra arguments for docs/measure.py: --cells NAME,... --part 2/3 --out FOLDER
 #   MUTATE_ARGS='--list'   extra arguments for tests/mutate
 #   FUZZ_SECONDS=60        how long `fuzz` runs each target; `fuzz-long` an hour
@@ -37,7 +38,7 @@ export CCACHE_NOHASHDIR := 1
 DEMO_DOCUMENT := $(BUILD)/demo/document.txt
 DEMO_PROMPTS := examples/prompts/long.txt $(DEMO_DOCUMENT) examples/prompts/short.txt
 
-.PHONY: all build knap demo test test-arm check-cuda test-slow exactness mutate fuzz fuzz-long load bench bench-serve results sanitize tsan install uninstall licences package compat format format-check tidy model clean help setup configure browser tables pictures test-env balancer
+.PHONY: all build knap demo test test-arm check-cuda test-slow exactness mutate fuzz fuzz-long load bench bench-quick bench-serve results sanitize tsan install uninstall licences package compat format format-check tidy model clean help setup configure browser tables pictures test-env balancer
 
 all: build ## build everything (the default)
 
@@ -213,6 +214,12 @@ ifdef DATA
 	@echo "knap: predicted and measured throughput of plans"
 	@$(BUILD)/predict_bench "$$(deps/setup model-path)" $(addprefix $(DATA)/,$(BENCH_DOCUMENTS))
 endif
+
+# Ten minutes on two cores. Only what it runs is built.
+bench-quick: configure model ## compare the speed of this machine with stored ratios: did anything become slower?
+	@echo "knap: building $(BUILD)/knap, $(BUILD)/decode_bench and $(BUILD)/verify_bench"
+	@cmake --build $(BUILD) -j $(JOBS) --target knap decode_bench verify_bench
+	@bench/quick/run.py --build $(BUILD) --model "$$(deps/setup model-path)" $(BENCH_QUICK_ARGS)
 
 # A profile first: in the measurements themselves the server does not use its idle time to make one.
 bench-serve: knap model ## benchmark `knap serve`, beside llama.cpp's server (takes many minutes)
