@@ -38,7 +38,7 @@ export CCACHE_NOHASHDIR := 1
 DEMO_DOCUMENT := $(BUILD)/demo/document.txt
 DEMO_PROMPTS := examples/prompts/long.txt $(DEMO_DOCUMENT) examples/prompts/short.txt
 
-.PHONY: all build knap demo test test-arm check-cuda test-slow exactness mutate fuzz fuzz-long load bench bench-quick bench-serve results sanitize tsan install uninstall licences package compat format format-check tidy model clean help setup configure browser tables pictures test-env balancer
+.PHONY: all build knap demo test test-arm check-cuda test-slow exactness mutate fuzz fuzz-long load bench bench-quick bench-serve results sanitize tsan install uninstall licences package compat reproducible format format-check tidy model clean help setup configure browser tables pictures test-env balancer
 
 all: build ## build everything (the default)
 
@@ -289,6 +289,9 @@ package: knap ## make a Debian package of what `make install` installs
 compat: package ## install the package in fresh Debian and Ubuntu systems, use it there and remove it (minutes; needs root)
 	@deps/setup packages debootstrap
 	@$(if $(filter 0,$(shell id -u)),,sudo )tests/compat/run "$$(ls -t $(BUILD)/knap_*.deb | head -n 1)" $(BUILD)/compat $(COMPAT_ARGS)
+
+reproducible: setup ## build the program twice in two folders and compare the bytes (takes many minutes)
+	@tests/reproducible --jobs $(JOBS)
 
 uninstall: ## remove the files of the last install
 	@[ -f $(BUILD)/installed.txt ] || { echo "knap: $(BUILD) has no record of an install" >&2; exit 1; }
