@@ -4,7 +4,8 @@ import threading
 import time
 from pathlib import Path
 
-from wire import Late, Wire, head_bytes, post_bytes
+from checks import parse_metrics
+from wire import Late, Wire, head_bytes, json_headers, post_bytes
 
 PROBE = {"prompt": "A", "max_tokens": 1, "temperature": 0, "knap": {"strategy": "autoregressive"}}
 
@@ -62,9 +63,16 @@ class Watch:
         found["health_ms"], answer = timed(self._load, head_bytes("GET", "/health", {"Host": "localhost"}), "GET")
         if answer.status != 200:
             raise ValueError(f"GET /health: expected status 200, found {answer.status}")
+        found["cache_percent"] = self._cache_percent()
         found["probe_ms"] = self._probe()
         found["yardstick_ms"] = yardstick_ms()
         return found
+
+    def _cache_percent(self):
+        """Of the rows of the KV cache that are in use: their memory counts from when they are used first."""
+        _, answer = timed(self._load, head_bytes("GET", "/metrics", json_headers(self._load.keys[0])), "GET")
+        metrics = parse_metrics(answer.body.decode())
+        return round(100 * next(value for name, value in metrics.items() if name.startswith("vllm:kv_cache_usage_perc")), 1)
 
     def _probe(self):
         """None where the queue was full."""
