@@ -41,7 +41,6 @@ ExactnessOptions options_for(Engine& engine,
                              .seed = static_cast<std::uint64_t>(args.seed),
                              .n_tokens = args.n_tokens,
                              .only = args.only_case};
-    options.config.on_load_progress = {};
     for (const DataPrompt& text : texts) {
         options.texts.push_back({text.id, engine.tokenize(text.text)});
     }

@@ -31,11 +31,18 @@ std::vector<Contender> with_plans(int n_layers) {
     };
 }
 
+// Where copies are drafted, plans hardly are.
+SpeculationOptions without_copies(SpeculationOptions speculation) {
+    speculation.settings["copies"] = "off";
+    return speculation;
+}
+
 const std::vector<Contender>& with_searches() {
     static const std::vector<Contender> contenders{
         {"knapspec, all of the time for searches",
          {.strategy = "knapspec", .settings = {{"budget", "1"}, {"margin", "0"}}}},
         {"knapspec, small windows", eager_knapspec()},
+        {"knapspec, small windows, no copies", without_copies(eager_knapspec())},
         {"knapspec-paper, often",
          {.strategy = "knapspec-paper",
           .settings =

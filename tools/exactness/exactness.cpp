@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "model/cache_type.h"
 #include "runtime/engine_impl.h"
 #include "runtime/files/machine_fingerprint.h"
 #include "tools/check/lossless_check.h"
@@ -46,7 +47,7 @@ std::string on_off(bool value) {
 std::vector<std::pair<std::string, std::string>> describe(const Conversation& of) {
     const EngineVariant& variant = of.variant;
     return {
-        {"cache", variant.cache_k == CacheType::f16 ? "f16" : "q8_0"},
+        {"cache", std::string(to_string(variant.cache_k))},
         {"threads", concat(variant.n_threads)},
         {"rows of a pass", concat(variant.n_ubatch)},
         {"sessions", concat(variant.n_sessions)},
@@ -103,6 +104,8 @@ class Run {
         : options_(options), record_(record), observer_(observer) {
         const Engine engine(options.config);
         const Engine::Impl& impl = impl_of(engine);
+        config_ = engine.config();
+        config_.on_load_progress = {};
         Fnv1a model;
         model.add(model_fingerprint(impl));
         // The same conversations with every instruction set, others for every model.
@@ -176,7 +179,7 @@ class Run {
 
     bool converse(int number) {
         Draws draws(mix_in(seed_, static_cast<std::uint64_t>(number)));
-        Conversation conversation{.variant = draw_variant(draws, options_.config.n_threads)};
+        Conversation conversation{.variant = draw_variant(draws, config_.n_threads)};
         if (!device_flag().empty()) {
             conversation.variant.cache_k = CacheType::f16;  // others may not have another
             conversation.variant.cache_v = CacheType::f16;
@@ -191,7 +194,7 @@ class Run {
 
     // Draws the requests, whose prompts go on with the answers. False: cancelled.
     bool write_plainly(Draws& draws, Conversation& conversation) const {
-        Engine engine(plain_config(options_.config, conversation.variant));
+        Engine engine(plain_config(config_, conversation.variant));
         const RequestWriter writer(engine, options_.texts, options_.n_predict);
         Session session(engine);
         std::vector<Token> text;
@@ -218,7 +221,7 @@ class Run {
     // With as many sessions at once as were drawn, each on a thread of its own.
     bool write_cases(const Conversation& conversation, const std::vector<int>& cases) {
         const TemporaryFolder folder;
-        Engine engine(varied_config(options_.config, conversation.variant, folder.path()));
+        Engine engine(varied_config(config_, conversation.variant, folder.path()));
         std::atomic<std::size_t> n_begun = 0;
         std::atomic<bool> is_cancelled = false;
         std::exception_ptr failure;
@@ -256,7 +259,7 @@ class Run {
         }
         CompletedCase done{.run = id_,
                            .number = number,
-                           .model = options_.config.model_path.string(),
+                           .model = config_.model_path.string(),
                            .kernels = kernels_,
                            .contender = contender.name,
                            .strategy = contender.speculation.strategy,
@@ -274,17 +277,17 @@ class Run {
 
     // Empty for the CPU alone.
     std::string device_flag() const {
-        const std::string devices = join(options_.config.devices, ",");
+        const std::string devices = join(config_.devices, ",");
         return devices == "CPU" ? "" : concat("--device ", devices, ' ');
     }
 
     std::string flags_of(int number) const {
-        const RuntimeConfig& config = options_.config;
-        return concat(device_flag(), "-c ", config.n_ctx, " -t ", config.n_threads, " -n ",
+        return concat(device_flag(), "-c ", config_.n_ctx, " -t ", config_.n_threads, " -n ",
                       options_.n_predict, " --seed ", options_.seed, " --case ", number);
     }
 
     const ExactnessOptions& options_;
+    RuntimeConfig config_;  // with the context, threads and devices filled in
     ExactnessRecord& record_;
     const CheckObserver& observer_;
     std::uint64_t seed_ = 0;

@@ -23,7 +23,7 @@ EngineVariant draw_variant(Draws& draws, int max_threads) {
     variant.cache_k = draws.one_of({CacheType::f16, CacheType::q8_0});
     variant.cache_v = variant.cache_k;
     variant.n_threads = draws.one_of({1, 1, max_threads});
-    variant.n_ubatch = draws.one_of({1, 5, 32, 64, 200, 512});
+    variant.n_ubatch = draws.one_of({2, 5, 32, 64, 200, 512});
     variant.n_sessions = draws.one_of({1, 1, 2, 3});
     variant.has_one_context = draws.one_in(2);
     variant.prefix_cache = draws.one_in(2);
