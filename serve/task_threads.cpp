@@ -19,8 +19,13 @@ void run_task(const Task& task) {
 }  // namespace
 
 TaskThreads::TaskThreads(int n_threads) {
-    for (int i = 0; i < n_threads; ++i) {
-        threads_.emplace_back([this] { work(); });
+    try {
+        for (int i = 0; i < n_threads; ++i) {
+            threads_.emplace_back([this] { work(); });
+        }
+    } catch (...) {
+        stop();
+        throw;
     }
 }
 

@@ -33,8 +33,13 @@ SessionPool::SessionPool(Engine& engine, int n_sessions, int n_queue)
         workers_.push_back(std::make_unique<Worker>(engine));
         workers_.back()->state.id = i;
     }
-    for (const auto& worker : workers_) {
-        worker->thread = std::thread([this, &worker = *worker] { serve(worker); });
+    try {
+        for (const auto& worker : workers_) {
+            worker->thread = std::thread([this, &worker = *worker] { serve(worker); });
+        }
+    } catch (...) {
+        stop();
+        throw;
     }
 }
 

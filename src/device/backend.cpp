@@ -12,6 +12,7 @@
 #include "device/cpu_topology.h"
 #include "device/device_list.h"
 #include "device/ggml_log.h"
+#include "device/thread_team.h"
 
 namespace knap {
 namespace {
@@ -59,6 +60,7 @@ void Backend::Impl::start_pool(int n_wanted) {
     if (n_threads > GGML_MAX_N_THREADS) {
         fail("threads: expected at most ", GGML_MAX_N_THREADS, ", found ", n_threads);
     }
+    const ThreadTeam trial(n_threads);  // ggml ends the process where a thread cannot be started
     free_pool = find_function<decltype(ggml_threadpool_free)>(registry, "ggml_threadpool_free");
     ggml_threadpool_params parameters = ggml_threadpool_params_default(n_threads);
     parameters.poll = kPollLevel;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/rounding.h"
@@ -62,12 +63,24 @@ ThreadTeam::ThreadTeam(int n_threads)
       n_done_together_(new Counter[static_cast<std::size_t>(steps_for(n_threads, kTogether))]) {
     KNAP_ASSERT(n_threads > 0, "a team has a thread");
     threads_.reserve(static_cast<std::size_t>(n_threads));
-    for (int index = 1; index < n_threads; ++index) {
-        threads_.emplace_back([this, index] { serve(index); });
+    try {
+        for (int index = 1; index < n_threads; ++index) {
+            threads_.emplace_back([this, index] { serve(index); });
+        }
+    } catch (const std::system_error& error) {
+        const std::size_t n_started = threads_.size();
+        close();
+        fail("threads: expected to start ", n_threads - 1, ", started ", n_started, ": ",
+             error.what());
     }
 }
 
 ThreadTeam::~ThreadTeam() {
+    close();
+}
+
+// Those that have started end.
+void ThreadTeam::close() {
     is_closing_.store(true, std::memory_order_relaxed);
     newest_.value.fetch_add(1, std::memory_order_release);
     newest_.value.notify_all();

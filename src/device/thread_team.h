@@ -85,6 +85,7 @@ class ThreadTeam {
 
   private:
     friend class TeamMember;
+    void close();
     // Each on a cache line of its own, because threads write to them all the time.
     struct alignas(64) Counter {
         std::atomic<std::uint32_t> value{0};

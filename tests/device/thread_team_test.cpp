@@ -1,11 +1,18 @@
 #include "device/thread_team.h"
 
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
 #include <numeric>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/error.h"
 
 namespace knap::test::thread_team_test {
 namespace {
@@ -200,6 +207,32 @@ TEST(ThreadTeam, OtherThreadsTakeWhatASlowOneHasNotBegun) {
         expect_help(n_threads);
     }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which take all addresses
+// A stack for every thread does not fit in what is left.
+[[noreturn]] void start_too_many() {
+    std::ifstream sizes("/proc/self/statm");
+    rlim_t n_pages = 0;
+    sizes >> n_pages;
+    const rlim_t n_bytes =
+        n_pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{64} << 20);
+    const rlimit limit{.rlim_cur = n_bytes, .rlim_max = n_bytes};
+    setrlimit(RLIMIT_AS, &limit);
+    try {
+        const ThreadTeam team(256);
+    } catch (const Error& error) {
+        std::cerr << error.what() << std::endl;
+        std::_Exit(3);
+    }
+    std::_Exit(0);
+}
+
+TEST(ThreadTeamDeathTest, ThreadsThatCannotBeStartedAreAnError) {
+    testing::FLAGS_gtest_death_test_style = "threadsafe";
+    EXPECT_EXIT(start_too_many(), testing::ExitedWithCode(3),
+                "^threads: expected to start 255, started [0-9]+: ");
+}
+#endif
 
 }  // namespace
 }  // namespace knap::test::thread_team_test
