@@ -46,7 +46,7 @@ void handle(int signal, siginfo_t* info, void* /*context*/) {
         ::sigaction(signal, &former, nullptr);
         return;
     }
-    write_all("knap: ");
+    write_all("knap: error: ");
     write_all(end.line);
     write_all("\n");
     ::_exit(1);

@@ -10,7 +10,7 @@ namespace knap {
 // Guards the thread that makes it, for as long as it lives. At most one for a thread.
 class StackGuard {
   public:
-    // `line` is what to say, without "knap: ". It must outlive the object.
+    // `line` is what to say, without "knap: error: ". It must outlive the object.
     explicit StackGuard(const char* line);
     ~StackGuard();
     StackGuard(const StackGuard&) = delete;

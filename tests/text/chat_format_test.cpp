@@ -217,7 +217,7 @@ TEST(ChatFormatDeathTest, ATemplateThatRecursesWithoutEndIsAnErrorAndNoCrash) {
     const std::string endless =
         concat("{% macro f(x) %}{{ ", "f(x)", " }}{% endmacro %}{{ ", "f(1) }}");
     EXPECT_EXIT(ChatModel(endless.c_str()), testing::ExitedWithCode(1),
-                "^knap: the chat template: expected it to fit the stack, found a recursion");
+                "^knap: error: the chat template: expected it to fit the stack, found a recursion");
 }
 
 TEST(ChatFormat, LongMessagesAreNotCut) {

@@ -30,7 +30,7 @@ TEST_F(StackGuardDeathTest, AFullStackEndsTheProcessWithOneLine) {
                     const StackGuard guard("too deep");
                     descend(0);
                 }),
-                testing::ExitedWithCode(1), "^knap: too deep\n$");
+                testing::ExitedWithCode(1), "^knap: error: too deep\n$");
 }
 
 TEST_F(StackGuardDeathTest, OtherThreadsCrashAsBefore) {
