@@ -28,10 +28,21 @@ struct FakeClock {
     }
 };
 
-TEST(CostLearner, StartsWithTheCostsOfAProfile) {
-    StrategyRig rig;
+// Steps of plain decoding, enough to start from.
+void observe_steps(CostLearner& learner, bool was_disturbed = false) {
+    for (int i = 0; i < 6; ++i) {
+        learner.observe_verify(1, 200, {.ms = 10, .was_disturbed = was_disturbed});
+    }
+}
+
+void give_profile(StrategyRig& rig) {
     const FakeMachine machine = plain_machine(4);
     rig.profile = machine.profile(profile_probes(machine.layer_classes, 1024, 8));
+}
+
+TEST(CostLearner, StartsWithTheCostsOfAProfile) {
+    StrategyRig rig;
+    give_profile(rig);
     const CostLearner learner(rig.parts());
     ASSERT_NE(learner.costs(), nullptr);
     EXPECT_TRUE(learner.knows_rows());
@@ -53,9 +64,7 @@ TEST(CostLearner, StartsFromTheMedianOfThreeSteps) {
 TEST(CostLearner, RoundOfSeveralRowsShowsTheCostOfRows) {
     StrategyRig rig;
     CostLearner learner(rig.parts());
-    for (int i = 0; i < 3; ++i) {
-        learner.observe_verify(1, 200, {.ms = 10});
-    }
+    observe_steps(learner);
     learner.observe_verify(4, 200, {.ms = 20});
     EXPECT_TRUE(learner.knows_rows());
     EXPECT_NEAR(learner.costs()->verify_ms(4, 200), 20, 1);
@@ -79,12 +88,6 @@ TEST(CostLearner, MeasuresWithinTheBudget) {
     }
 }
 
-void observe_steps(CostLearner& learner, bool was_disturbed) {
-    for (int i = 0; i < 6; ++i) {
-        learner.observe_verify(1, 200, {.ms = 10, .was_disturbed = was_disturbed});
-    }
-}
-
 // Where the machine is never quiet, one pass that took long would keep drafts away for good.
 TEST(CostLearner, DoubtsRowsUntilSeveralDisturbedPassesHaveShownThem) {
     StrategyRig rig;
@@ -104,7 +107,7 @@ TEST(CostLearner, DoubtsRowsUntilSeveralDisturbedPassesHaveShownThem) {
 TEST(CostLearner, DoesNotDoubtRowsThatAQuietPassHasShown) {
     StrategyRig rig;
     CostLearner learner(rig.parts());
-    observe_steps(learner, false);
+    observe_steps(learner);
     learner.observe_verify(4, 200, {.ms = 400, .was_disturbed = true});
     EXPECT_TRUE(learner.doubts_rows());
     learner.observe_verify(4, 200, {.ms = 20});
@@ -140,8 +143,7 @@ TEST(CostLearner, BelievesDisturbedTimesThatAreShorterThanExpected) {
 TEST(CostLearner, MeasuresAgainWhatAProfileSaysAndBelievesIt) {
     StrategyRig rig;
     rig.rig.feed(random_tokens(64, 256, 1));
-    const FakeMachine machine = plain_machine(4);
-    rig.profile = machine.profile(profile_probes(machine.layer_classes, 1024, 8));
+    give_profile(rig);
     CostLearner learner(rig.parts());
     EXPECT_EQ(learner.learn(64, 1), 0) << "would take more than a small part of the budget";
     int n_passes = 0;
@@ -160,8 +162,7 @@ TEST(CostLearner, MeasuresAgainWhatAProfileSaysAndBelievesIt) {
 TEST(CostLearner, RestsWhileItIsIdle) {
     StrategyRig rig;
     rig.rig.feed(random_tokens(64, 256, 1));
-    const FakeMachine machine = plain_machine(4);
-    rig.profile = machine.profile(profile_probes(machine.layer_classes, 1024, 8));
+    give_profile(rig);
     CostLearner learner(rig.parts());
     int n_passes = 0;
     while (learner.use_idle_time(64) > 0) {
@@ -179,8 +180,7 @@ TEST(CostLearner, RestsWhileItIsIdle) {
 
 TEST(CostLearner, RoundsOfEarlierRunsCorrectAProfile) {
     StrategyRig rig;
-    const FakeMachine machine = plain_machine(4);
-    rig.profile = machine.profile(profile_probes(machine.layer_classes, 1024, 8));
+    give_profile(rig);
     const double before = CostLearner(rig.parts()).costs()->verify_ms(4, 300);
     Learned known;
     const CostSample rounds{
@@ -200,8 +200,7 @@ TEST(CostLearner, RoundsOfEarlierRunsCorrectAProfile) {
 
 TEST(CostLearner, NotesTheTimesOfRoundsForLaterRuns) {
     StrategyRig rig;
-    const FakeMachine machine = plain_machine(4);
-    rig.profile = machine.profile(profile_probes(machine.layer_classes, 1024, 8));
+    give_profile(rig);
     Learned notes;
     StrategyParts parts = rig.parts();
     parts.notes = &notes;
@@ -225,8 +224,7 @@ PassTime disturbed(double ms) {
 
 TEST(CostLearner, LaterRunsAreNotToldOfDisturbedRounds) {
     StrategyRig rig;
-    const FakeMachine machine = plain_machine(4);
-    rig.profile = machine.profile(profile_probes(machine.layer_classes, 1024, 8));
+    give_profile(rig);
     Learned notes;
     StrategyParts parts = rig.parts();
     parts.notes = &notes;
