@@ -60,7 +60,9 @@ void Backend::Impl::start_pool(int n_wanted) {
     if (n_threads > GGML_MAX_N_THREADS) {
         fail("threads: expected at most ", GGML_MAX_N_THREADS, ", found ", n_threads);
     }
-    const ThreadTeam trial(n_threads);  // ggml ends the process where a thread cannot be started
+    // ggml ends the process where a thread cannot be started. Those of the trial end first, because
+    // there may be no room for both.
+    static_cast<void>(ThreadTeam(n_threads));
     free_pool = find_function<decltype(ggml_threadpool_free)>(registry, "ggml_threadpool_free");
     ggml_threadpool_params parameters = ggml_threadpool_params_default(n_threads);
     parameters.poll = kPollLevel;
