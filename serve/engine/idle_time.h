@@ -24,11 +24,10 @@ using IdleWork =
     std::function<bool(const std::vector<Token>& text, const std::function<bool()>& must_stop)>;
 
 struct IdleTimeOptions {
-    IdleWork work{};             // empty: none
-    bool uses_sessions = false;  // Session::use_idle_time
-    std::function<void(double seconds)>
-        on_worked{};                       // after each piece that there was; may be empty
-    std::chrono::milliseconds wait{2000};  // of idleness before work begins
+    IdleWork work{};                                  // empty: none
+    bool uses_sessions = false;                       // Session::use_idle_time
+    std::function<void(double seconds)> on_worked{};  // after each piece; may be empty
+    std::chrono::milliseconds wait{2000};             // of idleness before work begins
 };
 
 class IdleTime {

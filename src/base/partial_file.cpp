@@ -117,7 +117,6 @@ void remove_abandoned(const fs::path& folder, std::string_view beginning) {
 PartialFile::PartialFile(fs::path path, std::uint64_t n_bytes)
     : path_(prepared_place(std::move(path), n_bytes)), file_(locked_file(path_)) {
     try {
-        file_->resize(0);
         file_->resize(n_bytes);
     } catch (...) {
         file_->remove();
