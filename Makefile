@@ -108,7 +108,7 @@ tsan: ## run the tests of several sessions and of the server under the thread sa
 	@ctest --preset tsan -j $(JOBS) $(TEST_ARGS)
 
 # Models with random weights: several architectures, some with windows or experts, and weight types. Then the trained ones,
-# and the default model with fewer tokens, because it is slower. The record is kept: a further run goes on behind it.
+# and the default model with fewer tokens, because it is slower. The record is kept: a further run goes on where it ends.
 TOKENS ?= 1000000
 EXACTNESS := $(BUILD)/exactness
 EXACTNESS_RANDOM := tiny-llama.Q8_0 tiny-qwen3.Q4_1 tiny-gemma2.F16 tiny-gemma3.Q8_0 tiny-olmo2.Q5_0 tiny-gpt-oss.MXFP4 small-qwen3moe.Q4_K_M

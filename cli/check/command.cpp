@@ -112,10 +112,11 @@ CLI::App* add_check(CLI::App& root, Settings& settings, CheckArgs& args) {
                        "compare this many tokens of random requests with plain decoding, and "
                        "nothing else; draws cache types, -ub, sessions and threads up to -t; 0: "
                        "only what --record has");
-    long_group.custom({"--record", "FILE", "of the long check: goes on behind what FILE has", ""},
-                      [&](const std::string& text) { args.record = parse_path("--record", text); });
-    long_group.integer("-s,--seed", args.seed, {.min = 0}, "of what the long check draws");
-    long_group.custom({"--case", "N", "one case of the long check again", ""},
+    long_group.custom(
+        {"--record", "FILE", "results of the long check, which goes on after those in FILE", ""},
+        [&](const std::string& text) { args.record = parse_path("--record", text); });
+    long_group.integer("-s,--seed", args.seed, {.min = 0}, "seed of the long check");
+    long_group.custom({"--case", "N", "repeat one case of the long check", ""},
                       [&](const std::string& text) {
                           args.only_case = parse_integer("--case", text, {.min = 0});
                       });
